@@ -5,7 +5,7 @@
 //!
 //! 1. [`Report::parse`] recognises the format by the content, and reads the images and stacks.
 //! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
-//!    offsets in it.
+//!    offsets in it, up to 16,384.
 //! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
 //!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
 //!    JSON.
@@ -62,7 +62,7 @@
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the output
 //! of minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers,
-//! backtraces of lldb, gdb, glibc, Swift and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
+//! backtraces of lldb, gdb, glibc, Swift, Rust, Go and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
 //! address load_address`. [`formats`] returns all formats, and [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
@@ -128,7 +128,8 @@ pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
 pub use source::{
-    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index,
+    answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, symbolicate};
 pub use view::{NearView, ReportView};

@@ -43,7 +43,7 @@ impl ImageAnswers {
 impl App {
     /// Answers `requests`, in their order. Images of several requests are fetched together. This blocks.
     pub(crate) fn answer(&self, requests: Vec<ImageOffsets>, lines: LinePolicy) -> Vec<ImageAnswers> {
-        let mut source = self.symbolicator.session(&|_| ());
+        let mut source = self.session();
         let all: Vec<_> = requests.iter().map(|one| (&one.image, &one.offsets[..])).collect();
         source.prepare(&all);
         let answer = |ImageOffsets { image, offsets }| {
@@ -60,7 +60,7 @@ impl App {
     /// cannot be read. This blocks.
     pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<Arc<StoredImage>>> {
         let all: Vec<_> = images.iter().map(|image| (image, &[][..])).collect();
-        self.symbolicator.session(&|_| ()).prepare(&all);
+        self.session().prepare(&all);
         images.iter().map(|image| self.symbolicator.stored_image(image)).collect()
     }
 }

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::app::SharedApp;
+use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
 
@@ -111,14 +112,18 @@ pub(crate) async fn require(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    check(&app.options, scope, request.headers())?;
+    if let Some(token) = check(&app.options, scope, request.headers())? {
+        Lane::set_client(Client::Token(token));
+    }
     Ok(next.run(request).await)
 }
 
-fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
+/// The position of the token that allows `scope`; `None` if there are no tokens.
+fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<Option<usize>, Problem> {
     let tokens = &options.tokens;
     if tokens.is_empty() {
-        return not_from_another_page(options, scope, headers);
+        not_from_another_page(options, scope, headers)?;
+        return Ok(None);
     }
     let unauthorized = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
     let header = headers.get(header::AUTHORIZATION).ok_or_else(|| {
@@ -130,13 +135,13 @@ fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<(
     }
     let hash = Sha256::digest(secret.trim());
     // All tokens are compared, whether or not an earlier one is equal.
-    let known = tokens.iter().filter(|token| bool::from(token.sha256[..].ct_eq(&hash[..])));
-    let mut known = known.peekable();
+    let is_known = |token: &Token| bool::from(token.sha256[..].ct_eq(&hash[..]));
+    let mut known = tokens.iter().enumerate().filter(|(_, token)| is_known(token)).peekable();
     if known.peek().is_none() {
         return Err(unauthorized("the token is not known here"));
     }
-    if known.any(|token| token.scopes.contains(&scope)) {
-        return Ok(());
+    if let Some((position, _)) = known.find(|(_, token)| token.scopes.contains(&scope)) {
+        return Ok(Some(position));
     }
     Err(Problem::new(ProblemKind::Forbidden, format!("the token has not the scope `{}`", scope.name())))
 }

@@ -4,12 +4,15 @@ use std::io::{self, Read, Write};
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse as _, Response};
-use futures_util::StreamExt as _;
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::budget::Reserved;
+use crate::lane::Lane;
+use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
 /// How much memory answering a request takes, in multiples of its body: the body, what is read from it, and the answer.
@@ -46,21 +49,28 @@ impl App {
         if stated.is_some_and(|length: u64| length > self.options.max_body) {
             return Err(self.too_large());
         }
-        let receive = async {
-            let mut reserved = self.budget.reserve();
-            let (mut bytes, mut stream) = (Vec::new(), body.into_data_stream());
-            while let Some(part) = stream.next().await {
-                let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
-                if (bytes.len() + part.len()) as u64 > self.options.max_body {
-                    return Err(self.too_large());
-                }
-                reserved.grow(MEMORY * part.len() as u64)?;
-                bytes.extend_from_slice(&part);
-            }
-            Ok(Received { bytes, encoding, reserved })
-        };
         let late = |_| Problem::new(ProblemKind::Timeout, "the body did not arrive in time");
-        tokio::time::timeout(self.options.timeout, receive).await.map_err(late)?
+        let mut reserved = self.budget.reserve();
+        let mut pace = Pace::new(self.options.idle_timeout);
+        let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
+        loop {
+            let asked = Instant::now();
+            let part = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)?;
+            let Some(part) = part else { break };
+            let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+            pace.moved(asked.elapsed(), part.len());
+            if (bytes.len() + part.len()) as u64 > self.options.max_body {
+                return Err(self.too_large());
+            }
+            reserved.grow(MEMORY * part.len() as u64)?;
+            bytes.extend_from_slice(&part);
+        }
+        // Text shrinks to about a tenth when it is compressed.
+        Lane::set_body(match encoding {
+            Encoding::None => bytes.len(),
+            Encoding::Gzip | Encoding::Zstd => 10 * bytes.len(),
+        });
+        Ok(Received { bytes, encoding, reserved })
     }
 
     /// The bytes of a body, decompressed, and the memory that is reserved for them. This blocks.
@@ -174,5 +184,53 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
             let detail = format!("found `Content-Encoding: {found}`, expected gzip, zstd or none");
             Err(Problem::new(ProblemKind::UnsupportedEncoding, detail))
         }
+    }
+}
+
+/// An answer in memory that is reserved for it.
+pub(crate) struct Guarded {
+    bytes: Vec<u8>,
+    reserved: Reserved,
+}
+
+impl Guarded {
+    /// An empty answer. `reserved` is what its request has reserved, and grows with the answer.
+    pub(crate) fn new(reserved: Reserved) -> Self {
+        Self { bytes: Vec::new(), reserved }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Fails if other requests take all memory.
+impl Write for Guarded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reserved.grow(bytes.len() as u64).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The memory is given back when the client has read the answer.
+impl IntoResponse for Guarded {
+    fn into_response(self) -> Response {
+        const PART: usize = 64 << 10;
+        let Self { bytes, reserved } = self;
+        let length = bytes.len();
+        let parts = stream::unfold((Bytes::from(bytes), reserved), async |(mut rest, reserved)| {
+            let part = rest.split_to(rest.len().min(PART));
+            (!part.is_empty()).then_some((Ok::<_, io::Error>(part), (rest, reserved)))
+        });
+        ([(header::CONTENT_LENGTH, length)], Body::from_stream(parts)).into_response()
     }
 }

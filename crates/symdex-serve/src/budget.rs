@@ -41,6 +41,11 @@ impl Budget {
 }
 
 impl Reserved {
+    /// How many bytes this part has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Makes this part `bytes` larger.
     ///
     /// # Errors

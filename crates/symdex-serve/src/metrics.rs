@@ -1,5 +1,6 @@
 //! Counts and latencies, as Prometheus reads them.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
@@ -15,7 +16,9 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
+use crate::jobs::BuildResults;
+use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -30,6 +33,17 @@ struct RouteLabels {
     route: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    outcome: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreLabels {
+    store: String,
+    result: &'static str,
+}
+
 /// The counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -38,6 +52,13 @@ pub(crate) struct Metrics {
     latency: Family<RouteLabels, Histogram>,
     running: Gauge,
     pub(crate) connections: Gauge,
+    free_memory: Gauge,
+    stores: Family<StoreLabels, Counter>,
+    pub(crate) misses: MissCounts,
+    pub(crate) upload_bytes: Counter,
+    pub(crate) jobs_waiting: Gauge,
+    pub(crate) jobs_running: Gauge,
+    builds: Family<BuildLabels, Counter>,
 }
 
 impl Metrics {
@@ -54,7 +75,70 @@ impl Metrics {
         registry.register("http_requests_running", "Requests that are being answered", running.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
-        Self { registry, requests, latency, running, connections }
+        let free_memory = Gauge::default();
+        let help = "The memory that is free for reports and answers";
+        registry.register_with_unit("request_memory_free", help, Unit::Bytes, free_memory.clone());
+        let stores = Family::default();
+        let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
+        registry.register("store_answers", help, stores.clone());
+        let misses = MissCounts::default();
+        let help =
+            "Images that no store had and that were looked for in the sources of debug files, by outcome";
+        registry.register("misses", help, misses.clone());
+        let upload_bytes = Counter::default();
+        let help = "Bytes of uploads that were received";
+        registry.register_with_unit("uploads_received", help, Unit::Bytes, upload_bytes.clone());
+        let jobs_waiting = Gauge::default();
+        registry.register("jobs_waiting", "Uploads that wait for their build", jobs_waiting.clone());
+        let jobs_running = Gauge::default();
+        registry.register("jobs_running", "Uploads that are being built", jobs_running.clone());
+        let builds = Family::default();
+        let help = "Images that were built, by outcome, and files that were not, by the kind of failure or the limit";
+        registry.register("builds", help, builds.clone());
+        Self {
+            registry,
+            requests,
+            latency,
+            running,
+            connections,
+            free_memory,
+            stores,
+            misses,
+            upload_bytes,
+            jobs_waiting,
+            jobs_running,
+            builds,
+        }
+    }
+
+    /// Counts what was built.
+    pub(crate) fn built(&self, results: &BuildResults) {
+        for image in &results.images {
+            let outcome = match image {
+                Ok(image) => image.outcome.name().to_owned(),
+                Err(failure) => failure.limit.as_ref().unwrap_or(&failure.kind).clone(),
+            };
+            self.builds.get_or_create(&BuildLabels { outcome }).inc();
+        }
+    }
+
+    /// Takes over what others count.
+    fn refresh(&self, app: &App) {
+        self.free_memory.set(i64::try_from(app.budget.free()).unwrap_or(i64::MAX));
+        for counts in app.symbolicator.store_counts() {
+            for (result, count) in [
+                ("calls", counts.calls),
+                ("found", counts.found),
+                ("from_memory", counts.from_memory),
+                ("absent", counts.absent),
+                ("lost_values", counts.lost_values),
+                ("failed", counts.failed),
+                ("skipped", counts.skipped),
+            ] {
+                let labels = StoreLabels { store: counts.url.to_string(), result };
+                self.stores.get_or_create(&labels).inner().store(count, Ordering::Relaxed);
+            }
+        }
     }
 
     fn request(&self, labels: RequestLabels, time: Duration) {
@@ -101,6 +185,7 @@ impl Drop for Running<'_> {
 #[utoipa::path(get, path = "/metrics", tag = "operation", security(("bearer" = ["admin"])),
     responses((status = 200, description = "Counts and latencies in the text format of OpenMetrics")))]
 pub(crate) async fn metrics(State(app): State<SharedApp>) -> Response {
+    app.metrics.refresh(&app);
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &app.metrics.registry);

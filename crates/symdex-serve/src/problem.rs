@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -19,8 +20,14 @@ pub(crate) enum ProblemKind {
     TooLarge,
     UnsupportedEncoding,
     NotAReport,
+    Conflict,
+    HashMismatch,
     Timeout,
     Overloaded,
+    UploadsOff,
+    DiskFull,
+    StoreFailed,
+    NotWhole,
     Internal,
 }
 
@@ -48,8 +55,28 @@ impl ProblemKind {
                 "not-a-report",
                 "The body is not a report that symdex reads",
             ),
+            Self::Conflict => {
+                (StatusCode::CONFLICT, "conflict", "The upload does not continue what is there")
+            }
+            Self::HashMismatch => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "hash-mismatch",
+                "The upload has another SHA-256 than its path states",
+            ),
+            Self::UploadsOff => {
+                (StatusCode::NOT_IMPLEMENTED, "uploads-off", "This server does not take uploads")
+            }
+            Self::DiskFull => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk-full",
+                "The server has not enough free space for the upload",
+            ),
+            Self::StoreFailed => (StatusCode::BAD_GATEWAY, "store-failed", "A store of indexes has failed"),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::NotWhole => {
+                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
+            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }
@@ -95,6 +122,23 @@ impl Problem {
         Self { title: Some(title.into()), ..self }
     }
 
+    /// The body of the answer.
+    pub(crate) fn details(self) -> ProblemDetails {
+        let (status, name, title) = self.kind.parts();
+        ProblemDetails {
+            kind: format!("urn:symdex:problem:{name}"),
+            title: self.title.unwrap_or_else(|| title.to_owned()),
+            status: status.as_u16(),
+            detail: self.detail,
+        }
+    }
+
+    /// A store has failed. The message may have paths of the server, so it is only logged.
+    pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
+        tracing::warn!(%error, "a store has failed");
+        Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
+    }
+
     /// The server has no room for the request now.
     pub(crate) fn overloaded(detail: impl Into<String>) -> Self {
         let retry_after = Some(Duration::from_secs(1));
@@ -102,22 +146,23 @@ impl Problem {
     }
 }
 
+/// The parameters of the URL are wrong.
+impl From<QueryRejection> for Problem {
+    fn from(error: QueryRejection) -> Self {
+        Self::bad_request(error.body_text())
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let (status, name, title) = self.kind.parts();
-        let details = ProblemDetails {
-            kind: format!("urn:symdex:problem:{name}"),
-            title: self.title.unwrap_or_else(|| title.to_owned()),
-            status: status.as_u16(),
-            detail: self.detail,
-        };
-        let mut response = (status, Json(details)).into_response();
+        let (kind, retry_after) = (self.kind, self.retry_after);
+        let mut response = (kind.parts().0, Json(self.details())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(after) = self.retry_after {
+        if let Some(after) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
         }
-        if self.kind == ProblemKind::Unauthorized {
+        if kind == ProblemKind::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -16,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, mozilla, sentry, trace, v1};
+use crate::{health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -24,12 +24,19 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The routes of each scope.
 pub(crate) fn router(app: &SharedApp) -> Router {
-    let open = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
+    let open = Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/openapi.json", get(openapi::openapi));
     let read = v1::read_routes().merge(mozilla::read_routes()).merge(sentry::read_routes());
-    let admin = Router::new().route("/metrics", get(metrics::metrics));
+    let admin = v1::admin_routes().route("/metrics", get(metrics::metrics));
     let routes = open
+        .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
         .merge(scoped(app, Scope::Admin, admin))
+        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
+        // Uploads may take longer. They have a time-out for each part.
+        .merge(scoped(app, Scope::Upload, v1::upload_routes()))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
         })
@@ -47,8 +54,8 @@ fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<Sh
 fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
-        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(unread::read_rest))
         .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))

@@ -16,17 +16,27 @@ use hyper_util::service::TowerToHyperService;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use symdex_store::symbolicator::SourceError;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
+use crate::files;
+use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
+use crate::pace::PacedWriter;
 use crate::router::router;
 
 /// The size of the buffer of a connection, and so of the head of a request.
-const MAX_HEAD: usize = 64 << 10;
+const MAX_HEAD: usize = 16 << 10;
+
+/// How many connections beyond the limit get an answer at a time. More are closed at once.
+const MAX_REFUSALS: usize = 64;
+
+/// The answer for connections beyond the limit.
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// A server that listens.
 pub struct Server {
@@ -75,6 +85,17 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
+    /// A folder for temporary files or for the state of the server cannot be used.
+    #[error("{}: {message}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// Debug files cannot be fetched.
+    #[error("{0}")]
+    Fetch(String),
 }
 
 impl From<AppError> for ServerError {
@@ -82,6 +103,10 @@ impl From<AppError> for ServerError {
         match error {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
+            AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
+            AppError::Folder { path, error } => {
+                Self::Folder { path, message: format!("cannot use the folder: {error}") }
+            }
         }
     }
 }
@@ -118,15 +143,20 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, tls } = self;
         let (router, graceful) = (router(&app), GracefulShutdown::new());
-        let connections = Arc::new(Semaphore::new(app.options.max_connections));
+        let fitting = files::connections_that_fit();
+        if fitting < app.options.max_connections {
+            tracing::warn!(fitting, "the limit of open files of this process allows no more connections");
+        }
+        let connections = Arc::new(Semaphore::new(app.options.max_connections.min(fitting)));
+        let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
         let mut stop = std::pin::pin!(stop);
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
                 accepted = listener.accept() => accepted,
             };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     // No file descriptors are left, for example. The next one is tried when some may be free.
                     tracing::warn!(%error, "cannot accept a connection");
@@ -134,19 +164,40 @@ impl Server {
                     continue;
                 }
             };
-            // More connections are closed at once.
-            let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else { continue };
+            let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else {
+                if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
+                    tokio::spawn(async move {
+                        let _permit = permit;
+                        refuse(stream).await;
+                    });
+                }
+                continue;
+            };
+            let lane = Lane { client: Client::at(peer.ip()), is_large: false };
             let connection =
                 serve(SharedApp::clone(&app), stream, tls.clone(), router.clone(), graceful.watcher());
-            tokio::spawn(async move {
+            tokio::spawn(lane.scope(async move {
                 let _permit = permit;
                 connection.await;
-            });
+            }));
         }
         drop(listener);
         app.stop();
         let _ = tokio::time::timeout(app.options.grace, graceful.shutdown()).await;
     }
+}
+
+/// Answers that there are too many connections.
+async fn refuse(mut stream: TcpStream) {
+    let refusal = async {
+        stream.write_all(REFUSAL).await?;
+        stream.shutdown().await?;
+        // If the request were not read, the system would reset the connection, and the client could lose the answer.
+        let mut request = [0; 4 << 10];
+        while stream.read(&mut request).await? != 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(1), refusal).await;
 }
 
 /// Serves a connection to its end.
@@ -174,8 +225,9 @@ async fn serve(
 
 async fn serve_http<S>(app: &App, stream: S, router: Router, watcher: hyper_util::server::graceful::Watcher)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let stream = PacedWriter::new(stream, app.options.idle_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(app.options.idle_timeout)

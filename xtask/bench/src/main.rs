@@ -20,6 +20,7 @@ mod plots;
 mod questions;
 mod readers;
 mod report;
+mod service;
 mod stores;
 mod tool;
 
@@ -30,6 +31,7 @@ use tool::{READERS, Tool};
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores] [-o FOLDER]
+       cargo xtask bench --service [--soak | --hostile [--only TEXT]] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
@@ -37,6 +39,11 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores
     --builds             measure builds only, for example of files of several gigabytes
     --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
                          benchmark starts on this machine (redis-server, and moto in target/moto)
+    --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
+                         is a release build of this tree, or the command that SYMDEX_BINARY names
+    --soak               the memory of the server over a million requests instead
+    --hostile            what other clients notice while a client abuses the server instead
+    --only TEXT          only the cases of --hostile whose names have this text
     -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
 ";
 
@@ -51,8 +58,7 @@ fn main() -> ExitCode {
         ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
         ["ask-store", task] => stores::ask::run(Path::new(task)),
         words => match Arguments::parse(words) {
-            Some(arguments) if arguments.stores => bench_stores(&arguments),
-            Some(arguments) => bench(&arguments),
+            Some(arguments) => arguments.run(),
             None => {
                 eprint!("{USAGE}");
                 return ExitCode::from(2);
@@ -73,24 +79,43 @@ struct Arguments {
     runs: usize,
     builds_alone: bool,
     stores: bool,
+    service: bool,
+    soak: bool,
+    hostile: bool,
+    only: String,
     folder: PathBuf,
 }
 
+/// The options without a value.
+const FLAGS: [&str; 5] = ["--builds", "--stores", "--service", "--soak", "--hostile"];
+
 impl Arguments {
+    fn run(&self) -> Result<()> {
+        match (self.service, self.stores) {
+            (true, _) => bench_service(self),
+            (_, true) => bench_stores(self),
+            _ => bench(self),
+        }
+    }
+
     fn parse(words: &[&str]) -> Option<Self> {
-        let (flags, pairs): (Vec<&str>, Vec<&str>) =
-            words.iter().partition(|word| ["--builds", "--stores"].contains(word));
+        let (flags, pairs): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| FLAGS.contains(word));
         let mut arguments = Self {
             corpora: Vec::new(),
             runs: 5,
             builds_alone: flags.contains(&"--builds"),
             stores: flags.contains(&"--stores"),
+            service: flags.contains(&"--service"),
+            soak: flags.contains(&"--soak"),
+            hostile: flags.contains(&"--hostile"),
+            only: String::new(),
             folder: "docs/bench".into(),
         };
         for pair in pairs.chunks(2) {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
                 ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
+                ["--only", text] => arguments.only = (*text).to_owned(),
                 ["-o", folder] => arguments.folder = folder.into(),
                 _ => return None,
             }
@@ -124,6 +149,18 @@ fn bench_stores(arguments: &Arguments) -> Result<()> {
     let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
     let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     stores::run(&inputs, arguments.runs, &arguments.folder)
+}
+
+fn bench_service(arguments: &Arguments) -> Result<()> {
+    let mode = match (arguments.soak, arguments.hostile) {
+        (false, false) => service::Mode::Load,
+        (true, _) => service::Mode::Soak,
+        (_, true) => service::Mode::Hostile(&arguments.only),
+    };
+    let scratch = tempfile::tempdir()?;
+    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
+    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    service::run(&inputs, arguments.runs, &arguments.folder, mode)
 }
 
 fn bench(arguments: &Arguments) -> Result<()> {

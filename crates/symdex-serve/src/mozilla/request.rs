@@ -83,7 +83,7 @@ impl UncheckedJob {
                 };
                 Ok(Frame { module, offset })
             };
-            checked.push(stack.into_iter().enumerate().map(frame).collect::<Result<_, _>>()?);
+            checked.push(stack.into_iter().enumerate().map(frame).collect::<Result<_, Problem>>()?);
         }
         Ok(Job { modules, stacks: checked })
     }

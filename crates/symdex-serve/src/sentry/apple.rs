@@ -61,7 +61,7 @@ fn stacktrace(thread: &Thread, images: &[Image]) -> Stacktrace {
         addr_mode: AddrMode::Abs,
         instruction_addr: Address(frame.address),
         adjust_instruction_addr: None,
-        package: frame.image.and_then(|at| Some(images.get(at as usize)?.name.clone())),
+        package: frame.image().and_then(|at| Some(images.get(at as usize)?.name.clone())),
         lang: None,
         symbol: None,
         sym_addr: None,

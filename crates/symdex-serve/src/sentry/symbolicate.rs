@@ -121,6 +121,8 @@ impl ModuleOutcome {
             Some(ImageAnswers { answered: Err(why), .. }) => match why.status() {
                 // A store could not be reached.
                 "other" => "fetching_failed",
+                // It is being fetched. A later request may find it.
+                "fetching" => "timeout",
                 status => status,
             },
         }

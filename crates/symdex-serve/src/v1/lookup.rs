@@ -1,21 +1,29 @@
 //! `POST /v1/lookup`: addresses of images.
 
-use axum::body::{Body, Bytes};
+use std::io::{self, Write as _};
+
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Function, Image, Unanswered};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
+use crate::body::Guarded;
+use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
+use crate::v1::accepts;
 use crate::v1::address::Address;
 
 /// How many addresses a request may have.
-const MAX_ADDRESSES: usize = 1_000_000;
+const MAX_ADDRESSES: usize = 100_000;
+
+/// How much memory is reserved for the functions at an address, beside the body of the answer.
+const ADDRESS_MEMORY: u64 = 2 << 10;
 
 /// Addresses of one image.
 #[derive(Deserialize, ToSchema)]
@@ -75,7 +83,7 @@ impl From<Lines> for LinePolicy {
 pub(crate) struct LookupResult {
     /// The id, as it was asked for.
     id: String,
-    /// `found`, `missing`, `malformed`, `unsupported` or `other`.
+    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other`.
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,37 +133,50 @@ pub(crate) async fn lookup(
     let is_streamed = accepts(&headers, "application/x-ndjson");
     let body = app.receive(&headers, body).await?;
     let work = move |app: &App| {
-        let (bytes, _reserved) = app.unpack(body)?;
+        let (bytes, mut reserved) = app.unpack(body)?;
         let requests: Vec<LookupRequest> =
             serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
-        answer_all(app, &requests)
+        let count: usize = requests.iter().map(|request| request.addresses.len()).sum();
+        if count > MAX_ADDRESSES {
+            let detail = format!("found {count} addresses; a request may have {MAX_ADDRESSES}");
+            return Err(Problem::bad_request(detail));
+        }
+        reserved.grow(ADDRESS_MEMORY * count as u64)?;
+        let answers = answer_all(app, &requests)?;
+        let results = requests.iter().zip(&answers).map(|(request, answered)| request.result(answered));
+        let mut out = Guarded::new(reserved);
+        let written = match is_streamed {
+            true => write_lines(results, &mut out),
+            false => serde_json::Serializer::new(&mut out).collect_seq(results).map_err(io::Error::from),
+        };
+        written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
+        let mut answered = answers.iter().map(|one| &one.answered);
+        Ok((out, answered.any(|one| matches!(one, Err(Unanswered::Fetching)))))
     };
-    let results = app.run(work).await??;
-    if !is_streamed {
-        return Ok(axum::Json(results).into_response());
-    }
-    let mut lines = Vec::new();
-    for result in &results {
-        // Writing to memory does not fail.
-        let _ = serde_json::to_writer(&mut lines, result);
-        lines.push(b'\n');
-    }
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Bytes::from(lines)).into_response())
+    let kind = if is_streamed { "application/x-ndjson" } else { "application/json" };
+    let (out, is_fetching) = app.run(work).await??;
+    Ok(retry_if(is_fetching, ([(header::CONTENT_TYPE, kind)], out)))
 }
 
-/// Whether the header `Accept` names this media type.
-pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut types = accepted.flat_map(|value| value.split(','));
-    types.any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(media_type)))
+/// The response. If some of its images are being fetched, it says when to ask again.
+pub(crate) fn retry_if(is_fetching: bool, response: impl IntoResponse) -> Response {
+    let retry = is_fetching.then(|| [(header::RETRY_AFTER, RETRY_AFTER.to_string())]);
+    match retry {
+        Some(retry) => (retry, response).into_response(),
+        None => response.into_response(),
+    }
 }
 
-fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<LookupResult>, Problem> {
-    let count: usize = requests.iter().map(|request| request.addresses.len()).sum();
-    if count > MAX_ADDRESSES {
-        let detail = format!("found {count} addresses; a request may have {MAX_ADDRESSES}");
-        return Err(Problem::bad_request(detail));
+fn write_lines(results: impl Iterator<Item = LookupResult>, out: &mut Guarded) -> io::Result<()> {
+    for result in results {
+        serde_json::to_writer(&mut *out, &result)?;
+        out.write_all(b"\n")?;
     }
+    Ok(())
+}
+
+/// The answers for each of `requests`.
+fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<ImageAnswers>, Problem> {
     let mut images = Vec::with_capacity(requests.len());
     for request in requests {
         let id: ImageId =
@@ -171,7 +192,7 @@ fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<LookupResult>
         let positions: Vec<_> = (0..images.len()).filter(|at| images[*at].0 == lines).collect();
         let of_policy = positions.iter().map(|at| std::mem::take(&mut images[*at].1)).collect();
         for (at, answered) in positions.into_iter().zip(app.answer(of_policy, lines.into())) {
-            answers[at] = Some(requests[at].result(&answered));
+            answers[at] = Some(answered);
         }
     }
     Ok(answers.into_iter().flatten().collect())

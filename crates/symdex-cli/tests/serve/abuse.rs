@@ -1,0 +1,103 @@
+//! Clients that ask for too much. `cargo xtask bench --service --hostile` has the cases that need time and memory.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use crate::common::folder;
+use crate::server::{TestServer, store_of};
+
+/// Opens a connection and sends `bytes`. The server may answer and close it before all of them are sent.
+fn connect(server: &TestServer, bytes: &[u8]) -> TcpStream {
+    let address = server.url.strip_prefix("http://").expect("a URL");
+    let mut stream = TcpStream::connect(address).expect("the server listens");
+    let _ = stream.write_all(bytes);
+    stream
+}
+
+/// The first line of the answer.
+fn status_line(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+}
+
+/// A server whose process has this limit of open files, as an argument of `ulimit`.
+#[cfg(unix)]
+fn server_with_files(limit: &str) -> (tempfile::TempDir, TestServer) {
+    let store = folder();
+    let symdex = crate::common::command();
+    let mut serve = std::process::Command::new("sh");
+    serve
+        .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
+        .arg(symdex.get_program())
+        .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"])
+        .arg(store.path());
+    (store, TestServer::spawn(serve))
+}
+
+#[cfg(unix)]
+#[test]
+fn connections_beyond_the_limit_of_open_files_are_refused_and_others_stay() {
+    // Half of the files are left for stores.
+    let (_store, server) = server_with_files("-n 100");
+    assert_eq!(server.get("/healthz").status, 200);
+    // The agent has kept its connection.
+    let idle: Vec<_> = (0..49).map(|_| connect(&server, b"")).collect();
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    assert_eq!(status_line(connect(&server, request)), "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(server.get("/healthz").status, 200);
+    drop(idle);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_soft_limit_of_open_files_is_raised() {
+    let (_store, server) = server_with_files("-Sn 100");
+    let idle: Vec<_> = (0..200).map(|_| connect(&server, b"")).collect();
+    assert_eq!(server.get("/healthz").status, 200);
+    drop(idle);
+}
+
+#[test]
+fn a_body_in_chunks_is_refused_when_it_is_too_long() {
+    let server = TestServer::start(store_of(&[]).0.path(), &["--max-body", "1MB"]);
+    let head = "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    let endless = connect(&server, format!("{head}{}", chunk.repeat(16)).as_bytes());
+    assert_eq!(status_line(endless), "HTTP/1.1 413 Payload Too Large");
+}
+
+#[test]
+fn a_head_that_is_too_long_is_refused() {
+    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let head = format!("GET /healthz HTTP/1.1\r\nx-long: {}", "a".repeat(32 << 10));
+    assert_eq!(
+        status_line(connect(&server, head.as_bytes())),
+        "HTTP/1.1 431 Request Header Fields Too Large"
+    );
+}
+
+#[test]
+fn a_lookup_of_too_many_addresses_is_refused() {
+    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let lookup = |count| {
+        let addresses = vec![0; count];
+        server.post_json("/v1/lookup", &json!([{"id": "aa".repeat(16), "addresses": addresses}]))
+    };
+    assert_eq!(lookup(100_000).status, 200);
+    let refused = lookup(100_001);
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("found 100001 addresses"), "{}", refused.text());
+}
+
+#[test]
+fn requests_that_do_not_fit_into_the_memory_are_refused() {
+    let server = TestServer::start(store_of(&[]).0.path(), &["--request-memory", "1MB"]);
+    let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
+    assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");
+    // The memory is free again.
+    assert_eq!(server.post("/v1/symbolicate", "hello").status, 422);
+}

@@ -1,0 +1,47 @@
+//! The images that the stores have, to name those that are near a missing image.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use symdex_report::KnownImage;
+use symdex_store::symbolicator::Symbolicator;
+
+use crate::app::App;
+
+/// How long a list is used. To make one, up to 20,000 indexes are opened.
+const FRESH: Duration = Duration::from_secs(600);
+
+/// The images of stores that are folders. Other stores may have any number.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    listed: Mutex<Option<(Instant, Arc<[KnownImage]>)>>,
+}
+
+impl Known {
+    /// The images, listed at most ten minutes ago. This blocks.
+    pub(crate) fn images(&self, app: &App) -> Arc<[KnownImage]> {
+        // Other requests wait for the list, instead of making it too.
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*listed {
+            Some((at, images)) if at.elapsed() < FRESH => Arc::clone(images),
+            _ => {
+                // A symbolicator lists its sources once.
+                let opened = Symbolicator::open(&app.options.symbolicator, &mut |_| ());
+                let images: Arc<[KnownImage]> =
+                    opened.map_or_else(|_| [].into(), |opened| opened.known().into());
+                *listed = Some((Instant::now(), Arc::clone(&images)));
+                images
+            }
+        }
+    }
+
+    /// Adds an image that was built since the images were listed.
+    pub(crate) fn add(&self, image: KnownImage) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, images)) = &mut *listed
+            && !images.contains(&image)
+        {
+            *images = images.iter().cloned().chain([image]).collect();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `POST /v1/symbolicate`: crash reports.
+
+use std::io::{self, Write};
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use symdex_report::{ImageOutcome, Options, Report, ReportView, Symbolicated, Unanswered, symbolicate};
+use tokio::sync::mpsc;
+use utoipa::IntoParams;
+
+use crate::app::{App, SharedApp};
+use crate::body::Guarded;
+use crate::budget::Reserved;
+use crate::lane::Lane;
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::v1::accepts;
+use crate::v1::lookup::{Lines, retry_if};
+
+/// How many answered lines of a batch may wait for the client.
+const WAITING_LINES: usize = 4;
+
+const NDJSON: &str = "application/x-ndjson";
+
+/// How a report is answered. The names and defaults are those of `symdex symbolicate`.
+#[derive(Clone, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SymbolicateOptions {
+    /// The format of the answer. With the header `Accept: application/json`, the default is `json`.
+    format: Option<OutputFormat>,
+    /// Which rows of the line table answer.
+    #[serde(default)]
+    lines: Lines,
+    /// `adjusted` looks up return addresses one byte before, `as-given` at the address, as atos does.
+    #[serde(default)]
+    addresses: Addresses,
+    /// Whether inlined functions get frames of their own.
+    #[serde(default = "yes")]
+    inlines: bool,
+    /// Whether names are demangled.
+    #[serde(default = "yes")]
+    demangle: bool,
+    /// Whether frames that have a function's name stay unchanged, even if they have no file and line.
+    #[serde(default)]
+    only_missing: bool,
+    /// The name of the report in JSON.
+    #[serde(default)]
+    name: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputFormat {
+    /// The format of the report. Only frames are changed.
+    Native,
+    /// Text for people. A report in JSON gets the layout of a .crash.
+    Text,
+    /// JSON, as docs/schema/symbolicate.schema.json describes it.
+    Json,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Addresses {
+    #[default]
+    Adjusted,
+    AsGiven,
+}
+
+/// A report of a batch.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchLine {
+    /// The name of the report in the answer.
+    #[serde(default)]
+    name: String,
+    /// The report.
+    report: String,
+}
+
+/// The JSON form of an answered report.
+#[derive(Serialize)]
+struct AnsweredReport<'s> {
+    report: &'s str,
+    #[serde(flatten)]
+    view: ReportView<'s>,
+}
+
+/// The JSON form of a report of a batch that could not be read.
+#[derive(Serialize)]
+struct FailedReport<'s> {
+    report: &'s str,
+    error: ProblemDetails,
+}
+
+/// Answers a report: the report in its own format, with functions, files and lines; or JSON.
+///
+/// The body is the report, in any format that `symdex symbolicate --list-formats` lists. With `Content-Type:
+/// application/x-ndjson`, each line of the body is a report, `{"name": "...", "report": "..."}`, and each line of the
+/// answer is one in JSON, in the same order; a report that cannot be read has `error` with the problem.
+#[utoipa::path(post, path = "/v1/symbolicate", tag = "symdex", security(("bearer" = ["read"])),
+    params(SymbolicateOptions),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A report"),
+    responses((status = 200, description = "The report, with answers"),
+        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads")))]
+pub(crate) async fn symbolicate_report(
+    State(app): State<SharedApp>,
+    options: Result<Query<SymbolicateOptions>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let Query(options) = options?;
+    let is_batch =
+        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(NDJSON.as_bytes()));
+    let format = options.format.unwrap_or(match accepts(&headers, "application/json") {
+        true => OutputFormat::Json,
+        false => OutputFormat::Native,
+    });
+    let body = app.receive(&headers, body).await?;
+    if is_batch {
+        let (bytes, reserved) = app.run(move |app| app.unpack(body)).await??;
+        return Ok(batch(app, options, bytes, reserved));
+    }
+    let work = move |app: &App| {
+        let (bytes, reserved) = app.unpack(body)?;
+        one(app, &options, format, &bytes, reserved)
+    };
+    app.run(work).await?
+}
+
+/// Answers one report.
+fn one(
+    app: &App,
+    options: &SymbolicateOptions,
+    format: OutputFormat,
+    bytes: &[u8],
+    reserved: Reserved,
+) -> Result<Response, Problem> {
+    let mut out = Guarded::new(reserved);
+    let is_fetching = answer(app, options, &options.name, format, bytes, &mut out)?;
+    let kind = match (format, bytes.trim_ascii_start().first()) {
+        (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
+        _ if std::str::from_utf8(out.bytes()).is_ok() => "text/plain; charset=utf-8",
+        _ => "application/octet-stream",
+    };
+    let mut response = retry_if(is_fetching, out);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(response)
+}
+
+/// Writes the answer of the report `bytes`. Returns whether some of its images are being fetched.
+fn answer(
+    app: &App,
+    options: &SymbolicateOptions,
+    name: &str,
+    format: OutputFormat,
+    bytes: &[u8],
+    mut out: &mut dyn Write,
+) -> Result<bool, Problem> {
+    let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
+    let report = Report::parse(bytes).map_err(not_a_report)?;
+    let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
+    let written = match format {
+        OutputFormat::Native => symbolicated.write(out),
+        OutputFormat::Text => symbolicated.write_text(&mut out),
+        OutputFormat::Json => write_json(app, name, &symbolicated, out),
+    };
+    written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
+    let fetching = |outcome: &ImageOutcome| outcome.status() == Unanswered::Fetching.status();
+    Ok(symbolicated.images().iter().any(fetching))
+}
+
+fn write_json(
+    app: &App,
+    name: &str,
+    symbolicated: &Symbolicated<'_, '_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut images = symbolicated.report.images().iter().zip(symbolicated.images());
+    let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
+    let known = if is_any_missing { app.known.images(app) } else { [].into() };
+    serde_json::to_writer(out, &AnsweredReport { report: name, view: symbolicated.view(&known) })?;
+    Ok(())
+}
+
+/// Answers each line of `bytes`, while the client reads.
+fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: Reserved) -> Response {
+    let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING_LINES);
+    let bytes = Bytes::from(bytes);
+    let answering = async move {
+        let _reserved = reserved;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
+            let line = rest.split_to(end);
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let options = options.clone();
+            let Ok(answered) = app.run_when_free(move |app| batch_line(app, &options, &line)).await else {
+                return;
+            };
+            if sender.send(answered).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::spawn(Lane::current().scope(answering));
+    let lines =
+        stream::poll_fn(move |context| receiver.poll_recv(context).map(|line| line.map(Ok::<_, io::Error>)));
+    ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(lines)).into_response()
+}
+
+/// The line of the answer for a line of a batch.
+fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8]) -> Bytes {
+    let mut out = Guarded::new(app.budget.reserve());
+    let (name, answered) = match serde_json::from_slice::<BatchLine>(line) {
+        Ok(BatchLine { name, report }) => {
+            let answered = answer(app, options, &name, OutputFormat::Json, report.as_bytes(), &mut out);
+            (name, answered)
+        }
+        Err(error) => (String::new(), Err(Problem::bad_request(error.to_string()))),
+    };
+    let mut answer = match answered {
+        Ok(_) => out.into_bytes(),
+        // Text and numbers are always serialized.
+        Err(problem) => {
+            let failed = FailedReport { report: &name, error: problem.details() };
+            serde_json::to_vec(&failed).unwrap_or_default()
+        }
+    };
+    answer.push(b'\n');
+    answer.into()
+}
+
+impl SymbolicateOptions {
+    fn of_report(&self) -> Options {
+        Options::new()
+            .lines(self.lines.into())
+            .as_given(self.addresses == Addresses::AsGiven)
+            .inlines(self.inlines)
+            .demangle(self.demangle)
+            .only_missing(self.only_missing)
+    }
+}
