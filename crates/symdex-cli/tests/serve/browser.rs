@@ -119,6 +119,13 @@ fn an_uploaded_debug_file_answers_the_open_report() {
 }
 
 #[test]
+fn a_report_is_asked_for_again_while_the_server_fetches_debug_files() {
+    let Some(programs) = Programs::find() else { return };
+    let (_store, server) = demo_server(&BOTH);
+    programs.run("fetching", &server, &[]);
+}
+
+#[test]
 fn pictures_for_the_documentation() {
     if std::env::var_os("SYMDEX_SCREENSHOTS").is_none_or(|value| value != "write") {
         return;
