@@ -1,42 +1,78 @@
 //! The memory that requests may take together.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
+use crate::lane::{Client, Lane};
 use crate::problem::Problem;
 
 /// Bytes are counted in units of this size.
 const UNIT: u64 = 64 << 10;
 
-/// The memory that the reports and answers of all requests may take together.
+/// The memory that the reports and answers of all requests may take together. One client may take three quarters of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
-    units: Arc<Semaphore>,
+    state: Arc<Mutex<State>>,
+}
+
+/// Counts of units.
+#[derive(Debug)]
+struct State {
+    free: u64,
+    /// What one client may hold.
+    share: u64,
+    /// What each client holds. Clients that hold nothing are left out.
+    held: HashMap<Client, u64>,
 }
 
 /// A part of the budget. It is given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     budget: Budget,
-    permit: Option<OwnedSemaphorePermit>,
+    client: Client,
     bytes: u64,
 }
 
 impl Budget {
     pub(crate) fn new(bytes: u64) -> Self {
-        let units = usize::try_from(bytes / UNIT).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { units: Arc::new(Semaphore::new(units)) }
+        let free = bytes / UNIT;
+        let state = State { free, share: free - free / 4, held: HashMap::new() };
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A part of the budget that has no bytes yet.
+    /// A part of the budget that has no bytes yet, for the client of this task's request.
     pub(crate) fn reserve(&self) -> Reserved {
-        Reserved { budget: self.clone(), permit: None, bytes: 0 }
+        Reserved { budget: self.clone(), client: Lane::current().client, bytes: 0 }
     }
 
     /// How many bytes are free.
     pub(crate) fn free(&self) -> u64 {
-        self.units.available_permits() as u64 * UNIT
+        self.lock().free * UNIT
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Whether there is as much for the client. If so, the client holds it.
+    fn take(&mut self, client: Client, units: u64) -> bool {
+        let held = self.held.get(&client).copied().unwrap_or_default();
+        let fits = units <= self.free && units <= self.share - held;
+        if fits {
+            self.free -= units;
+            self.held.insert(client, held + units);
+        }
+        fits
+    }
+
+    fn give_back(&mut self, client: Client, units: u64) {
+        self.free += units;
+        match self.held.get_mut(&client) {
+            Some(held) if *held > units => *held -= units,
+            _ => _ = self.held.remove(&client),
+        }
     }
 }
 
@@ -50,21 +86,24 @@ impl Reserved {
     ///
     /// # Errors
     ///
-    /// A problem `overloaded` if the budget has fewer bytes left.
+    /// A problem `overloaded` if the budget has fewer bytes left for the client.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
-        let units = |bytes: u64| bytes.div_ceil(UNIT);
         let total = self.bytes.saturating_add(bytes);
-        let more = u32::try_from(units(total) - units(self.bytes)).unwrap_or(u32::MAX);
-        if more != 0 {
-            let taken = Arc::clone(&self.budget.units).try_acquire_many_owned(more);
-            let taken = taken.map_err(|_| Problem::overloaded("other requests take all memory"))?;
-            match &mut self.permit {
-                Some(permit) => permit.merge(taken),
-                none => *none = Some(taken),
-            }
+        let more = total.div_ceil(UNIT) - self.bytes.div_ceil(UNIT);
+        if more != 0 && !self.budget.lock().take(self.client, more) {
+            return Err(Problem::overloaded("other requests take all memory"));
         }
         self.bytes = total;
         Ok(())
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let units = self.bytes.div_ceil(UNIT);
+        if units != 0 {
+            self.budget.lock().give_back(self.client, units);
+        }
     }
 }
 
@@ -72,20 +111,42 @@ impl Reserved {
 mod tests {
     use super::*;
 
+    /// A part for the client with this number.
+    fn reserve(budget: &Budget, client: usize) -> Reserved {
+        let mut reserved = budget.reserve();
+        reserved.client = Client::Token(client);
+        reserved
+    }
+
     #[test]
     fn a_budget_is_never_exceeded_and_comes_back() {
         let budget = Budget::new(10 * UNIT);
-        let (mut one, mut other) = (budget.reserve(), budget.reserve());
+        let (mut one, mut other) = (reserve(&budget, 1), reserve(&budget, 2));
         one.grow(1).expect("free");
         one.grow(UNIT - 1).expect("the same unit");
         assert_eq!(budget.free(), 9 * UNIT);
-        other.grow(9 * UNIT).expect("free");
+        other.grow(5 * UNIT).expect("free");
+        assert!(one.grow(5 * UNIT).is_err());
+        one.grow(4 * UNIT).expect("free");
         assert!(one.grow(1).is_err());
         drop(other);
-        one.grow(9 * UNIT).expect("free again");
-        assert_eq!(budget.free(), 0);
+        one.grow(1).expect("free again");
+        assert_eq!(budget.free(), 4 * UNIT);
         drop(one);
         assert_eq!(budget.free(), 10 * UNIT);
+        assert!(budget.lock().held.is_empty());
         assert!(budget.reserve().grow(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_client_leaves_a_quarter_for_others() {
+        let budget = Budget::new(8 * UNIT);
+        let (mut one, mut again, mut other) = (reserve(&budget, 1), reserve(&budget, 1), reserve(&budget, 2));
+        one.grow(4 * UNIT).expect("free");
+        again.grow(2 * UNIT).expect("free");
+        assert!(again.grow(1).is_err());
+        other.grow(2 * UNIT).expect("left by the first client");
+        drop(one);
+        again.grow(1).expect("given back");
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr};
 const LARGE: usize = 1 << 20;
 
 /// Who sends a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
     #[default]
     Unknown,

@@ -33,8 +33,8 @@ pub struct ServerOptions {
     /// How many requests may wait for a thread, half of them from one client. More are refused with 503. Bodies that
     /// wait take a part of `memory`. The default is 2048.
     pub queue: usize,
-    /// How many bytes the reports and answers of all requests may take together. Requests that do not fit are refused
-    /// with 503. The default is 1 GiB.
+    /// How many bytes the reports and answers of all requests may take together, three quarters of them for one client.
+    /// Requests that do not fit are refused with 503. The default is 1 GiB.
     pub memory: u64,
     /// How many bytes a request may have, uploads excepted, before and after it is decompressed. The default is
     /// 64 MiB.

@@ -65,8 +65,8 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Does `work` on a thread of the pool, in the lane of this task's request. Work that has begun goes on to its end,
-    /// even if nobody waits for it any more.
+    /// Does `work` on a thread of the pool, in the lane of this task's request. If the caller stops waiting, work that
+    /// has not begun is dropped with what it holds. Work that has begun goes on to its end.
     ///
     /// # Errors
     ///
@@ -77,14 +77,14 @@ impl Workers {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let lane = Lane::current();
-        let done = {
+        let pending = {
             let mut queue = self.shared.lock();
             if !queue.has_room(lane) {
                 return Err(Problem::overloaded("too many requests are waiting"));
             }
             self.shared.push(&mut queue, lane, work)
         };
-        finished(done).await
+        pending.done().await
     }
 
     /// As [`run`](Self::run), even if the queue is full. The caller waits for the end before it calls again.
@@ -92,13 +92,32 @@ impl Workers {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let done = self.shared.push(&mut self.shared.lock(), Lane::current(), work);
-        finished(done).await
+        let pending = self.shared.push(&mut self.shared.lock(), Lane::current(), work);
+        pending.done().await
     }
 }
 
-async fn finished<T>(done: oneshot::Receiver<T>) -> Result<T, Problem> {
-    done.await.map_err(|_| Problem::new(ProblemKind::Internal, "the work for this request has failed"))
+/// Work that was handed to the pool. When this is dropped, the work is dropped too if it has not begun.
+struct Pending<W, T> {
+    work: Arc<Mutex<Option<W>>>,
+    done: oneshot::Receiver<T>,
+}
+
+impl<W, T> Pending<W, T> {
+    async fn done(mut self) -> Result<T, Problem> {
+        let done = (&mut self.done).await;
+        done.map_err(|_| Problem::new(ProblemKind::Internal, "the work for this request has failed"))
+    }
+}
+
+impl<W, T> Drop for Pending<W, T> {
+    fn drop(&mut self) {
+        take(&self.work);
+    }
+}
+
+fn take<W>(work: &Mutex<Option<W>>) -> Option<W> {
+    work.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 impl Drop for Workers {
@@ -116,23 +135,24 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push<T: Send + 'static>(
+    fn push<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
         &self,
         queue: &mut Queue,
         lane: Lane,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> oneshot::Receiver<T> {
+        work: W,
+    ) -> Pending<W, T> {
         let (sender, done) = oneshot::channel();
         let span = tracing::Span::current();
-        let work = Box::new(move || {
-            // Work that has not begun is left out if its client has gone away.
-            if !sender.is_closed() {
+        let pending = Pending { work: Arc::new(Mutex::new(Some(work))), done };
+        let work = Arc::clone(&pending.work);
+        let run = move || {
+            if let Some(work) = take(&work) {
                 let _ = sender.send(span.in_scope(work));
             }
-        });
-        queue.push(lane, work);
+        };
+        queue.push(lane, Box::new(run));
         self.has_work.notify_one();
-        done
+        pending
     }
 
     /// What a thread does.
@@ -254,26 +274,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_nobody_waits_for_is_left_out_if_it_has_not_begun() {
+    async fn work_that_nobody_waits_for_is_dropped_if_it_has_not_begun() {
         let workers = Workers::new(1, 8).expect("a thread");
         let (release, released) = mpsc::channel::<()>();
-        let (done, is_done) = mpsc::channel();
-        let blocking =
-            workers.shared.push(&mut workers.shared.lock(), Lane::default(), move || released.recv());
-        for name in ["abandoned", "wanted"] {
-            let done = done.clone();
-            let receiver =
-                workers.shared.push(&mut workers.shared.lock(), Lane::default(), move || done.send(name));
-            match name {
-                "wanted" => {
-                    release.send(()).expect("it waits");
-                    receiver.await.expect("no panic").expect("the test receives");
-                }
-                _ => drop(receiver),
-            }
-        }
-        blocking.await.expect("no panic").expect("the test sends");
-        assert_eq!(is_done.try_iter().collect::<Vec<_>>(), ["wanted"]);
+        let push = |work: Box<dyn FnOnce() + Send>| {
+            workers.shared.push(&mut workers.shared.lock(), Lane::default(), work)
+        };
+        let running = push(Box::new(move || released.recv().expect("the test sends")));
+        let held = Arc::new(());
+        let holds = Arc::clone(&held);
+        let abandoned = push(Box::new(move || drop(holds)));
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(abandoned);
+        assert_eq!(Arc::strong_count(&held), 1);
+        release.send(()).expect("it waits");
+        assert!(running.done().await.is_ok());
+        assert!(push(Box::new(|| ())).done().await.is_ok());
     }
 
     #[test]

@@ -205,8 +205,9 @@ fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: 
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let options = options.clone();
-            let Ok(answered) = app.run_when_free(move |app| batch_line(app, &options, &line)).await else {
+            let (options, reserved) = (options.clone(), app.budget.reserve());
+            let line = move |app: &App| batch_line(app, &options, &line, reserved);
+            let Ok(answered) = app.run_when_free(line).await else {
                 return;
             };
             if sender.send(answered).await.is_err() {
@@ -221,8 +222,8 @@ fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: 
 }
 
 /// The line of the answer for a line of a batch.
-fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8]) -> Bytes {
-    let mut out = Guarded::new(app.budget.reserve());
+fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Reserved) -> Bytes {
+    let mut out = Guarded::new(reserved);
     let (name, answered) = match serde_json::from_slice::<BatchLine>(line) {
         Ok(BatchLine { name, report }) => {
             let answered = answer(app, options, &name, OutputFormat::Json, report.as_bytes(), &mut out);

@@ -7,9 +7,10 @@ use super::hostile::Case;
 use super::{Load, Report, load, peer, soak};
 
 const METHOD: &str = "\
-The server is a process of its own on this machine, over a folder of indexes that are in the page cache (nothing is said
-about cold disks, because this program does not drop caches). The clients run on this machine too and share its CPUs, so that the CPU time of the server is the better
-figure where the machine is busy. Latencies are those of answers with status 200. Logs go to a file.
+The server is a process of its own on this machine, over a folder of indexes that are in the page cache. Caches are not
+dropped, so that nothing is said about cold disks. The clients run on this machine too and share its CPUs: where the
+machine is busy, the CPU time of the server is the better figure. Latencies are those of answers with status 200. Logs
+go to a file.
 ";
 
 pub fn render(report: &Report) -> Result<String, fmt::Error> {
