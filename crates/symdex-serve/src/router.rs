@@ -16,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, mozilla, openapi, page, sentry, trace, v1};
+use crate::{health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -55,6 +55,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(unread::read_rest))
         .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
