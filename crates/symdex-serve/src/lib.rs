@@ -34,6 +34,7 @@ mod trace;
 mod unread;
 mod v1;
 mod workers;
+mod written;
 
 pub use self::auth::{NewToken, ParseTokenError, Scope, Token};
 pub use self::options::ServerOptions;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --service`: compares `POST /symbolicate/v5` of `symdex serve` with the crate wholesym, which is
+//! `cargo xtask bench --wholesym`: compares `POST /symbolicate/v5` of `symdex serve` with the crate wholesym, which is
 //! what samply answers the same request with, and counts the differences by kind.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use facts::Facts;
 use server::Server;
 
 const USAGE: &str = "\
-usage: cargo xtask bench --service FILE...
+usage: cargo xtask bench --wholesym FILE...
 
     FILE   a debug file, a bundle, or a folder of these
     The program symdex is SYMDEX, or target/release/symdex.
