@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek as _, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use tempfile::TempDir;
@@ -59,7 +59,16 @@ impl Unpacker {
     ///
     /// [`io::Error`] if it cannot be made.
     pub fn new(limits: Limits) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("symdex-").tempdir()?;
+        Self::new_in(&std::env::temp_dir(), limits)
+    }
+
+    /// Makes a private temporary folder in the folder `parent`, which has the space that unpacked files need.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if it cannot be made.
+    pub fn new_in(parent: &Path, limits: Limits) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("symdex-").tempdir_in(parent)?;
         Ok(Self { limits, folder, files: 0 })
     }
 

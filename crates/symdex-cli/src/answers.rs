@@ -1,23 +1,27 @@
-//! Answers from an index or from a debug file.
+//! Answers from an index, from an image in a store, or from a debug file.
 
 use std::path::Path;
 
-use symdex::{Error, Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch};
 use symdex_build::DirectLookup;
+use symdex_store::IndexBytes;
 
 use crate::failure::Failure;
+use crate::stores::FoundImage;
 
 /// The index or debug file that answers.
-pub(crate) enum ImageAnswers<'i, 'd, B> {
-    Index { index: &'i Index<B>, path: &'i Path },
+pub(crate) enum ImageAnswers<'i, 'd> {
+    Index { index: &'i Index<IndexBytes>, path: &'i Path },
+    Stored(&'i FoundImage),
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
 }
 
-impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
+impl<'i> ImageAnswers<'i, '_> {
     /// The index or debug file, for messages.
     pub(crate) fn path(&self) -> &'i Path {
         match self {
             Self::Index { path, .. } | Self::DebugFile { path, .. } => path,
+            Self::Stored(found) => &found.location,
         }
     }
 
@@ -25,15 +29,17 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
     pub(crate) fn metadata(&self) -> &Metadata {
         match self {
             Self::Index { index, .. } => index.metadata(),
+            Self::Stored(found) => found.image.metadata(),
             Self::DebugFile { lookup, .. } => lookup.index().metadata(),
         }
     }
 
     /// Prepares [`Self::lookup`] of `offsets`. From a debug file, this reads the units that have code there;
-    /// afterwards, other offsets may have no answer.
+    /// afterwards, other offsets may have no answer. From a store, this fetches what the lookups need at once.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
             Self::Index { .. } => Ok(()),
+            Self::Stored(found) => found.prefetch(offsets),
             Self::DebugFile { lookup, path } => match lookup.answer(offsets) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(Failure::debug_file(path, &error)),
@@ -47,29 +53,31 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
         offset: ImageOffset,
         policy: LinePolicy,
         scratch: &'s mut Scratch,
-    ) -> Result<Option<Frames<'s>>, Error> {
-        match self {
+    ) -> Result<Option<Frames<'s>>, Failure> {
+        let found = match self {
             Self::Index { index, .. } => index.lookup(offset, policy, scratch),
+            Self::Stored(found) => return found.lookup(offset, policy, scratch),
             Self::DebugFile { lookup, .. } => lookup.index().lookup(offset, policy, scratch),
-        }
+        };
+        found.map_err(|error| Failure::index(self.path(), &error))
     }
 
     /// The names other than `name` of the function that starts at `start`. Empty unless several symbols name it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Index::function_names`].
     pub(crate) fn aliases(
         &self,
         name: Option<&[u8]>,
         start: ImageOffset,
         scratch: &mut Scratch,
-    ) -> Result<Vec<Vec<u8>>, Error> {
+    ) -> Result<Vec<Vec<u8>>, Failure> {
         let owned = |name: &[u8]| name.to_vec();
+        let failed = |error| Failure::index(self.path(), &error);
         let names: Vec<_> = match self {
-            Self::Index { index, .. } => index.function_names(start, scratch)?.map(owned).collect(),
+            Self::Index { index, .. } => {
+                index.function_names(start, scratch).map_err(failed)?.map(owned).collect()
+            }
+            Self::Stored(found) => found.function_names(start, scratch)?,
             Self::DebugFile { lookup, .. } => {
-                lookup.index().function_names(start, scratch)?.map(owned).collect()
+                lookup.index().function_names(start, scratch).map_err(failed)?.map(owned).collect()
             }
         };
         // A single symbol is not an alias, even if its name differs from the one in the debug information.

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Command};
 use serde::Serialize;
+use symdex_fetch::Layout;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{CommandResult, Failure, FailureKind};
-use crate::{secret, stores};
+use crate::{debug_sources, secret, stores};
 
 /// The name of the file.
 const FILE: &str = "symdex.toml";
@@ -31,8 +32,9 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 23] = [
+const KEYS: [Key; 31] = [
     key(stores::KEY, stores::VARIABLE, true),
+    key(debug_sources::KEY, debug_sources::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
     key("symbol-map", "SYMDEX_SYMBOL_MAP", true),
@@ -46,6 +48,8 @@ const KEYS: [Key; 23] = [
     key("max-nesting", "SYMDEX_MAX_NESTING", false),
     key("max-temporary", "SYMDEX_MAX_TEMPORARY", false),
     key("listen", "SYMDEX_LISTEN", false),
+    key("fetch-wait", "SYMDEX_FETCH_WAIT", false),
+    key("fetch-absent", "SYMDEX_FETCH_ABSENT", false),
     key("token", "SYMDEX_TOKEN", false),
     key("insecure-public", "SYMDEX_INSECURE_PUBLIC", false),
     key("tls-cert", "SYMDEX_TLS_CERT", true),
@@ -55,6 +59,11 @@ const KEYS: [Key; 23] = [
     key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),
+    key("state", "SYMDEX_STATE", true),
+    key("max-upload", "SYMDEX_MAX_UPLOAD", false),
+    key("min-free", "SYMDEX_MIN_FREE", false),
+    key("build-jobs", "SYMDEX_BUILD_JOBS", false),
+    key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
 ];
 
 /// The values of a configuration file.
@@ -103,11 +112,13 @@ impl Config {
     }
 
     /// Gives the options of all commands their environment variables, and the values of the file as defaults. `--store`
-    /// gets none: [`stores`] reads them, because their URLs may have secrets and those of the command line may not.
+    /// and `--debug-source` get none: [`stores`] and [`debug_sources`] read them, because their URLs may have secrets and those of the command line may not.
     pub(crate) fn apply(&self, command: Command) -> Command {
         command.mut_subcommands(|command| {
             command.mut_args(|arg| {
-                let is_of_arg = |key: &&Key| arg.get_long() == Some(key.name) && key.name != stores::KEY;
+                let is_of_arg = |key: &&Key| {
+                    arg.get_long() == Some(key.name) && ![stores::KEY, debug_sources::KEY].contains(&key.name)
+                };
                 let Some(key) = KEYS.iter().find(is_of_arg) else { return arg };
                 // A value may have a password.
                 let arg = arg.env(key.variable).hide_env_values(true);
@@ -169,6 +180,11 @@ fn value_of(value: &DeValue<'_>) -> Option<String> {
 
 /// A relative path of the file `config`, in the folder of that file. A URL stays as it is.
 fn in_folder(value: String, config: &Path) -> String {
+    if let Some((layout, rest)) = value.split_once('+')
+        && Layout::from_name(layout).is_some()
+    {
+        return format!("{layout}+{}", in_folder(rest.to_owned(), config));
+    }
     let (scheme, path) = match value.split_once(':') {
         Some(("dir", path)) => ("dir:", path),
         // One letter is a drive of Windows.
@@ -261,9 +277,9 @@ mod tests {
 
     #[test]
     fn texts_numbers_and_lists_are_values_and_paths_start_at_the_file() {
-        let text =
-            "# ours\nstore = [\"a\", \"/b\", \"s3://c/d\", \"dir:e\"]\njobs = 8\n\nmax-memory = \"512MB\"\n";
-        let store = ["/project/a", "/b", "s3://c/d", "dir:/project/e"].map(str::to_owned).to_vec();
+        let text = "# ours\nstore = [\"a\", \"/b\", \"s3://c/d\", \"dir:e\", \"gdb+f\"]\njobs = 8\n\nmax-memory = \"512MB\"\n";
+        let store =
+            ["/project/a", "/b", "s3://c/d", "dir:/project/e", "gdb+/project/f"].map(str::to_owned).to_vec();
         let expected =
             vec![("store", store, 2), ("jobs", vec!["8".into()], 3), ("max-memory", vec!["512MB".into()], 5)];
         assert_eq!(read(text), Ok(expected));

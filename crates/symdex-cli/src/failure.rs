@@ -200,7 +200,9 @@ impl From<symdex_store::Error> for Failure {
             }
             Error::OtherImage { path, .. } => (FailureKind::NotFound, path),
             Error::NotPublished { path, .. } => (FailureKind::Other, path),
-            Error::DamagedObject { .. } => return Self::new(FailureKind::Damaged, error.to_string()),
+            Error::DamagedObject { .. } | Error::LostValue { .. } => {
+                return Self::new(FailureKind::Damaged, error.to_string());
+            }
             Error::NotCompiled { .. } => return Self::new(FailureKind::Unsupported, error.to_string()),
             _ => return Self::new(FailureKind::Other, error.to_string()),
         };

@@ -87,7 +87,7 @@ Exit codes:
   0  every address was answered
   3  an address has no answer, or FILE has no such image
   2  an argument is not an address
-  4  the index or debug file is damaged
+  4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
   6  it is of a kind or version that symdex does not read
 If several apply, the first of 4, 6, 5, 2, 3 counts.";
@@ -114,13 +114,14 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
+        AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
         AddressSource::DebugFiles(files) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
+fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
     let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
     let first = args.file.as_ref().filter(|_| args.stores.are_given()).map(|first| first.to_string_lossy());
@@ -148,9 +149,9 @@ pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
 }
 
 /// The lookups in one image.
-struct Lookup<'a, 'i, 'd, B> {
+struct Lookup<'a, 'i, 'd> {
     args: &'a Args,
-    answers: &'a mut ImageAnswers<'i, 'd, B>,
+    answers: &'a mut ImageAnswers<'i, 'd>,
     scratch: Scratch,
     gravest: Option<FailureKind>,
 }
@@ -184,7 +185,7 @@ struct ErrorText {
     message: String,
 }
 
-impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
+impl Lookup<'_, '_, '_> {
     /// Answers each of these addresses.
     fn answer<'t>(
         &mut self,
@@ -232,11 +233,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
-        let path = self.answers.path();
-        let failed = |error| {
-            let failure = Failure::index(path, &error);
-            (failure.kind, failure.message)
-        };
+        let failed = |failure: Failure| (failure.kind, failure.message);
         let found = self.answers.lookup(offset, self.args.lines.into(), &mut self.scratch);
         let Some(frames) = found.map_err(failed)? else {
             return Ok(Vec::new());

@@ -5,6 +5,7 @@ mod archive;
 mod atos;
 mod build;
 mod config;
+mod debug_sources;
 mod failure;
 mod ids;
 mod in_order;
@@ -21,6 +22,7 @@ mod stores;
 mod symbolicate;
 mod text;
 mod verify;
+mod write_options;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -98,6 +100,7 @@ fn run() -> Result<ExitCode, CommandError> {
     let arguments = atos::with_double_dashes(std::env::args_os());
     let config = Config::load(&arguments)?;
     stores::configure(&config);
+    debug_sources::configure(&config);
     let mut commands = config.apply(Cli::command());
     let parsed = commands.try_get_matches_from_mut(arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {

@@ -15,9 +15,35 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// The progress of the work on all images, in bytes of debug files or of stored indexes.
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    bar: Bar,
     /// The thread that shows the bar, and the channel that tells it that the work has ended.
     shows: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+/// The bar of a [`Progress`]. Threads that may outlive the progress have copies of it.
+#[derive(Clone)]
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// Adds work on `size` bytes.
+    pub(crate) fn add(&self, size: u64) {
+        self.0.inc_length(size);
+    }
+
+    /// `size` more bytes are done.
+    pub(crate) fn done(&self, size: u64) {
+        self.0.inc(size);
+    }
+
+    /// The progress of one image, whose file counts for `size` bytes.
+    pub(crate) fn of_image(&self, size: u64) -> ImageProgress {
+        ImageProgress { all: self.clone(), size, counted: AtomicU64::new(0) }
+    }
+
+    /// Hides the bar while `print` writes to the terminal.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
 }
 
 impl Progress {
@@ -52,17 +78,22 @@ impl Progress {
         };
         // Without a thread, the work goes on and there is no bar.
         let thread = thread::Builder::new().spawn(show).ok();
-        Self { bar, shows: thread.map(|thread| (done, thread)) }
+        Self { bar: Bar(bar), shows: thread.map(|thread| (done, thread)) }
     }
 
     /// Adds work on `size` bytes.
     pub(crate) fn add(&self, size: u64) {
-        self.bar.inc_length(size);
+        self.bar.add(size);
+    }
+
+    /// The bar.
+    pub(crate) fn bar(&self) -> &Bar {
+        &self.bar
     }
 
     /// The progress of one image, whose file counts for `size` bytes.
-    pub(crate) fn of_image(&self, size: u64) -> ImageProgress<'_> {
-        ImageProgress { all: self, size, counted: AtomicU64::new(0) }
+    pub(crate) fn of_image(&self, size: u64) -> ImageProgress {
+        self.bar.of_image(size)
     }
 
     /// Hides the bar while `print` writes to the terminal.
@@ -88,28 +119,28 @@ impl Drop for Progress {
             let _ = done.send(());
             let _ = thread.join();
         }
-        self.bar.finish_and_clear();
+        self.bar.0.finish_and_clear();
     }
 }
 
 /// The share of one image in the progress.
-pub(crate) struct ImageProgress<'p> {
-    all: &'p Progress,
+pub(crate) struct ImageProgress {
+    all: Bar,
     size: u64,
     counted: AtomicU64,
 }
 
-impl ImageProgress<'_> {
+impl ImageProgress {
     /// Sets the progress to `done` of `total`. Calls may come from any thread, in any order.
     pub(crate) fn set(&self, done: u64, total: u64) {
         let part = u128::from(self.size) * u128::from(done.min(total)) / u128::from(total.max(1));
         let bytes = u64::try_from(part).unwrap_or(self.size);
         let before = self.counted.fetch_max(bytes, Ordering::Relaxed);
-        self.all.bar.inc(bytes.saturating_sub(before));
+        self.all.done(bytes.saturating_sub(before));
     }
 }
 
-impl Drop for ImageProgress<'_> {
+impl Drop for ImageProgress {
     fn drop(&mut self) {
         self.set(1, 1);
     }

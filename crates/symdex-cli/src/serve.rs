@@ -7,6 +7,8 @@ use std::time::Duration;
 use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::symbolicator::SymbolicatorOptions;
 
+use crate::build::child;
+use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
 use crate::open::AccessOption;
@@ -17,6 +19,9 @@ use crate::stores::StoreArgs;
 /// The server answers from the indexes in its stores. Without tokens, it listens at this machine only, and everybody on
 /// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Nothing of a report is logged.
 ///
+/// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits, and
+/// its index is put into the first store that can be written.
+///
 /// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and requests that run have 30 seconds to end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -26,6 +31,15 @@ pub(crate) struct Args {
     listen: SocketAddr,
     #[command(flatten)]
     stores: StoreArgs,
+    #[command(flatten)]
+    debug_sources: DebugSourceArgs,
+    /// How long a request waits for images that are fetched and built. Then it says that they are being fetched. At most
+    /// --timeout
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = number::parse_time)]
+    fetch_wait: Duration,
+    /// For how long an image that no --debug-source has is not asked for again
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = number::parse_time)]
+    fetch_absent: Duration,
     #[command(flatten)]
     access: AccessOption,
     /// A token that may be used: its scopes (read, upload, admin) and its hash, as --new-token prints it. May be repeated
@@ -43,7 +57,7 @@ pub(crate) struct Args {
     /// The private key for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Pages of this origin may read answers, for example https://profiler.firefox.com. May be repeated
+    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8
@@ -58,13 +72,83 @@ pub(crate) struct Args {
     /// How long a request may take until its answer begins
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = number::parse_time)]
     timeout: Duration,
+    #[command(flatten)]
+    uploads: UploadArgs,
+}
+
+/// The heading of these options in the help.
+const UPLOADS: &str = "Uploads";
+
+#[derive(clap::Args)]
+struct UploadArgs {
+    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's folder for state
+    #[arg(long, help_heading = UPLOADS, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// How many bytes an upload may have
+    #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "16GB", value_parser = number::parse_size)]
+    max_upload: usize,
+    /// How much of the disk stays free. Uploads that would take it are refused with 507
+    #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "2GB", value_parser = number::parse_size)]
+    min_free: usize,
+    /// How many debug files are built at one time. The default is one for two CPUs
+    #[arg(long, help_heading = UPLOADS, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    build_jobs: Option<u16>,
+    /// How much memory each build may take, at least 32MB. Its child process may take a quarter and 256 MB more
+    #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
+    max_memory: usize,
+    /// Seconds that the index of one image may take
+    #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_seconds: u64,
+    /// How long finished jobs are kept
+    #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "7d", value_parser = number::parse_time)]
+    keep_jobs: Duration,
+}
+
+impl UploadArgs {
+    fn set(&self, options: &mut ServerOptions) -> Result<(), Failure> {
+        options.isolation = Some(child::isolation()?);
+        options.state = self.state.clone().or_else(default_state);
+        options.max_upload = self.max_upload as u64;
+        options.min_free = self.min_free as u64;
+        if let Some(jobs) = self.build_jobs {
+            options.build_jobs = jobs.into();
+        }
+        options.build_memory = self.max_memory;
+        options.build_seconds = self.max_seconds;
+        options.keep_jobs = self.keep_jobs;
+        Ok(())
+    }
+}
+
+/// The folder for uploads if the command line names none. `None`, with a warning, if there is no such folder: a server
+/// without one still answers.
+fn default_state() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    let folders = etcetera::base_strategy::choose_native_strategy().ok();
+    let folder = folders.map(|folders| folders.state_dir().unwrap_or_else(|| folders.data_dir()));
+    let made = folder
+        .map(|folder| folder.join("symdex").join("serve"))
+        .ok_or("the user has no home folder".to_owned());
+    let made = made.and_then(|folder| match symdex_store::create_private_folder(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(format!("{}: {error}", folder.display())),
+    });
+    let warn = |error: &String| {
+        complain(&format!(
+            "warning: uploads are refused: there is no folder for them; name one with --state: {error}"
+        ));
+    };
+    made.inspect_err(warn).ok()
 }
 
 const EXAMPLES: &str = "\
 Examples:
   symdex serve --store indexes
   symdex serve --store redis://cache:6379 --store s3://bucket/indexes --listen 0.0.0.0:8040 --tls-cert cert.pem --tls-key key.pem
+  symdex serve --store indexes --debug-source unified+s3://bucket/symbols
   symdex serve --new-token read,upload
+  curl -T MyApp.app.dSYM.zip 'http://127.0.0.1:8040/v1/debug-files?name=MyApp.app.dSYM.zip'
   curl --data-binary @MyApp.ips http://127.0.0.1:8040/v1/symbolicate
   curl --json '[{\"id\": \"0c37c502-aba0-3641-a08f-84c794684f36\", \"addresses\": [\"0x5ed8\"]}]' \\
     http://127.0.0.1:8040/v1/lookup
@@ -78,7 +162,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         return Ok(None);
     }
     let options = args.options()?;
-    init_logging();
+    let _logging = init_logging();
     let other = |message: String| Failure::new(FailureKind::Other, message);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;
@@ -102,6 +186,7 @@ impl Args {
         let symbolicator = SymbolicatorOptions::new().store_options(self.stores.options(self.access));
         let mut options =
             ServerOptions::new(stores.into_iter().fold(symbolicator, SymbolicatorOptions::store));
+        self.uploads.set(&mut options)?;
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
         options.insecure_public = self.insecure_public;
@@ -113,6 +198,10 @@ impl Args {
         options.memory = self.request_memory as u64;
         options.max_body = self.max_body as u64;
         options.timeout = self.timeout;
+        options.debug_sources = self.debug_sources.urls()?;
+        // A little time is left to answer.
+        options.fetch_wait = self.fetch_wait.min(self.timeout * 3 / 4);
+        options.absent = self.fetch_absent;
         Ok(options)
     }
 }

@@ -10,12 +10,13 @@ use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 use crate::answers::ImageAnswers;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::open::{self, AccessOption};
-use crate::stores::StoreArgs;
+use crate::stores::{FoundImage, StoreArgs};
 use crate::text;
 
 /// The source of answers.
 pub(crate) enum AddressSource {
     Index { index: Box<Index<IndexBytes>>, path: PathBuf },
+    Stored(FoundImage),
     DebugFiles(ImageFiles),
 }
 
@@ -29,21 +30,25 @@ pub(crate) fn open(
     id: Option<&IdPrefix>,
     access: AccessOption,
 ) -> Result<AddressSource, Failure> {
-    let (index, path) = match (stores.index(id, access)?, object) {
-        (Some(found), _) => found,
+    let found = match (stores.find(id, access)?, object) {
+        (Some(found), _) => AddressSource::Stored(found),
         (None, None) => return Err(Failure::new(FailureKind::Usage, "name a file, or a store with --store")),
         (None, Some(object)) => match index_file(object, id)? {
-            Some(path) => (open::index(&path, id, access)?, path),
+            Some(path) => AddressSource::Index { index: Box::new(open::index(&path, id, access)?), path },
             None => return debug_files(object, arch, id).map(AddressSource::DebugFiles),
         },
     };
-    let index = Box::new(index);
-    let found = &index.metadata().arch.name;
-    if let Some(arch) = arch.filter(|arch| found != arch) {
-        let message = format!("{}: an index for {found}, not for {arch:?}", path.display());
+    let (metadata, path) = match &found {
+        AddressSource::Index { index, path } => (index.metadata(), path),
+        AddressSource::Stored(found) => (found.image.metadata(), &found.location),
+        AddressSource::DebugFiles(_) => return Ok(found),
+    };
+    let of_index = &metadata.arch.name;
+    if let Some(arch) = arch.filter(|arch| of_index != arch) {
+        let message = format!("{}: an index for {of_index}, not for {arch:?}", path.display());
         return Err(Failure::new(FailureKind::NotFound, message));
     }
-    Ok(AddressSource::Index { index, path })
+    Ok(found)
 }
 
 /// Calls `answer` with answers from the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
@@ -51,7 +56,7 @@ pub(crate) fn open(
 pub(crate) fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
-    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> CommandResult,
+    answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
 ) -> CommandResult {
     let path = files.path();
     let companions = Companions::new(debug_dirs.to_vec());

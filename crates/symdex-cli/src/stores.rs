@@ -3,11 +3,12 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use symdex::{ImageId, Index};
+use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{
-    IdPrefix, IndexBytes, Store, StoreOptions, StoreUrl, StoreUrlError, StoredImage, open_store,
+    IdPrefix, IndexBytes, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl, StoreUrlError,
+    StoredImage, open_store,
 };
 
 use crate::config::Config;
@@ -86,34 +87,111 @@ impl StoreArgs {
         self.urls()?.iter().map(|url| Ok(open_store(url, options)?)).collect()
     }
 
-    /// The index of `id` in the first store that has it, and where it is. `None` if the command line names no store.
-    pub(crate) fn index(
+    /// The image `id` of the first store that has it. If a store fails, the next one is asked. `None` if the command line
+    /// names no store.
+    pub(crate) fn find(
         &self,
         id: Option<&IdPrefix>,
         access: AccessOption,
-    ) -> Result<Option<(Index<IndexBytes>, PathBuf)>, Failure> {
+    ) -> Result<Option<FoundImage>, Failure> {
         if !self.are_given() {
             return Ok(None);
         }
-        let stores = self.open(access)?;
+        let reader = StoreReader::new(self.open(access)?, &ReaderOptions::new());
+        let stores: Vec<_> = reader.stores().iter().map(|store| &**store).collect();
         let names = || text::list(stores.iter().map(|store| store.url()));
         let Some(prefix) = id else {
             let message = format!("{}: choose an index of the store with --id", names());
             return Err(Failure::new(FailureKind::Usage, message));
         };
-        let mut found = prefix.to_id().map_or(Ok(None), |id| find(&stores, &id))?;
-        // A list of all indexes takes long, so it is not made for what is a whole id.
+        let mut found = prefix.to_id().map_or(Ok(None), |id| reader.find(&id))?;
         if found.is_none()
-            && whole_id(prefix).is_none()
-            && let Some(id) = id_of(&stores.iter().map(|store| &**store).collect::<Vec<_>>(), prefix)?
+            && let Some(id) = id_of(&stores, prefix)?
         {
-            found = find(&stores, &id)?;
+            found = reader.find(&id)?;
         }
-        let not_found = || {
+        let Some((store, image)) = found else {
             let message = format!("{}: no index has an id that begins with {prefix}", names());
-            Failure::new(FailureKind::NotFound, message)
+            return Err(Failure::new(FailureKind::NotFound, message));
         };
-        found.map(Some).ok_or_else(not_found)
+        let location = stores[store].location(&image.metadata().id).into();
+        Ok(Some(FoundImage { reader, number: store, image, location }))
+    }
+}
+
+/// An image in one of the stores of the command line.
+pub(crate) struct FoundImage {
+    reader: StoreReader,
+    /// The number of the store.
+    number: usize,
+    pub(crate) image: Arc<StoredImage>,
+    /// Where the index is: a path, or a URL with a key.
+    pub(crate) location: PathBuf,
+}
+
+impl FoundImage {
+    /// The store that has the image.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.reader.stores()[self.number]
+    }
+
+    /// Fetches what lookups of `offsets` need, at once.
+    pub(crate) fn prefetch(&self, offsets: &[ImageOffset]) -> Result<(), Failure> {
+        self.ask(|reader, image| reader.prefetch(self.number, image, offsets))
+    }
+
+    /// As [`Index::lookup`]. [`prefetch`](Self::prefetch) comes first: it finds the new index if the index was replaced.
+    pub(crate) fn lookup<'s>(
+        &self,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Frames<'s>>, Failure> {
+        Ok(self.reader.lookup(self.number, &*self.current()?, offset, policy, scratch)?)
+    }
+
+    /// The names of the function that starts at `start`, as [`Index::function_names`].
+    pub(crate) fn function_names(
+        &self,
+        start: ImageOffset,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Vec<u8>>, Failure> {
+        self.ask(|reader, image| reader.function_names(self.number, image, start, scratch))
+    }
+
+    /// The value that answers `offset` of an image that is kept as values; `None` if none does.
+    pub(crate) fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Failure> {
+        self.ask(|reader, image| reader.value_at(self.number, image, offset))
+    }
+
+    /// The whole index, which the store must keep in one piece.
+    pub(crate) fn whole(&self) -> Result<Index<IndexBytes>, Failure> {
+        let bytes = self.store().get(&self.image.metadata().id)?;
+        Index::open(bytes.ok_or_else(|| self.gone())?).map_err(|error| Failure::index(&self.location, &error))
+    }
+
+    /// Calls `ask` with the image as the store has it now.
+    fn ask<T>(
+        &self,
+        mut ask: impl FnMut(&StoreReader, &StoredImage) -> Result<T, symdex_store::Error>,
+    ) -> Result<T, Failure> {
+        let answer =
+            self.reader.ask_image(self.number, &self.current()?, |image| ask(&self.reader, image))?;
+        answer.ok_or_else(|| self.gone())
+    }
+
+    /// The image. If the index was replaced since it was found, this can be the new one.
+    fn current(&self) -> Result<Arc<StoredImage>, Failure> {
+        // The memory of the reader may be too small for a whole index, which would be fetched again each time.
+        if matches!(*self.image, StoredImage::Index(_)) {
+            return Ok(Arc::clone(&self.image));
+        }
+        self.reader.open(self.number, &self.image.metadata().id)?.ok_or_else(|| self.gone())
+    }
+
+    fn gone(&self) -> Failure {
+        let message = format!("{}: the index was removed from the store", self.location.display());
+        Failure::new(FailureKind::Missing, message)
     }
 }
 
@@ -138,48 +216,21 @@ pub(crate) fn configured_urls() -> Result<Vec<StoreUrl>, Failure> {
     }
 }
 
-/// The index of `id` in the first store that has it, and where it is. If a store fails, the next one is asked.
-fn find(stores: &[Box<dyn Store>], id: &ImageId) -> Result<Option<(Index<IndexBytes>, PathBuf)>, Failure> {
-    let mut first_failure = None;
-    for store in stores {
-        match find_in(&**store, id) {
-            Ok(Some(index)) => return Ok(Some((index, store.location(id).into()))),
-            Ok(None) => {}
-            Err(failure) => _ = first_failure.get_or_insert(failure),
-        }
-    }
-    first_failure.map_or(Ok(None), Err)
-}
-
-fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Failure> {
-    let bytes = match store.open(id)? {
-        None => return Ok(None),
-        Some(StoredImage::Index(index)) => return Ok(Some(*index)),
-        // Any address may be asked, so the whole index is needed.
-        Some(StoredImage::Ranged(_)) => store.get(id)?,
-        Some(StoredImage::Values(_)) => {
-            let message = format!(
-                "{}: this command needs the whole index, and the store has it in parts; use `symdex symbolicate`, or \
-                 a store of whole indexes",
-                store.location(id)
-            );
-            return Err(Failure::new(FailureKind::Unsupported, message));
-        }
-    };
-    let open =
-        |bytes| Index::open(bytes).map_err(|error| Failure::index(store.location(id).as_ref(), &error));
-    bytes.map(open).transpose()
-}
-
 /// The id that `prefix` is, if it has as many digits as a UUID.
 pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
     prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
 }
 
-/// The one id in `stores` that begins with `prefix`. All stores are listed.
+/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits only.
 pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
     for store in stores {
+        if let Some(start) = whole_id(prefix) {
+            // Debug ids of ELF images are the first 16 bytes of longer ids.
+            let found = store.ids_from(&[start]).pop().unwrap_or(Ok(Vec::new()))?;
+            ids.extend(found.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+            continue;
+        }
         store.list(&mut |entry| {
             if prefix.matches(&entry.id) && !ids.contains(&entry.id) {
                 ids.push(entry.id);

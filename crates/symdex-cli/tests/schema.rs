@@ -1,6 +1,9 @@
 //! The JSON output conforms to docs/schema, which describes every member.
 
 mod common;
+#[path = "../../symdex-store/tests/redis/server.rs"]
+#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
+mod redis_server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -259,6 +262,24 @@ fn an_index_and_its_ranges_conform() {
         for line in [&whole[0], &ranges[0], &symbols[0]] {
             assert!(with_a_member_more(line).iter().all(|changed| !schema.is_valid(changed)), "{line}");
         }
+    }
+}
+
+#[test]
+fn an_index_in_redis_conforms() {
+    let Some(server) = redis_server::Server::start(&[]) else { return };
+    let (schema, url) = (Schema::new("inspect"), server.url());
+    for (file, id) in indexes() {
+        symdex(["store", "put", &url, &file.display().to_string()]);
+        let inspect = |more: &[&str]| {
+            let found = symdex(["inspect", "--store", &url, "--id", &id, "--json"].iter().chain(more));
+            assert_eq!(found.code, Some(0), "{}", found.err);
+            schema.check(&found.json());
+            found.json()
+        };
+        let [overview] = &inspect(&[])[..] else { panic!("one line") };
+        assert!(with_a_member_more(overview).iter().all(|changed| !schema.is_valid(changed)), "{overview}");
+        assert!(!inspect(&["--chunk", "0", "--table", "symbol_table"]).is_empty());
     }
 }
 

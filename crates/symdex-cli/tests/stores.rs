@@ -173,13 +173,12 @@ impl Redis {
         Some(server)
     }
 
-    /// The first line of the answer to a command.
+    /// The first line of the answer to the last of the commands, which are lines.
     fn run(&self, command: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.1)).ok()?;
         stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line).ok()?;
-        Some(line.trim_end().to_owned())
+        let answers = BufReader::new(stream).lines().take(command.lines().count());
+        answers.last()?.ok()
     }
 
     fn url(&self) -> String {
@@ -210,11 +209,6 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
     assert!(of_folder.contains("empty: 0 images and values found in "), "{of_folder}");
     assert!(of_redis.starts_with(&url) && of_redis.contains("found in 2 calls"), "{of_redis}");
 
-    // Addresses of one index need the whole index.
-    let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
-    let looked_up = symdex(["lookup", "--store", &url, "--id", &id, "0x3cf"]);
-    assert_eq!(looked_up.code, Some(6), "{}", looked_up.err);
-    assert!(looked_up.err.contains("use `symdex symbolicate`"), "{}", looked_up.err);
     drop(server);
     let lost = ask(&[url.as_ref()]);
     assert_eq!(lost.code, Some(1), "{}", lost.err);
@@ -225,17 +219,30 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
 #[test]
 fn an_index_in_redis_expires_after_the_time_of_the_option() {
     let Some(server) = Redis::start() else { return };
-    for (ttl, most) in [(&[][..], 45 * 24 * 3600), (&["--ttl", "2h"], 2 * 3600)] {
-        _ = server.run("FLUSHALL");
-        let mut run = command();
-        run.arg("build").arg(dsym("inline-dwarf4")).args(["--json", "--store", &server.url()]).args(ttl);
-        let built = CommandOutput::from(run.output().expect("the command starts"));
-        assert_eq!(built.code, Some(0), "{}", built.err);
-        let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
-        let seconds = server.run(&format!("TTL symdex/1/{{{id}}}/metadata")).expect("an answer");
-        let seconds: u64 = seconds.trim_start_matches(':').parse().expect("a number");
-        assert!(seconds <= most && seconds + 600 > most, "{ttl:?}: {seconds}");
+    let (root, url, other) = (folder(), server.url(), server.url().replace("/0", "/1"));
+    let id = build(root.path());
+    let local = root.path().join("store");
+    let index = local.join(&id[..2]).join(format!("{id}.symdex"));
+    let (input, local, index) = (dsym("inline-dwarf4"), local.display(), index.display());
+    for (line, database) in [
+        (format!("build {} --store {url}", input.display()), "0"),
+        (format!("store put {url} {index}"), "0"),
+        (format!("store copy {local} {url}"), "0"),
+        (format!("store copy {url} {other}"), "1"),
+    ] {
+        for (ttl, most) in [("", 45 * 24 * 3600), (" --ttl 2h", 2 * 3600)] {
+            let flushed = server.run(&format!("SELECT {database}\r\nFLUSHDB"));
+            assert_eq!(flushed.as_deref(), Some("+OK"));
+            let done = symdex(format!("{line}{ttl}").split(' '));
+            assert_eq!(done.code, Some(0), "{}", done.err);
+            let seconds = server.run(&format!("SELECT {database}\r\nTTL symdex/1/{{{id}}}/metadata"));
+            let seconds = seconds.expect("an answer");
+            let seconds: u64 = seconds.trim_start_matches(':').parse().expect("a number");
+            assert!(seconds <= most && seconds + 600 > most, "{line}{ttl}: {seconds}");
+        }
     }
-    let wrong = symdex(["build", "x", "--ttl", "0s"]);
-    assert_eq!(wrong.code, Some(2), "{}", wrong.err);
+    for line in ["build x", "store put x y", "store copy x y", "symbolicate x"] {
+        let wrong = symdex(line.split(' ').chain(["--ttl", "999ms"]));
+        assert!(wrong.code == Some(2) && wrong.err.contains("at least a second"), "{}", wrong.err);
+    }
 }

@@ -58,17 +58,66 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         mark_as_cut(&mut text);
         return Cow::Owned(text);
     }
-    // By prefix: the language of a unit says little about its names once LTO has merged units.
-    let demangled = match name {
-        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
-            swift::simplified(&raw)
-        }
-        [b'_', b'R', ..] => rust::demangled(&raw),
-        [b'_', b'Z', ..] if rust::is_legacy(&raw) => rust::demangled(&raw),
-        [b'_', ..] if is_cpp(name) => cpp::demangled(&raw),
-        _ => None,
+    let demangled = match language(name) {
+        Some(Language::Swift) => swift::simplified(&raw),
+        Some(Language::Rust) => rust::demangled(&raw),
+        Some(Language::Cpp) => cpp::demangled(&raw),
+        Some(Language::ObjC) | None => None,
     };
     demangled.map_or(raw, Cow::Owned)
+}
+
+/// The language of a name.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// C++.
+    Cpp,
+    /// Objective-C.
+    ObjC,
+    /// Rust.
+    Rust,
+    /// Swift.
+    Swift,
+}
+
+impl Language {
+    /// The language in lower case, as Sentry writes it: `cpp`, `objc`, `rust`, `swift`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpp => "cpp",
+            Self::ObjC => "objc",
+            Self::Rust => "rust",
+            Self::Swift => "swift",
+        }
+    }
+}
+
+/// The language of a mangled name or an Objective-C method, by how it begins. `None` for other names: those of C, for
+/// example.
+///
+/// The language of a unit says little about its names once LTO has merged units.
+///
+/// ```
+/// use symdex_demangle::{Language, language};
+///
+/// assert_eq!(language(b"_ZN3foo3barEi"), Some(Language::Cpp));
+/// assert_eq!(language(b"-[Widget draw:]"), Some(Language::ObjC));
+/// assert_eq!(language(b"main"), None);
+/// ```
+#[must_use]
+pub fn language(name: &[u8]) -> Option<Language> {
+    match name {
+        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
+            Some(Language::Swift)
+        }
+        [b'_', b'R', ..] => Some(Language::Rust),
+        [b'_', b'Z', ..] if rust::is_legacy(&String::from_utf8_lossy(name)) => Some(Language::Rust),
+        [b'_', ..] if is_cpp(name) => Some(Language::Cpp),
+        [b'-' | b'+', b'[', ..] => Some(Language::ObjC),
+        _ => None,
+    }
 }
 
 /// Whether `name` begins as C++ names and Objective-C blocks in C++ functions do, with Mach-O's underscore or without

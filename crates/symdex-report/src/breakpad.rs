@@ -12,14 +12,24 @@ fn guid(debug_id: &str) -> Option<String> {
     (digits.len() == GUID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// Returns the id of a Mach-O image: its UUID.
-pub(crate) fn uuid(debug_id: &str) -> Option<ImageId> {
+/// Returns the id of the Mach-O image with Breakpad's `debug_id`: its UUID. The debug id may have dashes and an age.
+/// `None` if it has fewer than 32 hexadecimal digits.
+#[must_use]
+pub fn uuid(debug_id: &str) -> Option<ImageId> {
     guid(debug_id)?.parse().ok()
 }
 
-/// Returns the first 16 bytes of the build id of an ELF image. The debug id has them in the order of a GUID: the first
-/// three fields are little-endian.
-pub(crate) fn build_id_start(debug_id: &str) -> Option<ImageId> {
+/// Returns the first 16 bytes of the build id of the ELF image with Breakpad's `debug_id`, which has them in the order of
+/// a GUID: the first three fields are little-endian. `None` if it has fewer than 32 hexadecimal digits.
+///
+/// An [`Image`](crate::Image) with this id has [`is_id_cut`](crate::Image::is_id_cut).
+///
+/// ```
+/// let start = symdex_report::build_id_start_of_debug_id("33221100554477668899AABBCCDDEEFF0");
+/// assert_eq!(start.map(|id| id.to_string()).as_deref(), Some("00112233445566778899aabbccddeeff"));
+/// ```
+#[must_use]
+pub fn build_id_start(debug_id: &str) -> Option<ImageId> {
     /// The position of each byte's digits in the GUID.
     const ORDER: [usize; GUID_DIGITS / 2] = [6, 4, 2, 0, 10, 8, 14, 12, 16, 18, 20, 22, 24, 26, 28, 30];
     let guid = guid(debug_id)?;

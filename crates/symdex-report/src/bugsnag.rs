@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::format::{Format, frame_edits};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, SymbolDetail, Thread};
 use crate::text::start_of_object;
@@ -55,13 +56,14 @@ fn recognises(text: &[u8]) -> bool {
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
     let mut images = Images::default();
+    let limit = FrameLimit::of(text.len());
     let threads = lists(json.root(), "stacktrace").into_iter();
-    let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images)).collect();
-    Ok(Parsed { images: images.images, threads, ..Parsed::default() })
+    let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images, &limit)).collect();
+    Ok(Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() })
 }
 
 /// Reads the stack of an exception or a thread.
-fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images) -> Thread {
+fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &FrameLimit) -> Thread {
     let text = |key: &str| owner.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let is_true = |key: &str| owner.get(key).is_some_and(Value::is_true);
     let is_exception = owner.get("errorClass").is_some();
@@ -77,7 +79,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images) -> Thread {
         let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
         Some(Frame { detail, ..frame })
     };
-    let frames = frames.elements().enumerate().filter_map(frame).collect();
+    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
     let name =
         if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };
     let label = Some(text("name")).filter(|name| !name.is_empty());

@@ -115,7 +115,7 @@ fn distance(tail: &str) -> Option<u64> {
 
 /// Reads the last `file:line` in the text after a function's name. It stands in parentheses, after two spaces, or
 /// alone. A column may follow, and in reports of `spindump` ` in App`.
-fn file_and_line(tail: &str) -> Option<(String, u32)> {
+pub(crate) fn file_and_line(tail: &str) -> Option<(String, u32)> {
     let pieces = tail.split(['(', ')', '[', ']']).flat_map(|piece| piece.split("  "));
     let location = |piece: &str| {
         let piece = piece.split_once(" in ").map_or(piece, |(location, _)| location).trim();

@@ -15,8 +15,9 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::json::{Json, Value};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread, to_u32};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::start_of_object;
 
@@ -48,12 +49,14 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let is_elf = matches!(&*platform, "X11" | "Android" | "Linux");
     let libs = profile.get("libs").into_iter().flat_map(Value::elements).take(MAX_IMAGES);
     let images = libs.map(|lib| image(lib, is_elf)).collect();
+    let limit = FrameLimit::of(text.len());
     let threads = all_tables(profile).into_iter().map(|tables| Thread {
         name: tables.name.clone(),
-        frames: tables.rows().map(|row| tables.frame(row)).collect(),
+        frames: limit.stack(tables.rows().map(|row| tables.frame(row))),
         ..Thread::default()
     });
-    Ok(Parsed { images, threads: threads.collect(), ..Parsed::default() })
+    let threads = threads.collect();
+    Ok(Parsed { images, threads, unread_frames: limit.unread(), ..Parsed::default() })
 }
 
 /// Reads a library. The code id of an ELF image is its build id.
@@ -157,7 +160,7 @@ impl<'j> Tables<'j> {
         };
         Frame {
             address: self.address[row].number().unwrap_or_default(),
-            image: lib().map(to_u32),
+            image: lib().map(Number::from),
             // Profilers move return addresses back into the call.
             kind: AddressKind::ProgramCounter,
             detail,

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
+use crate::write::Editor;
 use crate::{
     appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
     native, protobuf, sentry,
@@ -99,29 +100,37 @@ pub(crate) struct Edit {
 /// Returns the new text of a resolved frame. It takes the report's text, the frame's site and the answer.
 pub(crate) type Replacement = fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>;
 
-/// The edits of a report, without overlaps.
-#[derive(Default)]
-pub(crate) struct Edits {
-    /// The edit of each resolved frame by itself. Its text is made when it is written, so that the edits of a large
-    /// report take no memory.
-    pub(crate) frames: Option<Replacement>,
-    /// Other edits, in any order.
-    pub(crate) others: Vec<Edit>,
+/// The edits of a report, without overlaps. The edits of a large report take much memory, so that most formats make each
+/// when it is written.
+pub(crate) enum Edits {
+    /// The edit of each resolved frame by itself.
+    Frames(Replacement),
+    /// Makes all edits, in the order of the text.
+    Written(fn(&Symbolicated<'_, '_>, &mut Editor<'_>) -> io::Result<()>),
+    /// All edits, in any order.
+    All(Vec<Edit>),
 }
 
 impl From<Vec<Edit>> for Edits {
-    fn from(others: Vec<Edit>) -> Self {
-        Self { frames: None, others }
+    fn from(edits: Vec<Edit>) -> Self {
+        Self::All(edits)
+    }
+}
+
+/// No edits.
+impl Default for Edits {
+    fn default() -> Self {
+        Self::All(Vec::new())
     }
 }
 
 /// The edits of a format that replaces each frame by itself.
 pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) -> Edits {
-    Edits { frames: Some(replacement), others: Vec::new() }
+    Edits::Frames(replacement)
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 25] = [
+static FORMATS: [Format; 27] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -144,6 +153,8 @@ static FORMATS: [Format; 25] = [
     appended::gdb::FORMAT,
     appended::glibc::FORMAT,
     appended::swift::FORMAT,
+    appended::rust::FORMAT,
+    appended::go::FORMAT,
     appended::dart::FORMAT,
     appended::minidump_text::FORMAT,
     list::FORMAT,

@@ -6,7 +6,7 @@ use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
-use crate::report::{AddressKind, Frame, Report, Span, SymbolDetail, to_u32};
+use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
 /// The members of a frame's object in one format.
@@ -41,7 +41,7 @@ impl FrameObject {
         };
         Some(Frame {
             address: (self.address)(object)?,
-            image: image.map(to_u32),
+            image: image.map(Number::from),
             kind,
             site: object.span().into(),
             detail,

@@ -48,7 +48,7 @@ impl<'r> ImageMap<'r> {
 
     /// Returns the image of `frame`, and the frame's address without a pointer authentication code.
     pub(crate) fn of_frame(&self, frame: &Frame) -> Option<(usize, u64)> {
-        let number = frame.image.map(|number| number as usize);
+        let number = frame.image().map(|number| number as usize);
         let stated = number.and_then(|number| Some((number, self.images.get(number)?)));
         match stated {
             Some((number, image)) if image.base != Base::Absolute => {
@@ -115,7 +115,7 @@ mod tests {
         let images = ImageMap::new(&images);
         let frame = |address| Frame {
             address,
-            image: Some(0),
+            image: Some(crate::report::Number::from(0)),
             kind: AddressKind::ReturnAddress,
             site: (0..0).into(),
             detail: crate::report::SymbolDetail::AddressOnly,

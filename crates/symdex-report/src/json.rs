@@ -1,7 +1,9 @@
 //! A JSON parser that keeps the position of every value, so that a report can be edited in place.
 //!
 //! A document becomes one flat list of nodes, without recursion. Only brackets, quotes and separators are checked;
-//! numbers and words are parsed when they are read. A node takes 12 bytes, and two bytes of text make at most one node.
+//! numbers and words are parsed when they are read. Most values are short keys, numbers and words, so that their nodes
+//! have only the start; the end is found again when it is needed. A report of nothing but frames of two members then
+//! takes less memory for its nodes than for its text.
 
 use std::borrow::Cow;
 
@@ -11,17 +13,41 @@ use crate::report::{Site, Span, to_u32};
 /// A parsed document. It borrows its text.
 pub(crate) struct Json<'t> {
     text: &'t [u8],
-    nodes: Vec<Node>,
+    nodes: Vec<u32>,
     /// The end of the document in the text.
     end: usize,
 }
 
-/// A value: its span in the text, and the first node after the value and all that it contains. The nodes of an object's
-/// members are key, value, key, value.
-struct Node {
-    start: u32,
-    end: u32,
-    next: u32,
+/// The words of an object's or array's node: the start and the end in the text, and the position of the first node after
+/// the value and all that it contains. The nodes of an object's members are key, value, key, value. The node of any
+/// other value has one word, its start.
+const CONTAINER: usize = 3;
+
+/// Whether an object or array begins at `start`.
+fn is_container(text: &[u8], start: u32) -> bool {
+    matches!(text.get(start as usize), Some(b'{' | b'['))
+}
+
+/// The end of the string at `start`. `None` if it has no end.
+fn string_end(text: &[u8], start: usize) -> Option<usize> {
+    let mut from = start + 1;
+    loop {
+        let rest = text.get(from..)?;
+        let found = memchr::memchr2(b'"', b'\\', rest)?;
+        from += found + 1;
+        if rest[found] == b'"' {
+            return Some(from);
+        }
+        // Skip the escaped character, which may be a quote.
+        from += 1;
+    }
+}
+
+/// The end of the number or word at `start`.
+fn scalar_end(text: &[u8], start: usize) -> usize {
+    let is_scalar = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
+    let rest = text.get(start..).unwrap_or_default();
+    start + rest.iter().take_while(|byte| is_scalar(byte)).count()
 }
 
 /// A value in a document.
@@ -52,8 +78,23 @@ impl<'t> Json<'t> {
 impl<'j> Value<'j> {
     /// The span of the value in the text.
     pub(crate) fn span(self) -> Span {
-        let node = &self.json.nodes[self.node];
-        node.start as usize..node.end as usize
+        let Json { text, nodes, .. } = self.json;
+        let start = nodes[self.node] as usize;
+        let end = match text.get(start) {
+            Some(b'{' | b'[') => nodes[self.node + 1] as usize,
+            Some(b'"') => string_end(text, start).unwrap_or(text.len()),
+            _ => scalar_end(text, start),
+        };
+        start..end
+    }
+
+    /// The position of the first node after the value.
+    fn next(self) -> usize {
+        let Json { text, nodes, .. } = self.json;
+        match is_container(text, nodes[self.node]) {
+            true => nodes[self.node + 2] as usize,
+            false => self.node + 1,
+        }
     }
 
     /// The site of the text between the quotes of a string.
@@ -76,6 +117,12 @@ impl<'j> Value<'j> {
     /// The elements of an array. Any other value has none.
     pub(crate) fn elements(self) -> impl Iterator<Item = Value<'j>> + use<'j> {
         self.children(b'[')
+    }
+
+    /// The elements of an array, from the last to the first.
+    pub(crate) fn elements_reversed(self) -> impl Iterator<Item = Value<'j>> + use<'j> {
+        let nodes: Vec<u32> = self.elements().map(|element| to_u32(element.node)).collect();
+        nodes.into_iter().rev().map(move |node| Value { json: self.json, node: node as usize })
     }
 
     /// Returns the value of the last member with this key. Keys that contain escapes are not found.
@@ -113,12 +160,12 @@ impl<'j> Value<'j> {
 
     fn children(self, opening: u8) -> impl Iterator<Item = Value<'j>> + use<'j> {
         let Value { json, node } = self;
-        let is_right = json.text.get(self.span().start) == Some(&opening);
-        let mut at = node + 1;
-        let end = if is_right { json.nodes[node].next as usize } else { at };
+        let is_right = json.text.get(json.nodes[node] as usize) == Some(&opening);
+        let mut at = node + CONTAINER;
+        let end = if is_right { self.next() } else { at };
         std::iter::from_fn(move || {
             let child = (at < end).then_some(Value { json, node: at })?;
-            at = json.nodes[at].next as usize;
+            at = child.next();
             Some(child)
         })
     }
@@ -127,7 +174,7 @@ impl<'j> Value<'j> {
 struct Parser<'t> {
     text: &'t [u8],
     at: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<u32>,
     /// The nodes of open objects and arrays.
     open: Vec<u32>,
 }
@@ -147,8 +194,12 @@ impl Parser<'_> {
                     if self.open.len() == MAX_DEPTH {
                         return Err(self.malformed("objects and arrays nested too deep"));
                     }
+                    // The positions of nodes have 32 bits. Reports near 4 GiB with few other bytes can have more.
+                    if self.nodes.len() > (u32::MAX as usize) - CONTAINER {
+                        return Err(self.malformed("too many values"));
+                    }
                     self.at += 1;
-                    self.nodes.push(Node { start, end: start, next: node });
+                    self.nodes.extend([start, start, node]);
                     self.open.push(node);
                     self.skip_space();
                     if self.peek() != Some(self.closing(node)) {
@@ -186,8 +237,8 @@ impl Parser<'_> {
                 Some(byte) if byte == self.closing(open) => {
                     self.at += 1;
                     let (end, next) = (to_u32(self.at), to_u32(self.nodes.len()));
-                    let node = &mut self.nodes[open as usize];
-                    (node.end, node.next) = (end, next);
+                    self.nodes[open as usize + 1] = end;
+                    self.nodes[open as usize + 2] = next;
                     self.open.pop();
                 }
                 _ => return Err(self.malformed("expected a comma or the end of an object or array")),
@@ -196,7 +247,7 @@ impl Parser<'_> {
     }
 
     fn is_object(&self, node: u32) -> bool {
-        self.text.get(self.nodes[node as usize].start as usize) == Some(&b'{')
+        self.text.get(self.nodes[node as usize] as usize) == Some(&b'{')
     }
 
     fn closing(&self, node: u32) -> u8 {
@@ -227,37 +278,20 @@ impl Parser<'_> {
     }
 
     fn string(&mut self) -> Result<(), Error> {
-        let start = self.at;
-        let mut from = start + 1;
-        loop {
-            let rest = self.text.get(from..).unwrap_or_default();
-            let Some(found) = memchr::memchr2(b'"', b'\\', rest) else {
-                return Err(self.malformed("a string without an end"));
-            };
-            from += found + 1;
-            if rest[found] == b'"' {
-                break;
-            }
-            // Skip the escaped character, which may be a quote.
-            from += 1;
-        }
-        self.at = from;
-        self.leaf(start);
+        let end = string_end(self.text, self.at).ok_or_else(|| self.malformed("a string without an end"))?;
+        self.leaf(end);
         Ok(())
     }
 
     /// Skips a number or a word.
     fn scalar(&mut self) {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z')) {
-            self.at += 1;
-        }
-        self.leaf(start);
+        self.leaf(scalar_end(self.text, self.at));
     }
 
-    fn leaf(&mut self, start: usize) {
-        let next = to_u32(self.nodes.len() + 1);
-        self.nodes.push(Node { start: to_u32(start), end: to_u32(self.at), next });
+    /// Adds the value from here to `end`, and goes there.
+    fn leaf(&mut self, end: usize) {
+        self.nodes.push(to_u32(self.at));
+        self.at = end;
     }
 
     fn malformed(&self, what: &'static str) -> Error {

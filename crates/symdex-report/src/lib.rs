@@ -5,7 +5,7 @@
 //!
 //! 1. [`Report::parse`] recognises the format by the content, and reads the images and stacks.
 //! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
-//!    offsets in it.
+//!    offsets in it, up to 16,384.
 //! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
 //!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
 //!    JSON.
@@ -117,6 +117,7 @@ mod text;
 mod view;
 mod write;
 
+pub use breakpad::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use error::Error;
 pub use existing::ExistingSymbol;
 pub use format::{Format, formats};
@@ -127,7 +128,8 @@ pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
 pub use source::{
-    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index,
+    answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, symbolicate};
 pub use view::{NearView, ReportView};

@@ -2,13 +2,17 @@
 //!
 //! A small index can have names of megabytes at each address, and a report can have any number of frames there.
 
+use std::cell::Cell;
+
+use crate::report::Frame;
 use crate::source::Function;
 use crate::symbolicate::ResolvedFrame;
 
-/// How many bytes the answers for one report may have, beside [`ANSWER_BYTES_PER_FRAME`].
-pub(crate) const ANSWER_BYTES: usize = 32 << 20;
-/// How many further bytes for each frame of the report. Real answers have a few hundred.
-pub(crate) const ANSWER_BYTES_PER_FRAME: usize = 4 << 10;
+/// How many bytes the answers for one report may have, if the report is small.
+pub(crate) const ANSWER_BYTES: usize = 64 << 20;
+/// How many bytes of output the answers for a large report may have for each byte of the report. Real answers, with many
+/// inlined functions, have up to ten.
+pub(crate) const OUTPUT_PER_BYTE: usize = 16;
 
 /// What is left of the bytes that answers may have.
 pub(crate) struct AnswerBytes {
@@ -16,9 +20,14 @@ pub(crate) struct AnswerBytes {
 }
 
 impl AnswerBytes {
-    /// The limit for answers of `frames` frames.
-    pub(crate) fn of(frames: usize) -> Self {
-        Self { left: ANSWER_BYTES.saturating_add(frames.saturating_mul(ANSWER_BYTES_PER_FRAME)) }
+    /// The limit for the answers that are kept in memory for a report of `size` bytes, each distinct answer once.
+    pub(crate) fn in_memory(size: usize) -> Self {
+        Self { left: ANSWER_BYTES.max(size) }
+    }
+
+    /// The limit for the answers that are written for a report of `size` bytes, however many frames repeat one.
+    pub(crate) fn written(size: usize) -> Self {
+        Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)) }
     }
 
     /// Takes `size` bytes. Returns whether the limit allows them.
@@ -37,36 +46,59 @@ pub(crate) const BYTES_PER_FRAME: usize = 30;
 
 /// How many frames of a report are still read, and how many were not.
 pub(crate) struct FrameLimit {
-    left: usize,
-    /// The number of frames that are not read.
-    pub(crate) unread: u64,
+    left: Cell<usize>,
+    unread: Cell<u64>,
 }
 
 impl FrameLimit {
     /// The limit for a report of `size` bytes.
     pub(crate) fn of(size: usize) -> Self {
         let left = if size <= WHOLE_REPORT { usize::MAX } else { size / BYTES_PER_FRAME };
-        Self { left, unread: 0 }
+        Self { left: left.into(), unread: Cell::default() }
     }
 
     /// How many frames are still read.
     pub(crate) fn left(&self) -> usize {
-        self.left
+        self.left.get()
+    }
+
+    /// The number of frames that are not read.
+    pub(crate) fn unread(&self) -> u64 {
+        self.unread.get()
+    }
+
+    /// Counts `more` frames that are not read.
+    pub(crate) fn skip(&self, more: u64) {
+        self.unread.set(self.unread.get().saturating_add(more));
     }
 
     /// Counts a frame. Returns whether it is read.
-    pub(crate) fn take(&mut self) -> bool {
-        let left = self.left.checked_sub(1);
-        self.left = left.unwrap_or_default();
-        self.unread += u64::from(left.is_none());
+    pub(crate) fn take(&self) -> bool {
+        let left = self.left.get().checked_sub(1);
+        self.left.set(left.unwrap_or_default());
+        self.skip(u64::from(left.is_none()));
         left.is_some()
+    }
+
+    /// Counts a stack without its frames. It takes more memory than a frame, but a log may well have many stacks of one
+    /// frame, so that it counts as one.
+    pub(crate) fn take_stack(&self) {
+        self.left.set(self.left.get().saturating_sub(1));
+    }
+
+    /// Counts a stack and its frames. Returns the frames that are read.
+    pub(crate) fn stack(&self, frames: impl Iterator<Item = Frame>) -> Vec<Frame> {
+        self.take_stack();
+        let mut frames: Vec<_> = frames.filter(|_| self.take()).collect();
+        frames.shrink_to_fit();
+        frames
     }
 }
 
 /// No limit.
 impl Default for FrameLimit {
     fn default() -> Self {
-        Self { left: usize::MAX, unread: 0 }
+        Self { left: usize::MAX.into(), unread: Cell::default() }
     }
 }
 
@@ -75,7 +107,19 @@ pub(crate) fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
     size_of::<Function>() + frame.name.map_or(0, <[u8]>::len) + frame.file.map_or(0, <[u8]>::len)
 }
 
-/// How many bytes an answer has.
+/// How many bytes of output an answer has for a frame with `size` bytes of text. Many formats repeat the text for each
+/// function.
+pub(crate) fn size_of_output(frames: &[ResolvedFrame], size: usize) -> usize {
+    // Punctuation, numbers, and the keys of JSON.
+    const OTHER: usize = 64;
+    let names = |frame: &ResolvedFrame| {
+        let texts = [&frame.function, &frame.file];
+        texts.into_iter().flatten().map(String::len).sum::<usize>()
+    };
+    frames.iter().map(|frame| names(frame) + size + OTHER).sum()
+}
+
+/// How many bytes an answer has in memory.
 pub(crate) fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
     let size = |frame: &ResolvedFrame| {
         let texts = [&frame.function, &frame.name, &frame.file];
@@ -95,7 +139,7 @@ mod tests {
         let document = std::fs::read_to_string(document).expect("docs/SECURITY.md");
         let limits = [
             ("ANSWER_BYTES", ANSWER_BYTES),
-            ("ANSWER_BYTES_PER_FRAME", ANSWER_BYTES_PER_FRAME),
+            ("OUTPUT_PER_BYTE", OUTPUT_PER_BYTE),
             ("WHOLE_REPORT", WHOLE_REPORT),
             ("BYTES_PER_FRAME", BYTES_PER_FRAME),
         ];

@@ -13,7 +13,7 @@ use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
 use crate::format::{Edits, Format, frame_edits, symbols_in_text, write_native};
 use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
@@ -35,7 +35,7 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut parsed = Parsed::default();
-    let mut limit = FrameLimit::of(text.len());
+    let limit = FrameLimit::of(text.len());
     let mut images = HashMap::new();
     let mut follows = false;
     let mut title = None;
@@ -47,6 +47,10 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             }
             let mut is_instruction = false;
             if !follows {
+                if let Some(thread) = parsed.threads.last_mut() {
+                    thread.frames.shrink_to_fit();
+                }
+                limit.take_stack();
                 let name: String = title.take().unwrap_or_default();
                 is_instruction = !is_of_exception(&name);
                 parsed.threads.push(Thread { name, ..Thread::default() });
@@ -60,7 +64,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         }
         follows = address_line.is_some();
     }
-    parsed.unread_frames = limit.unread;
+    parsed.unread_frames = limit.unread();
     Ok(parsed)
 }
 
@@ -88,7 +92,10 @@ impl<'l> AddressLine<'l> {
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(line);
         cursor.space();
-        let image = cursor.word().filter(|image| !image.starts_with(b"#") && !image.starts_with(b"0x"))?;
+        // Three addresses in parentheses are the stack of an exception.
+        let is_name =
+            |image: &&[u8]| ![&b"#"[..], b"0x", b"(0x"].iter().any(|start| image.starts_with(start));
+        let image = cursor.word().filter(is_name)?;
         let mut number = || {
             cursor.space();
             let number = cursor.hexadecimal()?;
@@ -140,7 +147,7 @@ fn image<'t>(
 fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instruction: bool) -> Frame {
     Frame {
         address: line.address,
-        image: image.map(to_u32),
+        image: image.map(Number::from),
         kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
         site: site.into(),
         detail: line.detail,
@@ -205,7 +212,7 @@ mod tests {
         let parsed = parse(&list).expect("a list");
         let names = parsed.images.iter().map(|image| image.name.clone());
         assert!(names.eq((0..1000).map(|number| lossy(&name(number)))));
-        let images = parsed.threads.iter().flat_map(|thread| &thread.frames).map(|frame| frame.image);
+        let images = parsed.threads.iter().flat_map(|thread| &thread.frames).map(Frame::image);
         assert!(images.eq((0..3000).map(|number| Some(number % 1000))));
     }
 }

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::format::{Format, frame_edits};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Image, MAX_IMAGES, Parsed, Thread};
 use crate::text::start_of_object;
@@ -69,10 +70,12 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let is_dart = lists(json.root(), "exceptions")
         .iter()
         .any(|(event, _)| event.get("framework").is_some_and(|name| name.unescaped() == b"dart"));
+    let limit = FrameLimit::of(text.len());
     let stacks = lists(json.root(), "frames").into_iter().enumerate();
-    let threads = stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, &mut images));
+    let threads =
+        stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, (&mut images, &limit)));
     let threads = threads.collect();
-    Ok(Parsed { images: images.images, threads, ..Parsed::default() })
+    Ok(Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() })
 }
 
 fn image(object: Value<'_>) -> Image {
@@ -94,7 +97,13 @@ fn image(object: Value<'_>) -> Image {
 }
 
 /// Reads the stack of an exception or a thread.
-fn stack(owner: Value<'_>, frames: Value<'_>, number: usize, is_dart: bool, images: &mut Images) -> Thread {
+fn stack(
+    owner: Value<'_>,
+    frames: Value<'_>,
+    number: usize,
+    is_dart: bool,
+    (images, limit): (&mut Images, &FrameLimit),
+) -> Thread {
     let frame = |(depth, object): (usize, Value<'_>)| {
         // Dart's addresses are those of the calls already.
         let is_instruction = depth == 0 || is_dart;
@@ -102,7 +111,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, number: usize, is_dart: bool, imag
         let image = images.of_frame(object);
         FRAME.frame(object, kind, image)
     };
-    let frames = frames.elements().enumerate().filter_map(frame).collect();
+    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
     let name = ["thread_name", "name"].iter().find_map(|key| owner.get(key)?.text());
     let name = name.map_or_else(|| format!("Thread {number}"), |name| name.into_owned());
     Thread { crashed: owner.get("signal").is_some(), name, frames, ..Thread::default() }

@@ -15,9 +15,10 @@ use crate::frame_object::{hexadecimal, lists};
 use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_members};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
@@ -66,10 +67,12 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let images: Vec<_> = modules.map(|module| image(module, &os, arch.as_ref())).collect();
     let by_base: HashMap<_, _> =
         images.iter().enumerate().map(|(number, image)| (image.load_address, number)).collect();
+    let limit = FrameLimit::of(text.len());
     let stacks = lists(dump, "frames").into_iter();
-    let threads = stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base));
+    let threads =
+        stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base, &limit));
     let threads = threads.collect();
-    Ok(Parsed { images, threads, info: info(dump, &os), ..Parsed::default() })
+    Ok(Parsed { images, threads, info: info(dump, &os), unread_frames: limit.unread() })
 }
 
 fn info(dump: Value<'_>, os: &str) -> ReportInfo {
@@ -109,7 +112,13 @@ fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> Image {
     }
 }
 
-fn stack(owner: Value<'_>, frames: Value<'_>, number: usize, by_base: &HashMap<u64, usize>) -> Thread {
+fn stack(
+    owner: Value<'_>,
+    frames: Value<'_>,
+    number: usize,
+    by_base: &HashMap<u64, usize>,
+    limit: &FrameLimit,
+) -> Thread {
     let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     let index = owner.get("threads_index").and_then(Value::number);
     Thread {
@@ -118,7 +127,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, number: usize, by_base: &HashMap<u
         crashed: index.is_some(),
         id: owner.get("thread_id").and_then(Value::number),
         label: text("thread_name").map(|name| name.into_owned()),
-        frames: frames.elements().filter_map(|object| frame(object, by_base)).collect(),
+        frames: limit.stack(frames.elements().filter_map(|object| frame(object, by_base))),
         ..Thread::default()
     }
 }
@@ -136,7 +145,7 @@ fn frame(object: Value<'_>, by_base: &HashMap<u64, usize>) -> Option<Frame> {
     };
     Some(Frame {
         address,
-        image: base.and_then(|base| by_base.get(&base)).map(|number| to_u32(*number)),
+        image: base.and_then(|base| by_base.get(&base)).map(|number| Number::from(*number)),
         // The tool has moved return addresses back into the call already.
         kind: AddressKind::ProgramCounter,
         site: object.span().into(),

@@ -113,6 +113,8 @@ impl Unanswered {
             Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous { .. } => "missing",
             Unanswered::Damaged(_) => "malformed",
             Unanswered::Unsupported(_) => "unsupported",
+            Unanswered::Fetching => "fetching",
+            Unanswered::FetchFailed(_) => "fetching_failed",
             Unanswered::Failed(_) => "other",
         }
     }
@@ -123,9 +125,11 @@ impl Unanswered {
         match self {
             Unanswered::Missing => "no index of it".into(),
             Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
-            Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
-                what.clone().into()
-            }
+            Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
+            Unanswered::Damaged(what)
+            | Unanswered::Unsupported(what)
+            | Unanswered::FetchFailed(what)
+            | Unanswered::Failed(what) => what.clone().into(),
             Unanswered::Ambiguous { candidates, count } => {
                 let described =
                     |KnownImage { name, id, arch }: &KnownImage| format!("{name} {arch} {}", apple_uuid(id));

@@ -1,6 +1,7 @@
 //! A parsed report: images, and threads of frames, each with its position in the text.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use symdex::{Arch, ImageId};
@@ -104,8 +105,8 @@ pub struct Thread {
 pub struct Frame {
     /// The runtime address as the report states it, not adjusted. It is an offset if the image's load address is 0.
     pub address: u64,
-    /// The position of the image in [`Report::images`]; `None` if the report does not name it.
-    pub image: Option<u32>,
+    /// As [`Frame::image`].
+    pub(crate) image: Option<Number>,
     /// What the address is the address of.
     pub kind: AddressKind,
     /// How much the report says about the address.
@@ -118,16 +119,40 @@ pub struct Frame {
     pub(crate) function: Option<Site>,
 }
 
+impl Frame {
+    /// The position of the image in [`Report::images`]; `None` if the report does not name it.
+    #[must_use]
+    pub fn image(&self) -> Option<u32> {
+        self.image.map(Number::get)
+    }
+}
+
+/// A position, of which `None` takes no further memory. It is stored plus one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(NonZeroU32);
+
+impl From<usize> for Number {
+    fn from(position: usize) -> Self {
+        Self(NonZeroU32::MIN.saturating_add(to_u32(position)))
+    }
+}
+
+impl Number {
+    pub(crate) fn get(self) -> u32 {
+        self.0.get() - 1
+    }
+}
+
 /// A [`Span`] in half the memory. A report has at most 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
     start: u32,
-    end: u32,
+    end: Number,
 }
 
 impl From<Span> for Site {
     fn from(Span { start, end }: Span) -> Self {
-        Self { start: to_u32(start), end: to_u32(end) }
+        Self { start: to_u32(start), end: end.into() }
     }
 }
 
@@ -141,7 +166,7 @@ impl Site {
     }
 
     pub(crate) fn end(self) -> usize {
-        self.end as usize
+        self.end.get() as usize
     }
 }
 

@@ -21,8 +21,8 @@ pub trait Source {
 
     /// Returns an answer for each of `offsets` in `image`, in their order.
     ///
-    /// [`symbolicate`](crate::symbolicate()) calls it at most once for each image of a report. The offsets ascend and
-    /// are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
+    /// [`symbolicate`](crate::symbolicate()) calls it once for each image of a report, or several times with 16,384
+    /// offsets each and the rest. The offsets ascend and are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
     /// user asked for a match by name; see [`match_by_name`](crate::match_by_name).
     ///
     /// The offsets count from what [`Image::base`] says. [`image_offsets`] converts them to offsets from the start of
@@ -184,20 +184,25 @@ pub enum Unanswered {
     Damaged(String),
     /// The index or debug file is of an unsupported kind. The text says which.
     Unsupported(String),
-    /// The report does not state the image's id, and several images have its name. [`Unanswered::ambiguous`] makes it.
+    /// The report does not state the image's id, and several images have its name, or it states only the start of the
+    /// id, and several ids begin so. [`Unanswered::ambiguous`] makes it.
     Ambiguous {
         /// The first five of them. A store can have hundreds of builds of one name.
         candidates: Vec<KnownImage>,
         /// How many there are.
         count: usize,
     },
+    /// Its debug file is being fetched, or its index is being built. A later request may be answered.
+    Fetching,
+    /// Its debug file could not be fetched. The text says why.
+    FetchFailed(String),
     /// Something else failed. The text says what.
     Failed(String),
 }
 
 /// Returns the answers of an opened index for `offsets` of `image`, in their order.
 ///
-/// All answers together have at most 32 MiB and 4 KiB for each offset. Those past this are [`Answer::TooLarge`].
+/// All answers together have at most 64 MiB. Those past this are [`Answer::TooLarge`].
 ///
 /// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
 ///
@@ -225,18 +230,41 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     lines: LinePolicy,
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
-    let distance = base_distance(index.metadata(), image)?;
-    let offsets = image_offsets(index.metadata(), image, offsets)?;
+    answer_from_lookups(index.metadata(), image, offsets, |offsets, each| {
+        index.lookup_many(offsets, lines, scratch, |position, found| {
+            each(position, found.map_err(|error| error.to_string()));
+        });
+    })
+}
+
+/// Returns the answers for `offsets` of `image`, in their order, as [`answer_from_index`] does, from an index that
+/// `look_up` reads. Use it if the index is not in one piece.
+///
+/// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position of
+/// an offset and the frames there, `None` for a gap, or the text that says how the index is damaged there. An offset
+/// for which it does not call is [`Answer::NoFunction`].
+///
+/// # Errors
+///
+/// As [`answer_from_index`].
+pub fn answer_from_lookups(
+    metadata: &Metadata,
+    image: &Image,
+    offsets: &[ImageOffset],
+    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
+) -> Result<Vec<Answer>, Unanswered> {
+    let distance = base_distance(metadata, image)?;
+    let offsets = image_offsets(metadata, image, offsets)?;
     let mut answers = vec![Answer::NoFunction; offsets.len()];
-    let mut left = AnswerBytes::of(offsets.len());
-    index.lookup_many(&offsets, lines, scratch, |position, found| {
+    let mut left = AnswerBytes::in_memory(0);
+    look_up(&offsets, &mut |position, found| {
         answers[position] = match found {
             Ok(Some(frames)) if !left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) => {
                 Answer::TooLarge
             }
             Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),
             Ok(None) => Answer::NoFunction,
-            Err(error) => Answer::Damaged(error.to_string()),
+            Err(damage) => Answer::Damaged(damage),
         };
     });
     Ok(answers)

@@ -3,11 +3,11 @@
 use symdex::{ImageOffset, Table};
 
 use crate::images::without_code;
-use crate::limits::{AnswerBytes, size_of_answer};
+use crate::limits::{AnswerBytes, size_of_answer, size_of_output};
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
-use crate::report::{Image, Report, SymbolDetail, to_u32};
+use crate::report::{Frame, Image, Report, SymbolDetail, Thread, to_u32};
 use crate::source::{Answer, Answers, Function, MatchedBy, Source, Unanswered};
 use crate::text::lossy;
 
@@ -160,8 +160,9 @@ impl Resolution<'_> {
 
 /// Asks `source` for the answer of every frame that needs one.
 ///
-/// The source is prepared for all images, and then asked at most once for each image of the report. A frame needs an answer unless the report has its
-/// function, file and line already; see [`Options::only_missing`].
+/// The source is prepared for all images, and then asked once for each image that has frames to answer; more than 16,384
+/// distinct offsets are asked for in parts. A frame needs an answer unless the report has its function, file and line
+/// already; see [`Options::only_missing`].
 ///
 /// ```
 /// # use symdex::{ImageOffset, LinePolicy, Table};
@@ -200,11 +201,10 @@ pub fn symbolicate<'r, 't>(
             push_distinct(&mut asked[image], *offset);
         }
     }
-    let frames = report.threads.iter().map(|thread| thread.frames.len()).sum();
-    let mut left = AnswerBytes::of(frames);
-    let mut answers = Vec::new();
+    let mut found = FoundAnswers { answers: Vec::new(), left: AnswerBytes::in_memory(report.text.len()) };
     let mut images = Vec::with_capacity(asked.len());
-    let mut first = Vec::with_capacity(asked.len());
+    // The position of the answer of each offset, by image.
+    let mut positions = Vec::with_capacity(asked.len());
     for offsets in &mut asked {
         offsets.sort_unstable();
         offsets.dedup();
@@ -213,19 +213,24 @@ pub fn symbolicate<'r, 't>(
     let requests: Vec<_> = asked_images.map(|(image, offsets)| (image, offsets.as_slice())).collect();
     source.prepare(&requests);
     for (image, offsets) in report.images.iter().zip(&asked) {
-        first.push(answers.len());
-        images.push(ask(image, offsets, source, options, (&mut answers, &mut left)));
+        let mut of_image = Vec::new();
+        images.push(ask(image, offsets, source, options, (&mut found, &mut of_image)));
+        positions.push(of_image);
     }
-    let sizes: Vec<_> = answers.iter().map(|answer| answer.as_deref().map_or(0, size_of_answer)).collect();
+    let FoundAnswers { answers, .. } = found;
     // Any number of frames may repeat an answer.
-    let mut left = AnswerBytes::of(frames);
-    let mut outcome = |target: LookupTarget| {
+    let mut left = AnswerBytes::written(report.text.len());
+    let mut outcome = |frame: &Frame, target: LookupTarget| {
+        let size = |answer: u32| {
+            let frames = answers[answer as usize].as_deref().unwrap_or_default();
+            size_of_output(frames, frame.site.span().len())
+        };
         let answer = match (target.offset, target.image) {
             (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
             (TargetOffset::Offset(offset), Some(image)) => {
                 match (&images[image], asked[image].binary_search(&offset)) {
-                    (ImageOutcome::Found(_), Ok(position)) => match first[image] + position {
-                        answer if left.take(sizes[answer]) => FrameAnswer::Source(to_u32(answer)),
+                    (ImageOutcome::Found(_), Ok(position)) => match positions[image][position] {
+                        answer if left.take(size(answer)) => FrameAnswer::Source(answer),
                         _ => FrameAnswer::TooLarge,
                     },
                     (ImageOutcome::NoId, _) => FrameAnswer::NoId,
@@ -236,8 +241,11 @@ pub fn symbolicate<'r, 't>(
         };
         Outcome::new(target.image, answer)
     };
-    let threads = report.threads.iter();
-    let outcomes = threads.map(|thread| targets.of_thread(thread).map(&mut outcome).collect()).collect();
+    let of_thread = |thread: &'r Thread| {
+        let frames = thread.frames.iter().zip(targets.of_thread(thread));
+        frames.map(|(frame, target)| outcome(frame, target)).collect()
+    };
+    let outcomes = report.threads.iter().map(of_thread).collect();
     let (may_be_signed, demangle) = (targets.may_be_signed(), options.demangle);
     let mut symbolicated = Symbolicated { report, outcomes, images, answers, may_be_signed, demangle };
     symbolicated.keep_better_symbols();
@@ -255,35 +263,76 @@ fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset) {
     offsets.push(offset);
 }
 
-/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. Answers with
-/// more bytes than are left become [`Unresolved::TooLarge`].
+/// The answers that sources have given.
+struct FoundAnswers {
+    answers: Vec<LookupResult>,
+    /// How many bytes the answers may still have.
+    left: AnswerBytes,
+}
+
+impl FoundAnswers {
+    /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].
+    fn add(&mut self, answer: Answer, options: &Options) -> u32 {
+        let within = |frames: Vec<_>| match self.left.take(size_of_answer(&frames)) {
+            true => Ok(frames),
+            false => Err(Unresolved::TooLarge),
+        };
+        self.answers.push(resolve(answer, options).and_then(within));
+        to_u32(self.answers.len() - 1)
+    }
+}
+
+/// How many offsets a source is asked for at once. The answers of the source take more memory than those that are kept.
+const OFFSETS_AT_ONCE: usize = 1 << 14;
+
+/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. `positions`
+/// gets the position of the answer of each offset: neighbours with the same functions and lines share one.
 fn ask(
     image: &Image,
     offsets: &[ImageOffset],
     source: &mut (impl Source + ?Sized),
     options: &Options,
-    (answers, left): (&mut Vec<LookupResult>, &mut AnswerBytes),
+    (found, positions): (&mut FoundAnswers, &mut Vec<u32>),
 ) -> ImageOutcome {
-    if offsets.is_empty() {
-        return ImageOutcome::Unused;
-    }
-    match source.answer(image, offsets, options.lines) {
-        Ok(Answers { answers: mut found, mut by }) => {
-            // The source may return too few answers. The rest of the offsets then has no function.
-            found.resize(offsets.len(), Answer::NoFunction);
-            let mut within = |frames: Vec<_>| match left.take(size_of_answer(&frames)) {
-                true => Ok(frames),
-                false => Err(Unresolved::TooLarge),
-            };
-            answers.extend(found.into_iter().map(|answer| resolve(answer, options).and_then(&mut within)));
-            if image.id.is_none() && by.matched == MatchedBy::Id {
-                by.matched = MatchedBy::Name;
+    let mut outcome = ImageOutcome::Unused;
+    positions.reserve_exact(offsets.len());
+    for some in offsets.chunks(OFFSETS_AT_ONCE) {
+        let Answers { mut answers, by } = match source.answer(image, some, options.lines) {
+            Ok(answers) => answers,
+            Err(Unanswered::Missing) if image.id.is_none() && positions.is_empty() => {
+                return ImageOutcome::NoId;
             }
-            ImageOutcome::Found(by)
+            Err(why) if positions.is_empty() => return ImageOutcome::Unanswered(why),
+            // The source answered before.
+            Err(why) => vec![Answer::Damaged(why.reason().into_owned()); some.len()].into(),
+        };
+        // The source may return too few answers. The rest of the offsets then has no function.
+        answers.resize(some.len(), Answer::NoFunction);
+        let mut previous = None;
+        for answer in answers {
+            let position = match &previous {
+                Some((known, position)) if *known == answer => *position,
+                _ => found.add(answer.clone(), options),
+            };
+            positions.push(position);
+            previous = Some((answer, position));
         }
-        Err(Unanswered::Missing) if image.id.is_none() => ImageOutcome::NoId,
-        Err(why) => ImageOutcome::Unanswered(why),
+        match &mut outcome {
+            ImageOutcome::Found(known) => {
+                let more = by.passed_over.into_iter().filter(|why| !known.passed_over.contains(why));
+                let more: Vec<_> = more.collect();
+                known.passed_over.extend(more);
+            }
+            _ => outcome = ImageOutcome::Found(by),
+        }
     }
+    if let ImageOutcome::Found(by) = &mut outcome
+        && image.id.is_none()
+        && by.matched == MatchedBy::Id
+    {
+        by.matched = MatchedBy::Name;
+    }
+    outcome
 }
 
 fn resolve(answer: Answer, options: &Options) -> LookupResult {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::format::Edits;
+use crate::format::{Edit, Edits, Replacement};
 use crate::report::Span;
 use crate::symbolicate::Symbolicated;
 
@@ -29,31 +29,22 @@ impl Symbolicated<'_, '_> {
     /// # Errors
     ///
     /// Errors of `out`.
-    pub fn write(&self, out: impl Write) -> io::Result<()> {
-        let Edits { frames: replacement, mut others } = (self.report.format.edits)(self);
-        others.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        let mut others = others.into_iter().peekable();
-        let mut editor = Editor { text: self.report.text, at: 0, out };
-        if let Some(replacement) = replacement {
-            for (thread, number) in self.in_text_order() {
-                let Some(resolution) = self.resolution(thread, number) else { continue };
-                let span = self.report.threads[thread].frames[number].site.span();
-                while let Some(edit) = others.next_if(|edit| edit.span.start <= span.start) {
-                    editor.replace(&edit.span, &edit.text)?;
-                }
-                if let Some(text) = replacement(self.report.text, &span, &resolution) {
-                    editor.replace(&span, &text)?;
+    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        let mut editor = Editor { text: self.report.text, at: 0, out: &mut out };
+        match (self.report.format.edits)(self) {
+            Edits::Frames(replacement) => {
+                for (thread, number) in self.in_text_order() {
+                    editor.frame(self, (thread, number), replacement)?;
                 }
             }
-        }
-        for edit in others {
-            editor.replace(&edit.span, &edit.text)?;
+            Edits::Written(write) => write(self, &mut editor)?,
+            Edits::All(edits) => editor.all(edits)?,
         }
         editor.finish()
     }
 
     /// All frames, in the order of the text.
-    fn in_text_order(&self) -> Box<dyn Iterator<Item = (usize, usize)> + '_> {
+    pub(crate) fn in_text_order(&self) -> Box<dyn Iterator<Item = (usize, usize)> + '_> {
         let threads = &self.report.threads;
         let start = |(thread, number): &(usize, usize)| threads[*thread].frames[*number].site.start();
         if self.frames().is_sorted_by_key(|frame| start(&frame)) {
@@ -65,16 +56,17 @@ impl Symbolicated<'_, '_> {
     }
 }
 
-/// Copies a text to `out` and replaces parts of it.
-struct Editor<'t, W> {
-    text: &'t [u8],
+/// Copies a text to `out` and replaces parts of it, in their order.
+pub(crate) struct Editor<'e> {
+    text: &'e [u8],
     /// The end of the text that is copied or replaced.
     at: usize,
-    out: W,
+    out: &'e mut dyn Write,
 }
 
-impl<W: Write> Editor<'_, W> {
-    fn replace(&mut self, span: &Span, new: &[u8]) -> io::Result<()> {
+impl Editor<'_> {
+    /// Replaces the text at `span`, which begins after the last one that was replaced.
+    pub(crate) fn replace(&mut self, span: &Span, new: &[u8]) -> io::Result<()> {
         // The edits of a format do not overlap.
         let Some(kept) = self.text.get(self.at..span.start) else { return Ok(()) };
         self.out.write_all(kept)?;
@@ -83,7 +75,27 @@ impl<W: Write> Editor<'_, W> {
         Ok(())
     }
 
-    fn finish(mut self) -> io::Result<()> {
+    /// Makes edits that begin after the last one, and are in any order among themselves.
+    pub(crate) fn all(&mut self, mut edits: Vec<Edit>) -> io::Result<()> {
+        edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        edits.iter().try_for_each(|edit| self.replace(&edit.span, &edit.text))
+    }
+
+    /// Replaces a frame, given as its thread and its number there, if it is resolved.
+    pub(crate) fn frame(
+        &mut self,
+        symbolicated: &Symbolicated<'_, '_>,
+        (thread, number): (usize, usize),
+        replacement: Replacement,
+    ) -> io::Result<()> {
+        let Some(resolution) = symbolicated.resolution(thread, number) else { return Ok(()) };
+        let report = symbolicated.report;
+        let span = report.threads[thread].frames[number].site.span();
+        let new = replacement(report.text, &span, &resolution);
+        new.map_or(Ok(()), |new| self.replace(&span, &new))
+    }
+
+    fn finish(self) -> io::Result<()> {
         self.out.write_all(self.text.get(self.at..).unwrap_or_default())
     }
 }

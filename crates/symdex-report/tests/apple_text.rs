@@ -251,7 +251,7 @@ fn addresses_in_no_image_have_no_function_and_no_image() {
     let text = crash(frames, "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
     for (frame, symbol) in report.threads()[0].frames.iter().zip(&report.existing_symbols()[0]) {
-        assert_eq!((frame.image, &symbol.function), (None, &None));
+        assert_eq!((frame.image(), &symbol.function), (None, &None));
     }
     assert_eq!(report.images().len(), 2);
 }

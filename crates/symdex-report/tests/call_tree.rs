@@ -136,7 +136,7 @@ fn spindump_has_trees_and_images_of_many_processes() {
     assert_eq!(report.images()[1].base, symdex_report::Base::TextExec);
     let names: Vec<_> = report.threads().iter().map(|thread| thread.name.as_str()).collect();
     assert_eq!(names, ["Thread 0x1a", "Thread 0x9"]);
-    let numbers = report.threads().iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.image));
+    let numbers = report.threads().iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.image()));
     assert_eq!(numbers.collect::<Vec<_>>(), [Some(1), Some(0), Some(0), Some(3), Some(1), Some(2)]);
 }
 

@@ -7,14 +7,17 @@ use symdex_report::{
     Answer, Answers, Function, Image, Options, Report, Source, Unanswered, Unresolved, symbolicate,
 };
 
-/// A source whose functions all have a name of 1 MiB.
+/// A source whose functions all have a name of 1 MiB, which begins with the offset.
 struct LongNames;
 
 impl Source for LongNames {
     fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        let mut function = Function::new(Table::Dwarf);
-        function.name = Some(vec![b'x'; 1 << 20]);
-        Ok(vec![Answer::Functions(vec![function]); offsets.len()].into())
+        let answer = |offset: &ImageOffset| {
+            let mut function = Function::new(Table::Dwarf);
+            function.name = Some(format!("{}{}", offset.0, "x".repeat(1 << 20)).into_bytes());
+            Answer::Functions(vec![function])
+        };
+        Ok(offsets.iter().map(answer).collect::<Vec<_>>().into())
     }
 }
 
@@ -41,21 +44,33 @@ fn answered(list: &str) -> (usize, usize, usize) {
     (count(None), count(Some(&Unresolved::TooLarge)), out.len())
 }
 
+/// 64 MiB of answers are kept in memory. A demangled name is cut after 64 KiB, so that an answer has a little more than
+/// 1 MiB.
 #[test]
 fn answers_past_the_limit_of_a_report_are_marked_and_left_out() {
-    // A demangled name is cut after 64 KiB, so that an answer has a little more than 1 MiB.
-    let (few, too_large, _) = answered(&list((0..15).map(|frame| frame * 16)));
-    assert_eq!((few, too_large), (15, 0));
-    let (some, too_large, size) = answered(&list((0..64).map(|frame| frame * 16)));
-    assert_eq!((some, too_large), (30, 34));
+    let (few, too_large, _) = answered(&list((0..60).map(|frame| frame * 16)));
+    assert_eq!((few, too_large), (60, 0));
+    let (some, too_large, size) = answered(&list((0..80).map(|frame| frame * 16)));
+    assert_eq!((some, too_large), (60, 20));
     assert!(size < 64 << 20, "{size}");
 }
 
+/// 64 MiB of answers are written, each with 64 KiB.
 #[test]
 fn frames_that_repeat_an_answer_past_the_limit_are_marked() {
-    let (some, too_large, size) = answered(&list((0..64).map(|_| 16)));
-    assert_eq!((some, too_large), (30, 34));
-    assert!(size < 64 << 20, "{size}");
+    let (some, too_large, size) = answered(&list((0..1500).map(|_| 16)));
+    assert_eq!(some + too_large, 1500);
+    assert!((1000..1024).contains(&some), "{some}");
+    assert!(size < 65 << 20, "{size}");
+}
+
+/// For a larger report, the output of the answers is at most 16 times the report.
+#[test]
+fn the_output_of_a_large_report_is_in_proportion_to_it() {
+    let list = list((0..100_000).map(|_| 16));
+    let (some, too_large, size) = answered(&list);
+    assert!(some > 1024 && too_large != 0, "{some}");
+    assert!(size > 15 * list.len() && size < 17 * list.len(), "{size} of {}", list.len());
 }
 
 /// A report of more than 10 MB may have one frame for every 30 bytes of text.
@@ -66,8 +81,22 @@ fn frames_of_a_large_report_are_read_up_to_a_limit_and_the_others_are_counted() 
     let large = line.clone() + &short.repeat(10_000_000 / short.len());
     let report = Report::parse(large.as_bytes()).expect("a report");
     let read = report.threads().iter().map(|thread| thread.frames.len()).sum::<usize>();
-    assert_eq!(read, large.len() / 30);
+    // The stack counts as a frame.
+    assert_eq!(read, large.len() / 30 - 1);
     assert_eq!(report.unread_frames(), (large.lines().count() - read) as u64);
     let whole = line + &short.repeat(100);
     assert_eq!(Report::parse(whole.as_bytes()).expect("a report").unread_frames(), 0);
+}
+
+/// The limit of frames holds in all formats: in JSON, too.
+#[test]
+fn frames_of_a_large_json_report_are_read_up_to_a_limit() {
+    let frame = "{\"address\":4294971408},";
+    let frames = frame.repeat(10_000_000 / frame.len() + 1);
+    let text = format!("{{\"callStacks\":[{{\"callStackRootFrames\":[{frames}{{}}]}}]}}");
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let read = report.threads()[0].frames.len();
+    assert_eq!(read, text.len() / 30 - 1);
+    let all = frames.len() / frame.len();
+    assert_eq!(report.unread_frames(), (all - read) as u64);
 }

@@ -237,7 +237,7 @@ fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
                 2   Other   0x0000000204a34020 0x204a34000 + 32\n3   Other   0x0000000304a34020 0x304a34000 + 32\n\
                 4   Other   0x0000000304a34020 f + 32\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
-    let images: Vec<_> = report.threads()[0].frames.iter().map(|frame| frame.image).collect();
+    let images: Vec<_> = report.threads()[0].frames.iter().map(|frame| frame.image()).collect();
     // Two images have the name `Other`.
     assert_eq!(images, [Some(0), Some(0), Some(1), Some(2), None]);
 }

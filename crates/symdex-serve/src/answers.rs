@@ -1,7 +1,10 @@
 //! Answers for offsets of several images.
 
+use std::sync::Arc;
+
 use symdex::{ImageOffset, LinePolicy};
 use symdex_report::{Answer, Answers, Image, Source, Unanswered};
+use symdex_store::StoredImage;
 
 use crate::app::App;
 
@@ -51,5 +54,13 @@ impl App {
             ImageAnswers { offsets, answered }
         };
         requests.into_iter().map(answer).collect()
+    }
+
+    /// The index of each of `images`, for its metadata. They are fetched together. `None` if no store has it, or if it
+    /// cannot be read. This blocks.
+    pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<Arc<StoredImage>>> {
+        let all: Vec<_> = images.iter().map(|image| (image, &[][..])).collect();
+        self.session().prepare(&all);
+        images.iter().map(|image| self.symbolicator.stored_image(image)).collect()
     }
 }

@@ -1,27 +1,47 @@
 //! What all requests share.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
+use symdex_fetch::{FetchError, FetchingSource, Misses};
+use symdex_report::{Image, Source};
+use symdex_store::symbolicator::{SourceError, Symbolicator};
+use tempfile::TempDir;
 
+use crate::browse::Browser;
 use crate::budget::Budget;
+use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
+use crate::misses;
 use crate::options::ServerOptions;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) options: ServerOptions,
-    pub(crate) symbolicator: Symbolicator,
+    pub(crate) symbolicator: Arc<Symbolicator>,
+    /// Builds debug files; `None` if the server must not.
+    pub(crate) builder: Option<Arc<Builder>>,
+    /// Fetches and builds images that no store has; `None` if there are no sources of debug files.
+    misses: Option<Misses>,
     pub(crate) budget: Budget,
-    pub(crate) metrics: Metrics,
-    pub(crate) known: Known,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) uploads: Uploads,
+    /// The jobs of uploads; `None` if the server takes no uploads.
+    jobs: Option<Arc<Jobs>>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) browser: Browser,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
+    /// The folder for temporary files of builds.
+    _work: TempDir,
 }
 
 /// The state of the router.
@@ -34,6 +54,24 @@ pub(crate) enum AppError {
     Source(#[from] SourceError),
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
+    #[error("{}: cannot use the folder: {error}", path.display())]
+    Folder { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error("debug files cannot be fetched: no program is configured that reads them in isolation")]
+    NoIsolation,
+}
+
+fn open_state(path: &Path) -> Result<StateFolder, AppError> {
+    StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
+}
+
+/// A folder for temporary files of builds, in the state folder if there is one.
+fn work_folder(options: &ServerOptions) -> Result<TempDir, AppError> {
+    let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
+    let made =
+        std::fs::create_dir_all(&path).and_then(|()| tempfile::Builder::new().prefix(WORK).tempdir_in(&path));
+    made.map_err(|error| AppError::Folder { path, error })
 }
 
 impl App {
@@ -42,14 +80,54 @@ impl App {
         let symbolicator = Symbolicator::open(&options.symbolicator, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let budget = Budget::new(options.memory);
+        let symbolicator = Arc::new(symbolicator);
+        let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
+        let state = options.state.as_deref().map(open_state).transpose()?;
+        let work = work_folder(&options)?;
+        let limits = BuildLimits {
+            children: options.build_jobs,
+            memory: options.build_memory,
+            seconds: options.build_seconds,
+            min_free: options.min_free,
+        };
+        let builder = options.isolation.clone().map(|isolation| {
+            let (symbolicator, known) = (Arc::clone(&symbolicator), Arc::clone(&known));
+            Arc::new(Builder::new(isolation, symbolicator, known, work.path().to_owned(), limits))
+        });
+        let misses = match &builder {
+            _ if options.debug_sources.is_empty() => None,
+            None => return Err(AppError::NoIsolation),
+            Some(builder) => {
+                let counts = metrics.misses.clone();
+                Some(misses::start(&options, Arc::clone(builder), work.path(), counts)?)
+            }
+        };
+        let jobs = match (state, &builder) {
+            (Some(state), Some(builder)) => {
+                let failed =
+                    |error| AppError::Folder { path: options.state.clone().unwrap_or_default(), error };
+                let jobs = Jobs::open(state, Arc::clone(builder), Arc::clone(&metrics), options.keep_jobs);
+                let jobs = jobs.map_err(failed)?;
+                jobs.start(options.build_jobs).map_err(AppError::Threads)?;
+                Some(jobs)
+            }
+            _ => None,
+        };
         Ok(Arc::new(Self {
             options,
             symbolicator,
+            builder,
+            misses,
             budget,
-            metrics: Metrics::new(),
-            known: Known::default(),
+            metrics,
+            uploads: Uploads::default(),
+            jobs,
+            known,
+            browser: Browser::default(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
+            _work: work,
         }))
     }
 
@@ -75,9 +153,18 @@ impl App {
         self.workers.run_when_free(move || work(&app)).await
     }
 
-    /// A source of answers for one report.
-    pub(crate) fn session(&self) -> Session<'_> {
-        self.symbolicator.session(&|_| ())
+    /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at most
+    /// for [`fetch_wait`](ServerOptions::fetch_wait).
+    pub(crate) fn session(&self) -> impl Source + '_ {
+        self.session_that_waits(self.options.fetch_wait)
+    }
+
+    /// As [`session`](Self::session), and waits at most for `wait`.
+    pub(crate) fn session_that_waits(&self, wait: Duration) -> impl Source + '_ {
+        let is_missing = |image: &Image| self.symbolicator.is_missing(image);
+        let deadline = Instant::now() + wait;
+        let session = self.symbolicator.session(&|_| ());
+        FetchingSource::new(session, self.misses.as_ref(), Some(deadline), is_missing)
     }
 
     /// Whether the server was told to stop.
@@ -85,8 +172,26 @@ impl App {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
+    /// The jobs of uploads.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the server takes no uploads.
+    pub(crate) fn jobs(&self) -> Result<&Arc<Jobs>, Problem> {
+        self.jobs.as_ref().ok_or_else(|| {
+            let detail = match self.builder {
+                Some(_) => "it has no folder for them; start it with --state DIR",
+                None => "it has no program that builds debug files",
+            };
+            Problem::new(ProblemKind::UploadsOff, detail)
+        })
+    }
+
     /// From now on, [`is_stopping`](Self::is_stopping).
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(jobs) = &self.jobs {
+            jobs.stop();
+        }
     }
 }

@@ -122,7 +122,7 @@ pub(crate) async fn require(
 fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<Option<usize>, Problem> {
     let tokens = &options.tokens;
     if tokens.is_empty() {
-        not_from_another_page(options, headers)?;
+        not_from_another_page(options, scope, headers)?;
         return Ok(None);
     }
     let unauthorized = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
@@ -149,12 +149,14 @@ fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<O
 /// Without tokens, a page of another origin in a browser on this machine could use the server in the name of its user.
 /// Browsers say so in the header `Sec-Fetch-Site`. A page whose host name was made to resolve to this machine counts as
 /// the same origin, but its requests have that name in `Host`.
-fn not_from_another_page(options: &ServerOptions, headers: &HeaderMap) -> Result<(), Problem> {
+fn not_from_another_page(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
     let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let forbidden = |detail: &str| Err(Problem::new(ProblemKind::Forbidden, detail));
     let is_cross_origin = matches!(value("sec-fetch-site"), Some("cross-site" | "same-site"));
+    // `*` lets every page read; to change something, a page has to be named.
+    let fits = |one: &str, origin: &str| one == origin || (one == "*" && scope == Scope::Read);
     let is_allowed =
-        value("origin").is_some_and(|origin| options.cors_origins.iter().any(|one| one == origin));
+        value("origin").is_some_and(|origin| options.cors_origins.iter().any(|one| fits(one, origin)));
     if is_cross_origin && !is_allowed {
         return forbidden("the request comes from a page of another origin; allow it with --cors-origin");
     }
@@ -229,5 +231,9 @@ mod tests {
         ] {
             assert_eq!(check(&options, Scope::Read, &headers(pairs)).is_ok(), is_allowed, "{pairs:?}");
         }
+        options.cors_origins = vec!["*".to_owned()];
+        let other = headers(&[("sec-fetch-site", "cross-site"), ("origin", "https://other.example")]);
+        assert!(check(&options, Scope::Read, &other).is_ok());
+        assert!(check(&options, Scope::Upload, &other).is_err());
     }
 }

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -115,6 +116,63 @@ impl App {
             format!("a body may have {limit} bytes, before and after it is decompressed"),
         )
     }
+}
+
+/// An answer that is being written. Its memory counts until it is sent.
+struct WrittenAnswer {
+    bytes: Vec<u8>,
+    reserved: Reserved,
+    /// Why it was not written to its end.
+    refused: Option<Problem>,
+}
+
+impl Write for WrittenAnswer {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if let Err(problem) = self.reserved.grow(part.len() as u64) {
+            self.refused = Some(problem);
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsRef<[u8]> for WrittenAnswer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// `value` as JSON. The bytes count as a part of `reserved` until the last copy of them is dropped.
+///
+/// # Errors
+///
+/// A problem `overloaded` if other requests take all memory.
+pub(crate) fn json_bytes(value: &impl Serialize, reserved: Reserved) -> Result<Bytes, Problem> {
+    let mut written = WrittenAnswer { bytes: Vec::new(), reserved, refused: None };
+    if let Err(error) = serde_json::to_writer(&mut written, value) {
+        let internal = || Problem::new(ProblemKind::Internal, error.to_string());
+        return Err(written.refused.unwrap_or_else(internal));
+    }
+    Ok(Bytes::from_owner(written))
+}
+
+/// The answer with `value` as JSON. See [`json_bytes`].
+///
+/// # Errors
+///
+/// As [`json_bytes`].
+pub(crate) fn json_response(value: &impl Serialize, reserved: Reserved) -> Result<Response, Problem> {
+    Ok(json_of(json_bytes(value, reserved)?))
+}
+
+/// The answer with JSON that is written already.
+pub(crate) fn json_of(bytes: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
 }
 
 fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {

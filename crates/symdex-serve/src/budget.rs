@@ -77,6 +77,11 @@ impl State {
 }
 
 impl Reserved {
+    /// How many bytes this part has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Makes this part `bytes` larger.
     ///
     /// # Errors

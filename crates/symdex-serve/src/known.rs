@@ -35,8 +35,13 @@ impl Known {
         }
     }
 
-    /// The next request lists the images again.
-    pub(crate) fn forget(&self) {
-        *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Adds an image that was built since the images were listed.
+    pub(crate) fn add(&self, image: KnownImage) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, images)) = &mut *listed
+            && !images.contains(&image)
+        {
+            *images = images.iter().cloned().chain([image]).collect();
+        }
     }
 }

@@ -17,6 +17,8 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
 use crate::app::{App, SharedApp};
+use crate::jobs::BuildResults;
+use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -29,6 +31,11 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BuildLabels {
+    outcome: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +54,11 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     free_memory: Gauge,
     stores: Family<StoreLabels, Counter>,
+    pub(crate) misses: MissCounts,
+    pub(crate) upload_bytes: Counter,
+    pub(crate) jobs_waiting: Gauge,
+    pub(crate) jobs_running: Gauge,
+    builds: Family<BuildLabels, Counter>,
 }
 
 impl Metrics {
@@ -69,7 +81,45 @@ impl Metrics {
         let stores = Family::default();
         let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
         registry.register("store_answers", help, stores.clone());
-        Self { registry, requests, latency, running, connections, free_memory, stores }
+        let misses = MissCounts::default();
+        let help =
+            "Images that no store had and that were looked for in the sources of debug files, by outcome";
+        registry.register("misses", help, misses.clone());
+        let upload_bytes = Counter::default();
+        let help = "Bytes of uploads that were received";
+        registry.register_with_unit("uploads_received", help, Unit::Bytes, upload_bytes.clone());
+        let jobs_waiting = Gauge::default();
+        registry.register("jobs_waiting", "Uploads that wait for their build", jobs_waiting.clone());
+        let jobs_running = Gauge::default();
+        registry.register("jobs_running", "Uploads that are being built", jobs_running.clone());
+        let builds = Family::default();
+        let help = "Images that were built, by outcome, and files that were not, by the kind of failure or the limit";
+        registry.register("builds", help, builds.clone());
+        Self {
+            registry,
+            requests,
+            latency,
+            running,
+            connections,
+            free_memory,
+            stores,
+            misses,
+            upload_bytes,
+            jobs_waiting,
+            jobs_running,
+            builds,
+        }
+    }
+
+    /// Counts what was built.
+    pub(crate) fn built(&self, results: &BuildResults) {
+        for image in &results.images {
+            let outcome = match image {
+                Ok(image) => image.outcome.name().to_owned(),
+                Err(failure) => failure.limit.as_ref().unwrap_or(&failure.kind).clone(),
+            };
+            self.builds.get_or_create(&BuildLabels { outcome }).inc();
+        }
     }
 
     /// Takes over what others count.

@@ -12,6 +12,20 @@ use utoipa::{Modify, OpenApi};
     paths(
         crate::v1::symbolicate::symbolicate_report,
         crate::v1::lookup::lookup,
+        crate::v1::images::image,
+        crate::v1::images::missing,
+        crate::v1::uploads::upload,
+        crate::v1::uploads::upload_part,
+        crate::v1::uploads::offset,
+        crate::v1::jobs::job,
+        crate::v1::jobs::jobs,
+        crate::v1::browse::functions,
+        crate::v1::browse::files,
+        crate::mozilla::v5,
+        crate::mozilla::v4,
+        crate::sentry::symbolicate,
+        crate::sentry::apple_crash_report,
+        crate::sentry::pending_request,
         crate::health::alive,
         crate::health::ready,
         crate::metrics::metrics,
@@ -45,7 +59,12 @@ mod tests {
     /// The routes are in the source, as `route("/path", ...)`.
     #[test]
     fn each_route_is_described() {
-        let sources = [include_str!("router.rs"), include_str!("v1/mod.rs")];
+        let sources = [
+            include_str!("router.rs"),
+            include_str!("mozilla/mod.rs"),
+            include_str!("sentry/mod.rs"),
+            include_str!("v1/mod.rs"),
+        ];
         let routes = sources.iter().flat_map(|source| source.split(".route(\"").skip(1));
         let routes: Vec<_> = routes.filter_map(|rest| rest.split('"').next()).collect();
         assert!(routes.contains(&"/v1/lookup") && routes.contains(&"/metrics"), "{routes:?}");

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use symdex_fetch::{FetchOptions, SourceUrl};
+use symdex_isolate::Isolation;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::auth::Token;
@@ -22,7 +24,8 @@ pub struct ServerOptions {
     pub insecure_public: bool,
     /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default.
+    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default. `*` is every
+    /// origin.
     pub cors_origins: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
     /// stores.
@@ -45,6 +48,35 @@ pub struct ServerOptions {
     /// How many connections may be open. More are refused with 503. The default is 16384, or as many as the limit of
     /// open files of the process allows, less 256. A server raises the soft limit to the hard limit.
     pub max_connections: usize,
+    /// How child processes are started that read debug files: a program with the code of symdex's child. Its limits are
+    /// set by the options below. Without it, debug files are refused.
+    pub isolation: Option<Isolation>,
+    /// The folder for uploads and jobs. It is made if it does not exist. One server at a time may use it. Without it,
+    /// uploads are refused.
+    pub state: Option<PathBuf>,
+    /// How many bytes an upload may have. The default is 16 GB.
+    pub max_upload: u64,
+    /// How many bytes of the file system with the folder [`state`](Self::state) stay free. Uploads that would take them
+    /// are refused with 507. The default is 2 GB. Only Unix systems enforce it.
+    pub min_free: u64,
+    /// How many debug files are built at one time. The default is one for two CPUs.
+    pub build_jobs: usize,
+    /// How many bytes of memory each build may take. Its child process may allocate a quarter and 256 MiB more. The
+    /// default is 1 GB.
+    pub build_memory: usize,
+    /// How many seconds the index of one image may take. The default is one hour.
+    pub build_seconds: u64,
+    /// How long finished jobs are kept. The default is 7 days.
+    pub keep_jobs: Duration,
+    /// Where the debug files of images that no store has are fetched. None by default. They are built as
+    /// [`isolation`](Self::isolation) says.
+    pub debug_sources: Vec<SourceUrl>,
+    /// How debug files are fetched. The folder for temporary files is that of builds.
+    pub fetch: FetchOptions,
+    /// How long a request waits for images that are fetched and built. The default is 45 seconds.
+    pub fetch_wait: Duration,
+    /// For how long an image that no source of debug files has is not asked for again. The default is 10 minutes.
+    pub absent: Duration,
     /// How long requests that run may take to end after the server was told to stop. The default is 30 seconds.
     pub grace: Duration,
 }
@@ -69,6 +101,18 @@ impl ServerOptions {
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),
             max_connections: 16384,
+            isolation: None,
+            state: None,
+            max_upload: 16_000_000_000,
+            min_free: 2_000_000_000,
+            build_jobs: (cpus / 2).max(1),
+            build_memory: 1_000_000_000,
+            build_seconds: 60 * 60,
+            keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
+            debug_sources: Vec::new(),
+            fetch: FetchOptions::new(),
+            fetch_wait: Duration::from_secs(45),
+            absent: Duration::from_secs(10 * 60),
             grace: Duration::from_secs(30),
         }
     }

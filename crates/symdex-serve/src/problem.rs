@@ -20,8 +20,14 @@ pub(crate) enum ProblemKind {
     TooLarge,
     UnsupportedEncoding,
     NotAReport,
+    Conflict,
+    HashMismatch,
     Timeout,
     Overloaded,
+    UploadsOff,
+    DiskFull,
+    StoreFailed,
+    NotWhole,
     Internal,
 }
 
@@ -49,8 +55,28 @@ impl ProblemKind {
                 "not-a-report",
                 "The body is not a report that symdex reads",
             ),
+            Self::Conflict => {
+                (StatusCode::CONFLICT, "conflict", "The upload does not continue what is there")
+            }
+            Self::HashMismatch => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "hash-mismatch",
+                "The upload has another SHA-256 than its path states",
+            ),
+            Self::UploadsOff => {
+                (StatusCode::NOT_IMPLEMENTED, "uploads-off", "This server does not take uploads")
+            }
+            Self::DiskFull => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk-full",
+                "The server has not enough free space for the upload",
+            ),
+            Self::StoreFailed => (StatusCode::BAD_GATEWAY, "store-failed", "A store of indexes has failed"),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::NotWhole => {
+                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
+            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }
@@ -105,6 +131,12 @@ impl Problem {
             status: status.as_u16(),
             detail: self.detail,
         }
+    }
+
+    /// A store has failed. The message may have paths of the server, so it is only logged.
+    pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
+        tracing::warn!(%error, "a store has failed");
+        Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
     }
 
     /// The server has no room for the request now.

@@ -16,8 +16,10 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, openapi, trace, v1};
+use crate::{health, metrics, mozilla, openapi, page, sentry, trace, v1};
 
+/// The header of [`mozilla`].
+const DEBUG: HeaderName = HeaderName::from_static("debug");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The routes of each scope.
@@ -26,11 +28,15 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi));
-    let read = v1::read_routes();
-    let admin = Router::new().route("/metrics", get(metrics::metrics));
+    let read = v1::read_routes().merge(mozilla::read_routes()).merge(sentry::read_routes());
+    let admin = v1::admin_routes().route("/metrics", get(metrics::metrics));
     let routes = open
+        .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
         .merge(scoped(app, Scope::Admin, admin))
+        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
+        // Uploads may take longer. They have a time-out for each part.
+        .merge(scoped(app, Scope::Upload, v1::upload_routes()))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
         })
@@ -48,7 +54,6 @@ fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<Sh
 fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
-        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
         .layer(from_fn(trace::log))
@@ -67,12 +72,17 @@ async fn in_time(State(app): State<SharedApp>, request: Request, next: Next) -> 
     answered.map_err(|_| Problem::new(ProblemKind::Timeout, "the answer was not ready in time"))
 }
 
-/// Lets pages of `origins` read answers.
+/// Lets pages of `origins` read answers. `*` is every origin.
 fn cors(origins: &[String]) -> CorsLayer {
+    let is_any = origins.iter().any(|origin| origin == "*");
     let origins = origins.iter().filter_map(|origin| origin.parse::<HeaderValue>().ok());
     CorsLayer::new()
-        .allow_origin(AllowOrigin::list(origins))
+        .allow_origin(if is_any {
+            AllowOrigin::any()
+        } else {
+            AllowOrigin::list(origins.filter(|origin| origin != "*"))
+        })
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::CONTENT_ENCODING])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::CONTENT_ENCODING, DEBUG])
         .max_age(Duration::from_secs(600))
 }

@@ -85,6 +85,17 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
+    /// A folder for temporary files or for the state of the server cannot be used.
+    #[error("{}: {message}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// Debug files cannot be fetched.
+    #[error("{0}")]
+    Fetch(String),
 }
 
 impl From<AppError> for ServerError {
@@ -92,6 +103,10 @@ impl From<AppError> for ServerError {
         match error {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
+            AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
+            AppError::Folder { path, error } => {
+                Self::Folder { path, message: format!("cannot use the folder: {error}") }
+            }
         }
     }
 }

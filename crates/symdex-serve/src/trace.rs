@@ -8,17 +8,53 @@ use axum::http::HeaderMap;
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Instrument as _;
-use tracing_subscriber::fmt::time::SystemTime;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// What a process needs to log. When it is dropped, the spans that wait for a collector are sent.
+#[must_use = "spans are lost when the process ends before this is dropped"]
+#[derive(Debug)]
+pub struct Logging {
+    #[cfg(feature = "otel")]
+    provider: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
+}
 
 /// Writes logs to standard error: lines for people on a terminal, otherwise JSON. Does nothing if the process has a
 /// subscriber for `tracing` already.
-pub fn init_logging() {
-    let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_timer(SystemTime).with_target(false);
-    // It fails if there is a subscriber.
-    let _ = match io::stderr().is_terminal() {
-        true => builder.try_init(),
-        false => builder.json().flatten_event(true).with_ansi(false).try_init(),
+///
+/// With the feature `otel`, spans are also sent to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names, if it is set.
+pub fn init_logging() -> Logging {
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
+    let layer = match io::stderr().is_terminal() {
+        true => layer.boxed(),
+        false => layer.json().flatten_event(true).with_span_list(false).with_ansi(false).boxed(),
     };
+    let registry = tracing_subscriber::registry().with(layer.with_filter(LevelFilter::INFO));
+    #[cfg(feature = "otel")]
+    {
+        let provider = crate::otel::provider();
+        let spans =
+            provider.as_ref().map(|provider| crate::otel::layer(provider).with_filter(LevelFilter::INFO));
+        // It fails if there is a subscriber.
+        let _ = registry.with(spans).try_init();
+        Logging { provider }
+    }
+    #[cfg(not(feature = "otel"))]
+    {
+        let _ = registry.try_init();
+        Logging {}
+    }
+}
+
+#[cfg(feature = "otel")]
+impl Drop for Logging {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.provider.as_ref().map(|provider| provider.shutdown()) {
+            eprintln!("symdex: the last spans were not sent: {error}");
+        }
+    }
 }
 
 /// Logs a request, in a span that has its id and the trace that it belongs to.
@@ -28,6 +64,8 @@ pub(crate) async fn log(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
     let trace = trace_id(request.headers()).unwrap_or_default();
     let span = tracing::info_span!("request", method = %request.method(), route, id, trace);
+    #[cfg(feature = "otel")]
+    crate::otel::set_parent(&span, request.headers());
     async move {
         let response = next.run(request).await;
         let status = response.status().as_u16();

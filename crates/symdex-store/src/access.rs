@@ -70,8 +70,12 @@ impl IndexAccess {
 }
 
 /// Creates the folder at `path`, unless it exists, so that nobody else can reach what is in it.
+///
+/// # Errors
+///
+/// [`io::Error`] if it cannot be created.
 #[cfg(any(feature = "object-store", feature = "symbolicate"))]
-pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -86,6 +86,14 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A store has lost a value of an index.
+    #[error("{location}: value {number} of the index is missing; put the index into the store again")]
+    LostValue {
+        /// Where the index is: a URL with a key.
+        location: String,
+        /// The number of the value. See [`Metadata::value_number`](symdex::Metadata::value_number).
+        number: u64,
+    },
     /// The index was removed from the store or replaced, or has expired, since it was opened. Open it again.
     #[error(
         "{location}: the index was removed or replaced, or has expired, after it was opened; open it again"
@@ -132,7 +140,7 @@ impl Error {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::DamagedObject { .. } => true,
+            Self::DamagedObject { .. } | Self::LostValue { .. } => true,
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
             _ => false,
         }

@@ -71,19 +71,23 @@ mod test_indexes;
 mod test_stores;
 
 pub use access::IndexAccess;
+#[cfg(any(feature = "object-store", feature = "symbolicate"))]
+pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{ReadValues, ReaderOptions, StoreCounts, StoreReader};
+pub use reader::{Breaker, ReadValues, ReaderOptions, StoreCounts, StoreReader};
 pub use replace::replace_file;
-#[cfg(feature = "object-store")]
-pub use store::RangedIndex;
+#[cfg(any(feature = "object-store", feature = "redis"))]
+pub use store::wait_for;
 pub use store::{
     FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
     StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
+#[cfg(feature = "object-store")]
+pub use store::{ObjectBody, ObjectReader, RangedIndex};
 #[cfg(feature = "redis")]
 pub use store::{RedisCounts, RedisStore};
 

@@ -10,9 +10,9 @@ use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::{number, text};
 
 /// Prints answers for one image.
-pub(super) struct AtosPrinter<'a, 'i, 'd, B> {
+pub(super) struct AtosPrinter<'a, 'i, 'd> {
     args: &'a Args,
-    answers: &'a mut ImageAnswers<'i, 'd, B>,
+    answers: &'a mut ImageAnswers<'i, 'd>,
     /// The number to add to an address to get the image offset, modulo 2^64.
     to_offset: u64,
     image: String,
@@ -21,8 +21,8 @@ pub(super) struct AtosPrinter<'a, 'i, 'd, B> {
     gravest: Option<FailureKind>,
 }
 
-impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
-    pub(super) fn new(args: &'a Args, answers: &'a mut ImageAnswers<'i, 'd, B>) -> Result<Self, Failure> {
+impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
+    pub(super) fn new(args: &'a Args, answers: &'a mut ImageAnswers<'i, 'd>) -> Result<Self, Failure> {
         let metadata = answers.metadata();
         let to_offset = match args.basis {
             Basis { load: Some(load), .. } => load.wrapping_neg(),
@@ -83,8 +83,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
         let line = AtosLine { args: self.args, image: &self.image, address, offset };
         match found(self.answers, &line, &mut self.scratch, &mut self.names) {
             Ok(lines) => lines,
-            Err(error) => {
-                let failure = Failure::index(self.answers.path(), &error);
+            Err(failure) => {
                 complain(&format!("{typed}: {}", failure.message));
                 self.gravest = self.gravest.max(Some(failure.kind));
                 vec![line.nameless()]
@@ -94,12 +93,12 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
 }
 
 /// The lines of the address of `line`.
-fn found<B: AsRef<[u8]>>(
-    answers: &ImageAnswers<'_, '_, B>,
+fn found(
+    answers: &ImageAnswers<'_, '_>,
     line: &AtosLine<'_>,
     scratch: &mut Scratch,
     names: &mut Scratch,
-) -> Result<Vec<String>, symdex::Error> {
+) -> Result<Vec<String>, Failure> {
     // Apple's atos uses every line row, and looks return addresses up as they are.
     let Some(frames) = answers.lookup(line.offset, LinePolicy::Exact, scratch)? else {
         return Ok(vec![line.nameless()]);

@@ -109,13 +109,14 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
+        AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
         AddressSource::DebugFiles(files) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
+fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
     let mut printer = AtosPrinter::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
     printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -130,10 +131,7 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>
 }
 
 /// Answers standard input line by line: the writer may wait for each answer before it writes the next address.
-fn answer_stdin<B: AsRef<[u8]>>(
-    printer: &mut AtosPrinter<'_, '_, '_, B>,
-    out: &mut impl Write,
-) -> Result<(), CommandError> {
+fn answer_stdin(printer: &mut AtosPrinter<'_, '_, '_>, out: &mut impl Write) -> Result<(), CommandError> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {

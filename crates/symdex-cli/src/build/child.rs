@@ -12,6 +12,7 @@ use symdex_build::SymbolMaps;
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, DebugFile, ImageGroups, InputFiles, JobError, is_wanted, slices_of,
 };
+use symdex_isolate::Isolation;
 use symdex_isolate::build::{BuildTask, PlanTask, Planned, PlannedPart, Task, TaskFile, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 use symdex_store::IndexBytes;
@@ -23,6 +24,13 @@ use crate::failure::{Failure, FailureKind};
 
 /// The name of the hidden command.
 pub(crate) const COMMAND: &str = "isolated-child";
+
+/// Starts this program as a child that does a task. The child reads no configuration: its parent has read it.
+pub(crate) fn isolation() -> Result<Isolation, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot find symdex itself: {error}")))?;
+    Ok(Isolation::new(program).arg(COMMAND).arg("--no-config"))
+}
 
 /// Does the task that standard input states. See [`symdex_isolate::child`].
 pub(crate) fn run() -> ExitCode {

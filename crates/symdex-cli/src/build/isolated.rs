@@ -38,18 +38,14 @@ pub(super) struct Isolated<'a> {
 
 impl<'a> Isolated<'a> {
     pub(super) fn new(args: &'a Args) -> Result<Self, Failure> {
-        let failed = |what: &str, error| Failure::new(FailureKind::Other, format!("cannot {what}: {error}"));
-        let program = std::env::current_exe().map_err(|error| failed("find symdex itself", error))?;
-        let temporary = tempfile::Builder::new()
-            .prefix("symdex-")
-            .tempdir()
-            .map_err(|error| failed("make a folder for temporary files", error))?;
+        let temporary = tempfile::Builder::new().prefix("symdex-").tempdir().map_err(|error| {
+            Failure::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
+        })?;
         let memory = args.max_memory as u64;
         let limits = Limits::new()
             .memory(Some(memory.saturating_add(memory / 4).saturating_add(BASE_MEMORY)))
             .seconds(args.max_seconds);
-        // The parent has read the configuration.
-        let isolation = Isolation::new(program).arg(child::COMMAND).arg("--no-config").limits(limits.clone());
+        let isolation = child::isolation()?.limits(limits.clone());
         Ok(Self { args, isolation, limits, temporary, is_told: Mutex::new(false) })
     }
 

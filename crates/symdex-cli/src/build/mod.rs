@@ -11,7 +11,7 @@ mod summary;
 mod totals;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
@@ -27,6 +27,7 @@ use crate::number;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::StoreArgs;
+use crate::write_options::WriteOptions;
 
 /// Make an index of every image in debug files
 ///
@@ -73,12 +74,8 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// The zstd level of indexes in object stores, 1 to 22. At 0 they are not compressed, as --ranged needs them
-    #[arg(long, value_name = "LEVEL", default_value = "19", value_parser = clap::value_parser!(u8).range(0..=22))]
-    zstd_level: u8,
-    /// The time after its last use at which an index in Redis expires: 45d, 12h
-    #[arg(long, value_name = "TIME", default_value = "45d", value_parser = number::parse_time)]
-    ttl: Duration,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -187,8 +184,7 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
     let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
     let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
     if stores.is_empty() || args.stores.are_given() {
-        let options = args.stores.options(AccessOption::default());
-        let options = options.zstd_level(args.zstd_level).ttl(args.ttl);
+        let options = args.writing.add_to(args.stores.options(AccessOption::default()));
         stores.extend(args.stores.open_with(&options)?);
     }
     if stores.is_empty() {

@@ -9,7 +9,7 @@ use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, RowRule, 
 use super::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
 
-/// All of an index except its ranges.
+/// All of an index except its ranges. What a store of values does not have is left out.
 #[derive(Serialize)]
 struct IndexView<'i> {
     path: String,
@@ -25,12 +25,17 @@ struct IndexView<'i> {
     builder: &'i str,
     input_digest: Option<String>,
     partial: &'i [Partial],
-    format: u16,
-    size: u64,
-    digest: String,
-    sections: Vec<SectionView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sections: Option<Vec<SectionView>>,
     counts: CountsView,
-    chunks: Vec<ChunkView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunks: Option<Vec<ChunkView>>,
 }
 
 #[derive(Serialize)]
@@ -53,7 +58,8 @@ struct CountsView {
     functions: u64,
     ranges: u64,
     symbols: u64,
-    aliases: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aliases: Option<u64>,
     names: u64,
     files: u64,
 }
@@ -91,16 +97,40 @@ pub(super) fn index<B: AsRef<[u8]>>(
     index: &Index<B>,
 ) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
-    let Metadata { image_name, arch, base, image_size, executable, .. } = index.metadata();
-    let metadata = index.metadata();
-    let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
-    let sections = index.sections();
-    let sections = sections.iter().map(|section| SectionView {
+    let section = |section: symdex::SectionInfo| SectionView {
         name: section.name,
         offset: section.offset,
         bytes: section.size,
-    });
-    let view = IndexView {
+    };
+    let size = index.as_bytes().len() as u64;
+    let mut view = view(path, index.metadata(), Some(size), Some(index.digest()));
+    view.format = Some(index.format_version());
+    view.sections = Some(index.sections().into_iter().map(section).collect());
+    view.counts.aliases = Some(aliases(index).map_err(failed)?);
+    view.chunks = Some(chunks(index).map_err(failed)?);
+    Ok(line(out, &view)?)
+}
+
+/// Prints what the metadata states of an index, and its size and digest if they are known, as one object.
+pub(super) fn metadata(
+    out: &mut impl Write,
+    path: &Path,
+    metadata: &Metadata,
+    size: Option<u64>,
+    digest: Option<[u8; 16]>,
+) -> Result<(), CommandError> {
+    Ok(line(out, &view(path, metadata, size, digest))?)
+}
+
+fn view<'i>(
+    path: &Path,
+    metadata: &'i Metadata,
+    size: Option<u64>,
+    index_digest: Option<[u8; 16]>,
+) -> IndexView<'i> {
+    let Metadata { image_name, arch, base, image_size, executable, .. } = metadata;
+    let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
+    IndexView {
         path: path.display().to_string(),
         image: image_name,
         id: metadata.id.to_string(),
@@ -117,22 +147,13 @@ pub(super) fn index<B: AsRef<[u8]>>(
         builder: &metadata.builder,
         input_digest: metadata.input_digest.map(digest),
         partial: &metadata.partial,
-        format: index.format_version(),
-        size: index.as_bytes().len() as u64,
-        digest: digest(index.digest()),
-        sections: sections.collect(),
-        counts: CountsView {
-            units,
-            functions,
-            ranges,
-            symbols,
-            aliases: aliases(index).map_err(failed)?,
-            names,
-            files,
-        },
-        chunks: chunks(index).map_err(failed)?,
-    };
-    Ok(line(out, &view)?)
+        format: None,
+        size,
+        digest: index_digest.map(digest),
+        sections: None,
+        counts: CountsView { units, functions, ranges, symbols, aliases: None, names, files },
+        chunks: None,
+    }
 }
 
 /// The chunks of both tables.

@@ -1,18 +1,21 @@
 //! `symdex inspect`: the contents of an index.
 
 mod json;
+mod values;
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table};
+use symdex::{
+    ChunkRanges, CodeRange, Counts, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table,
+};
 
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::stores::StoreArgs;
 use crate::{open, text};
-use symdex_store::IdPrefix;
+use symdex_store::{IdPrefix, IndexBytes, StoredImage};
 
 /// Print the contents of an index: metadata, sections, counts and chunks, or the ranges of one chunk
 #[derive(clap::Args)]
@@ -48,7 +51,10 @@ Examples:
   symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --json | jq .counts
 
 JSON: addresses and offsets in the image are hexadecimal strings with 0x; sizes in bytes and
-counts are numbers. docs/schema/inspect.schema.json describes the objects.";
+counts are numbers. docs/schema/inspect.schema.json describes the objects.
+
+Redis keeps an index as values. Of such an index, the sections, the sizes of the chunks and the number
+of aliases are not known; the ranges of a chunk are.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum WhichTable {
@@ -58,37 +64,60 @@ enum WhichTable {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let (index, path) = match (args.stores.index(args.id.as_ref(), args.access)?, &args.index) {
-        (Some(found), _) => found,
-        (None, index) => {
-            let path = open::index_path(index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;
-            (open::index(&path, args.id.as_ref(), args.access)?, path)
-        }
-    };
+    if let Some(found) = args.stores.find(args.id.as_ref(), args.access)? {
+        return match &*found.image {
+            StoredImage::Index(index) => print(args, index, &found.location),
+            StoredImage::Values(_) => values::print(args, &found),
+            StoredImage::Ranged(_) => print(args, &found.whole()?, &found.location),
+        };
+    }
+    let path = open::index_path(args.index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;
+    print(args, &open::index(&path, args.id.as_ref(), args.access)?, &path)
+}
+
+fn print(args: &Args, index: &Index<IndexBytes>, path: &Path) -> failure::CommandResult {
     let mut out = BufWriter::new(io::stdout().lock());
     match args.chunk {
         Some(number) => {
-            let table = match args.table {
-                WhichTable::Dwarf => Table::Dwarf,
-                WhichTable::SymbolTable => Table::SymbolTable,
-            };
-            let contents = chunk(&path, &index, table, number)?;
-            match args.json {
-                true => json::ranges(&mut out, &path, &index, table, &contents)?,
-                false => one_chunk(&mut out, &path, &index, table, number, &contents)?,
-            }
+            check_chunk(path, index.metadata(), args.table(), number)?;
+            print_chunk(args, &mut out, path, index, number)?;
         }
-        None if args.json => json::index(&mut out, &path, &index)?,
+        None if args.json => json::index(&mut out, path, index)?,
         None => {
             metadata(&mut out, index.metadata())?;
-            sizes(&mut out, &path, &index)?;
+            sizes(&mut out, path, index)?;
             for table in Table::ALL {
-                chunks(&mut out, &path, &index, table)?;
+                chunks(&mut out, path, index, table)?;
             }
         }
     }
     out.flush()?;
     Ok(None)
+}
+
+/// Prints the ranges of chunk `number`, which is in `index`.
+fn print_chunk(
+    args: &Args,
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<IndexBytes>,
+    number: u64,
+) -> Result<(), CommandError> {
+    let table = args.table();
+    let contents = index.chunk(table, number).map_err(|error| Failure::index(path, &error))?;
+    match args.json {
+        true => json::ranges(out, path, index, table, &contents),
+        false => one_chunk(out, path, index, table, number, &contents),
+    }
+}
+
+impl Args {
+    fn table(&self) -> Table {
+        match self.table {
+            WhichTable::Dwarf => Table::Dwarf,
+            WhichTable::SymbolTable => Table::SymbolTable,
+        }
+    }
 }
 
 fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
@@ -132,7 +161,6 @@ fn digest(digest: [u8; 16]) -> String {
 
 /// The digest, the sections and the counts.
 fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), CommandError> {
-    let counts = index.metadata().counts;
     let size = index.as_bytes().len() as u64;
     writeln!(out, "format        {}", index.format_version())?;
     writeln!(out, "size          {size} bytes")?;
@@ -141,17 +169,23 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
     for symdex::SectionInfo { name, offset, size: bytes, .. } in index.sections() {
         writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;
     }
+    let aliases = aliases(index).map_err(|error| Failure::index(path, &error))?;
+    Ok(counts(out, index.metadata().counts, Some(aliases), size)?)
+}
+
+/// The counts of an index of `size` bytes. `aliases` is `None` if their number is not known.
+fn counts(out: &mut impl Write, counts: Counts, aliases: Option<u64>, size: u64) -> io::Result<()> {
     writeln!(out, "\n{:<12} {:>12} {:>12}", "what", "how many", "bytes each")?;
     let all = [
-        ("units", counts.units),
-        ("functions", counts.functions),
-        ("ranges", counts.ranges),
-        ("symbols", counts.symbols),
-        ("aliases", aliases(index).map_err(|error| Failure::index(path, &error))?),
-        ("names", counts.names),
-        ("files", counts.files),
+        ("units", Some(counts.units)),
+        ("functions", Some(counts.functions)),
+        ("ranges", Some(counts.ranges)),
+        ("symbols", Some(counts.symbols)),
+        ("aliases", aliases),
+        ("names", Some(counts.names)),
+        ("files", Some(counts.files)),
     ];
-    for (name, count) in all {
+    for (name, count) in all.into_iter().filter_map(|(name, count)| Some((name, count?))) {
         // Tenths of a byte, of the whole index.
         let each = size.saturating_mul(10).checked_div(count).unwrap_or(0);
         writeln!(out, "{name:<12} {count:>12} {:>10}.{}", each / 10, each % 10)?;
@@ -191,29 +225,20 @@ fn chunks<B: AsRef<[u8]>>(
     Ok(())
 }
 
-/// The contents of chunk `number`.
-fn chunk<B: AsRef<[u8]>>(
-    path: &Path,
-    index: &Index<B>,
-    table: Table,
-    number: u64,
-) -> Result<ChunkRanges, CommandError> {
-    let stored = index.metadata().chunks(table);
-    if !stored.contains(&number) {
-        let (path, table) = (path.display(), table.name());
-        let message = match stored.is_empty() {
-            true => format!("{path}: no chunk {number}: the table {table} is empty"),
-            false => {
-                format!(
-                    "{path}: no chunk {number}; the table {table} has {} to {}",
-                    stored.start,
-                    stored.end - 1
-                )
-            }
-        };
-        return Err(Failure::new(FailureKind::NotFound, message).into());
+/// Checks that `table` has a chunk with this number.
+fn check_chunk(path: &Path, metadata: &Metadata, table: Table, number: u64) -> Result<(), Failure> {
+    let stored = metadata.chunks(table);
+    if stored.contains(&number) {
+        return Ok(());
     }
-    Ok(index.chunk(table, number).map_err(|error| Failure::index(path, &error))?)
+    let (path, table) = (path.display(), table.name());
+    let message = match stored.is_empty() {
+        true => format!("{path}: no chunk {number}: the table {table} is empty"),
+        false => {
+            format!("{path}: no chunk {number}; the table {table} has {} to {}", stored.start, stored.end - 1)
+        }
+    };
+    Err(Failure::new(FailureKind::NotFound, message))
 }
 
 fn one_chunk<B: AsRef<[u8]>>(

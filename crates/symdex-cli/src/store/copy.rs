@@ -6,11 +6,12 @@ use symdex_store::{Error, PublishOutcome, Store};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
-use super::target::{self, UrlArgument, WriteOptions};
+use super::target::{self, UrlArgument};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
+use crate::write_options::WriteOptions;
 
 /// Copy indexes from one store to another
 ///

@@ -8,8 +8,9 @@ use symdex_store::{GcCounts, Store, StoreEntry};
 use super::output::Output;
 use super::remove::RemovedLine;
 use super::target::{self, UrlArgument};
-use super::times::{distance, parse_age};
+use super::times::distance;
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::number;
 use crate::text;
 
 /// Remove the indexes that were not used for some time
@@ -24,7 +25,7 @@ pub(super) struct Args {
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Remove indexes that were not used for this time: 45d, 12h
-    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    #[arg(long, value_name = "AGE", value_parser = number::parse_time)]
     older_than: Duration,
     /// Remove nothing, and print what would be removed
     #[arg(long)]

@@ -7,12 +7,13 @@ use symdex::{ImageId, Index};
 use symdex_store::{PublishOutcome, Store};
 
 use super::output::Output;
-use super::target::{self, UrlArgument, WriteOptions};
+use super::target::{self, UrlArgument};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::in_order::in_order;
 use crate::open::{self, AccessOption};
 use crate::verify::indexes_of;
+use crate::write_options::WriteOptions;
 
 /// Put index files into a store
 ///

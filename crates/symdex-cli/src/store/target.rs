@@ -7,6 +7,7 @@ use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 
 use crate::failure::{Failure, FailureKind};
 use crate::stores;
+use crate::write_options::WriteOptions;
 
 /// The word that stands for the stores in the environment, or else in the configuration file.
 const CONFIGURED: &str = "-";
@@ -57,7 +58,7 @@ impl UrlArgument {
 
     /// Opens the one store that the argument stands for, to write to it. A folder is created if it does not exist.
     pub(super) fn open_target(&self, options: &WriteOptions) -> Result<Box<dyn Store>, Failure> {
-        self.open(&StoreOptions::new().zstd_level(options.zstd_level))
+        self.open(&options.add_to(StoreOptions::new()))
     }
 
     /// Opens the one store that the argument stands for. A folder must exist.
@@ -66,15 +67,6 @@ impl UrlArgument {
         check_existence(&*store)?;
         Ok(store)
     }
-}
-
-/// The options for new indexes in a store.
-#[derive(clap::Args)]
-pub(super) struct WriteOptions {
-    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress, as
-    /// `--ranged` needs it
-    #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
-    zstd_level: u8,
 }
 
 /// Opens the stores that `arguments` stand for. Folders must exist.

@@ -9,19 +9,24 @@ use symdex_store::symbolicator::{Event, Note, SourceError};
 
 use crate::failure::{Failure, FailureKind, complain};
 use crate::open;
-use crate::progress::{ImageProgress, Progress};
+use crate::progress::{Bar, ImageProgress};
 use crate::text;
 
 /// Shows the events of a symbolicator.
-pub(super) struct Events<'p> {
-    progress: &'p Progress,
+pub(super) struct Events {
+    progress: Bar,
     /// The builds that are running.
-    builds: Mutex<HashMap<ImageId, ImageProgress<'p>>>,
+    builds: Mutex<HashMap<ImageId, ImageProgress>>,
 }
 
-impl<'p> Events<'p> {
-    pub(super) fn new(progress: &'p Progress) -> Self {
+impl Events {
+    pub(super) fn new(progress: Bar) -> Self {
         Self { progress, builds: Mutex::default() }
+    }
+
+    /// The bar that the events move.
+    pub(super) fn bar(&self) -> &Bar {
+        &self.progress
     }
 
     pub(super) fn on(&self, event: Event<'_>) {

@@ -1,6 +1,7 @@
 //! `symdex symbolicate`: whole crash reports.
 
 mod events;
+mod fetch;
 mod formats;
 mod input;
 mod needs;
@@ -10,9 +11,11 @@ mod stores;
 mod summary;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use symdex::LinePolicy;
-use symdex_report::{Options, Report, symbolicate};
+use symdex_fetch::{FetchingSource, Misses};
+use symdex_report::{Image, Options, Report, symbolicate};
 use symdex_store::StoreUrl;
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 
@@ -20,12 +23,14 @@ use self::events::Events;
 use self::input::{Input, Inputs};
 use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
+use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::lookup::LineRows;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::{StoreArgs, user_cache};
+use crate::write_options::WriteOptions;
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
@@ -39,6 +44,10 @@ use crate::stores::{StoreArgs, user_cache};
 /// compile units that have them. For more addresses, or with --store, its index is built into the first store. If the
 /// store cannot be written, the index is kept in memory, and a warning says so. A damaged source is reported, and the
 /// next one answers. A new index replaces a damaged one in the store.
+///
+/// FETCHING. The debug files of images that none of these sources has are fetched from those given with --debug-source;
+/// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into the
+/// first store, so that an image is fetched once. A fetched file of another image is not used.
 ///
 /// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks that were cut out of a report state
 /// no ids. Their frames are answered only with --match-by-name or --assume. Such an answer may be of another build:
@@ -65,6 +74,10 @@ use crate::stores::{StoreArgs, user_cache};
 /// threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write exceptions become
 /// call trees with numbers of samples.
 ///
+/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as they
+/// are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of more than
+/// 10 MB, one frame is read for every 30 bytes.
+///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.
 #[derive(clap::Args)]
@@ -88,6 +101,10 @@ pub(crate) struct Args {
     debug_dir: Vec<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
+    #[command(flatten)]
+    debug_sources: DebugSourceArgs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Answer an image without an id from the only index or debug file of its name and architecture
     #[arg(long)]
     match_by_name: bool,
@@ -95,7 +112,8 @@ pub(crate) struct Args {
     /// id. The id in the report is ignored. May be repeated
     #[arg(long, value_name = "NAME=FILE|ID")]
     assume: Vec<Assumption>,
-    /// Only list the images that the reports need, and where they are found. With --format json, as JSON
+    /// Only list the images that the reports need, and where they are found. With --format json, as JSON. Nothing is
+    /// fetched
     #[arg(long, conflicts_with = "output")]
     needs: bool,
     /// Only list the formats of reports, with an example line of each. With --json, as JSON
@@ -142,6 +160,7 @@ Examples:
   symdex symbolicate crashes/*.crash --index indexes --needs
   symdex symbolicate gcc-asan.txt --dsym build/app --match-by-name
   symdex symbolicate pasted.txt --assume MyApp=MyApp.app.dSYM
+  symdex symbolicate tombstone_00 --debug-source gdb+/srv/symbols --debug-source s3://bucket/symbols
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
 To answer as atos does:
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given
@@ -156,9 +175,8 @@ JSON, one object a line for each report:
    \"totals\"}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed or too_large (the answers of one report may have
-32 MiB and 4 KiB for each frame). The status of an image is found, unused, missing, malformed,
-unsupported or other; it is malformed if one of its sources is damaged, even if another source
+missing_symbol, unknown_image, missing, malformed or too_large (see LIMITS). The status of an image is found,
+unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even if another source
 answers. matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
@@ -198,11 +216,16 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let Inputs { reports, has_folder, failures } = Inputs::find(&args.reports);
     let mut summary = RunSummary::default();
     failures.iter().for_each(|failure| summary.failure(failure));
-    let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()))
-        .map_err(Failure::from)?;
+    let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()));
+    let symbolicator = Arc::new(symbolicator.map_err(Failure::from)?);
     let progress =
         Progress::new(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
-    let events = Events::new(&progress);
+    let events = Arc::new(Events::new(progress.bar().clone()));
+    let misses = match args.needs {
+        true => None,
+        false => fetch::misses(&args.debug_sources.urls_or_debuginfod()?, &symbolicator, &events)?,
+    };
+    let answering = Answering { args, symbolicator: &symbolicator, events: &events, misses: misses.as_ref() };
     let is_json = args.format() == OutputFormat::Json;
     let mut output = Output::open(args.output.as_deref(), &reports, has_folder, args.format())?;
     let pool = rayon::ThreadPoolBuilder::new()
@@ -214,7 +237,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         &reports,
         |input| {
             let _counts = progress.of_image(input.size());
-            (input, one(args, input, &symbolicator, &events))
+            (input, answering.one(input))
         },
         |(input, result)| {
             progress.suspend(|| match result {
@@ -262,43 +285,52 @@ impl From<Failure> for Refused {
     }
 }
 
-fn one(
-    args: &Args,
-    input: &Input,
-    symbolicator: &Symbolicator,
-    events: &Events<'_>,
-) -> Result<Done, Refused> {
-    let path = input.path();
-    let text = input.read()?;
-    let report = match Report::parse(&text) {
-        Ok(report) => report,
-        Err(error) => {
-            let kind = match &error {
-                symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
-                _ => FailureKind::Unsupported,
-            };
-            let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
-            return Err(Refused { failure, text: Some(text) });
+/// What the answers of all reports share.
+struct Answering<'a> {
+    args: &'a Args,
+    symbolicator: &'a Symbolicator,
+    events: &'a Events,
+    /// Fetches debug files of missing images.
+    misses: Option<&'a Misses>,
+}
+
+impl Answering<'_> {
+    fn one(&self, input: &Input) -> Result<Done, Refused> {
+        let Self { args, symbolicator, events, misses } = *self;
+        let path = input.path();
+        let text = input.read()?;
+        let report = match Report::parse(&text) {
+            Ok(report) => report,
+            Err(error) => {
+                let kind = match &error {
+                    symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
+                    _ => FailureKind::Unsupported,
+                };
+                let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
+                return Err(Refused { failure, text: Some(text) });
+            }
+        };
+        if args.needs {
+            let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
+            return Ok((None, ReportCounts::of(&available)));
         }
-    };
-    if args.needs {
-        let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
-        return Ok((None, ReportCounts::of(&available)));
+        let on_event = |event: Event<'_>| events.on(event);
+        let is_missing = |image: &Image| symbolicator.is_missing(image);
+        let mut source = FetchingSource::new(symbolicator.session(&on_event), misses, None, is_missing);
+        let symbolicated = symbolicate(&report, &mut source, &args.options());
+        let counted = ReportCounts::of(&symbolicated);
+        let text = Text::of(report.text().len(), |mut out| match args.format() {
+            OutputFormat::Native => symbolicated.write(out),
+            OutputFormat::Text => symbolicated.write_text(&mut out),
+            OutputFormat::Json => {
+                let mut images = report.images().iter().zip(symbolicated.images());
+                let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
+                let known = if is_any_missing { symbolicator.known() } else { &[] };
+                output::json(path, &symbolicated, &counted, known, out)
+            }
+        })?;
+        Ok((Some(text), counted))
     }
-    let on_event = |event: Event<'_>| events.on(event);
-    let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
-    let counted = ReportCounts::of(&symbolicated);
-    let text = Text::of(report.text().len(), |mut out| match args.format() {
-        OutputFormat::Native => symbolicated.write(out),
-        OutputFormat::Text => symbolicated.write_text(&mut out),
-        OutputFormat::Json => {
-            let mut images = report.images().iter().zip(symbolicated.images());
-            let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-            let known = if is_any_missing { symbolicator.known() } else { &[] };
-            output::json(path, &symbolicated, &counted, known, out)
-        }
-    })?;
-    Ok((Some(text), counted))
 }
 
 /// The name of a report in messages.
@@ -333,7 +365,9 @@ impl Args {
         let is_private = stores.is_empty();
         let local = user_cache().filter(|_| stores.is_empty()).map(StoreUrl::from);
         sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
-        Ok(sources.private_store(is_private).store_options(self.stores.options(self.access)))
+        Ok(sources
+            .private_store(is_private)
+            .store_options(self.writing.add_to(self.stores.options(self.access))))
     }
 
     fn options(&self) -> Options {

@@ -369,7 +369,7 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
         Unanswered::Damaged(_) => Some(FailureKind::Damaged),
         Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
-        Unanswered::Failed(_) => Some(FailureKind::Other),
+        Unanswered::FetchFailed(_) | Unanswered::Failed(_) => Some(FailureKind::Other),
         _ => None,
     };
     match outcome {

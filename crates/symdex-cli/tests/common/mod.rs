@@ -150,3 +150,14 @@ pub(crate) fn symbolicate<R: AsRef<std::ffi::OsStr>>(
     run.arg("symbolicate").args(options).arg("--dsym").arg(dsym).arg("--store").arg(root.join("store"));
     CommandOutput::from(run.args(reports).output().expect("the command starts"))
 }
+
+/// The debug files of the demo, each with the id of its image as reports state it.
+pub(crate) fn demo_files() -> [(&'static str, PathBuf); 3] {
+    let demo = testdata().join("demo");
+    let in_bundle = |bundle: &str, name: &str| demo.join(bundle).join("Contents/Resources/DWARF").join(name);
+    [
+        ("4c4c447955553144a170308419376afa", in_bundle("DemoApp.app.dSYM", "DemoApp")),
+        ("4c4c442755553144a19dbd913be790e0", in_bundle("DemoKit.framework.dSYM", "DemoKit")),
+        ("4c4c444e55553144a1e5129c2dc95135", demo.join("DemoPlain.dylib")),
+    ]
+}

@@ -15,6 +15,8 @@ use crate::common::{command, dsym, folder, symdex_on};
 /// A `symdex serve`, which ends when this is dropped.
 pub(crate) struct TestServer {
     child: Child,
+    /// The folder for uploads.
+    _state: TempDir,
     /// `http://127.0.0.1:PORT`.
     pub(crate) url: String,
     pub(crate) agent: Agent,
@@ -58,6 +60,9 @@ impl TestServer {
 
     /// Starts the server and waits until it listens.
     pub(crate) fn spawn(mut serve: Command) -> Self {
+        // The user's own folder is not used. An option is preferred to the environment.
+        let state = folder();
+        serve.env("SYMDEX_STATE", state.path());
         let mut child = serve.stderr(Stdio::piped()).spawn().expect("symdex starts");
         let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut seen = String::new();
@@ -77,11 +82,27 @@ impl TestServer {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        Self { child, url: format!("http://{address}"), agent: config.into() }
+        Self { child, _state: state, url: format!("http://{address}"), agent: config.into() }
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
         Answer::of(self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.call())
+    }
+
+    pub(crate) fn head(&self, path: &str) -> Answer {
+        Answer::of(self.agent.head(format!("{}{path}", self.url)).call())
+    }
+
+    pub(crate) fn put(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.send(body))
     }
 
     pub(crate) fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {

@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), title: |_| None };
+const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), ..Dialect::PLAIN };
 
 /// The name of the image. Stacks do not state it.
 const NAME: &str = "libapp.so";

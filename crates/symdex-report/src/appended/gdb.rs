@@ -2,15 +2,13 @@
 //! `#1  0x0000555555555390 in ?? () from /opt/app.so`. There are no ids, so that an index is found by the name of
 //! the file only.
 
-use std::collections::HashMap;
-
-use super::{Dialect, FrameLine, ImageReference, has_frame, parse};
+use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
 use crate::existing::ExistingSymbol;
 use crate::format::{Format, frame_edits, write_native};
 use crate::list::INLINED;
-use crate::report::{AddressKind, Image, Report, Span, SymbolDetail};
+use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
-use crate::text::{Cursor, line_end, lines, lossy, opening_bracket};
+use crate::text::{Cursor, line_end, lossy, opening_bracket};
 
 /// The format of gdb's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -24,7 +22,12 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame: |line| Some(Line::of(line)?.frame(line)), images, title };
+const DIALECT: Dialect = Dialect {
+    frame: |line| Some(Line::of(line)?.frame(line)),
+    images: memory_map::images,
+    title,
+    ..Dialect::PLAIN
+};
 
 /// The placeholder for a function that is not known.
 const NO_NAME: &[u8] = b"??";
@@ -107,45 +110,6 @@ impl<'l> Symbol<'l> {
     }
 }
 
-/// Reads the images of a memory map. An image begins with the mapping of the start of its file, and ends with the last
-/// mapping of the file.
-fn images(text: &[u8]) -> Vec<Image> {
-    let mut images: Vec<Image> = Vec::new();
-    let mut known: HashMap<&[u8], usize> = HashMap::new();
-    for Mapping { start, end, offset, path } in lines(text).filter_map(|(_, line)| mapping(line)) {
-        let number = *known.entry(path).or_insert(images.len());
-        if number == images.len() {
-            let path = lossy(path);
-            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-            let load_address = start.saturating_sub(offset);
-            images.push(Image { name, path, load_address, ..Image::default() });
-        }
-        let image = &mut images[number];
-        image.size = image.size.max(end.checked_sub(image.load_address));
-    }
-    images
-}
-
-/// A part of a file in memory.
-struct Mapping<'l> {
-    start: u64,
-    end: u64,
-    offset: u64,
-    path: &'l [u8],
-}
-
-/// Reads `0x555555554000 0x555555555000 0x1000 0x0 r--p /opt/app`. Older versions lack the access.
-fn mapping(line: &[u8]) -> Option<Mapping<'_>> {
-    let mut cursor = Cursor::new(line);
-    let mut number = || {
-        cursor.space();
-        cursor.hexadecimal()
-    };
-    let (start, end, _size, offset) = (number()?, number()?, number()?, number()?);
-    let path = memchr::memchr(b'/', cursor.rest()).map(|slash| &cursor.rest()[slash..])?;
-    Some(Mapping { start, end, offset, path: path.trim_ascii_end() })
-}
-
 /// Reads `Thread 1 (Thread 0x7ffff7d8a740 (LWP 42)):`.
 fn title(line: &[u8]) -> Option<(String, bool)> {
     let name = line.strip_suffix(b":").filter(|name| name.starts_with(b"Thread "))?;
@@ -208,18 +172,5 @@ mod tests {
         ] {
             assert_eq!(read(line), None, "{line}");
         }
-    }
-
-    #[test]
-    fn an_image_has_all_mappings_of_its_file() {
-        let map =
-            b"  0x1000  0x2000  0x1000  0x0  r--p  /opt/a b\n 0x3000 0x4000 0x1000 0x1000 r-xp /opt/a b\n\
-                    0x9000 0xa000 0x1000 0x0 /lib/libc.so.6\n0xb000 0xc000 0x1000 0x0 [heap]\n";
-        let images: Vec<_> =
-            images(map).into_iter().map(|image| (image.name, image.load_address, image.size)).collect();
-        assert_eq!(
-            images,
-            [("a b".to_owned(), 0x1000, Some(0x3000)), ("libc.so.6".to_owned(), 0x9000, Some(0x1000))]
-        );
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, images: |_| Vec::new(), title: |_| None };
+const DIALECT: Dialect = Dialect { frame, ..Dialect::PLAIN };
 
 /// Reads `PATH(+0xOFFSET) [0xADDRESS]`, `PATH(NAME+0xDISTANCE) [0xADDRESS]` or `PATH() [0xADDRESS]`. The last one is of
 /// an image at its preferred address.

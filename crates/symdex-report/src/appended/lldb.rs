@@ -29,6 +29,7 @@ const DIALECT: Dialect = Dialect {
     frame: |line| Some(Line::of(line)?.frame(line)),
     images: |text| images_in_lines(text, image),
     title,
+    ..Dialect::PLAIN
 };
 
 /// The placeholder for a function that is not known.

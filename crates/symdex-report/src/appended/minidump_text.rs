@@ -23,8 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect =
-    Dialect { frame: |line| Some(Line::of(line)?.frame(line)), images: |_| Vec::new(), title };
+const DIALECT: Dialect = Dialect { frame: |line| Some(Line::of(line)?.frame(line)), title, ..Dialect::PLAIN };
 
 /// A file and a line number.
 type Location = (String, u32);

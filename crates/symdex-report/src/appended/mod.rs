@@ -7,8 +7,11 @@
 pub(crate) mod dart;
 pub(crate) mod gdb;
 pub(crate) mod glibc;
+pub(crate) mod go;
 pub(crate) mod lldb;
+mod memory_map;
 pub(crate) mod minidump_text;
+pub(crate) mod rust;
 pub(crate) mod swift;
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +19,9 @@ use std::collections::{BTreeMap, HashMap};
 use crate::format::{Edits, frame_edits};
 use crate::limits::FrameLimit;
 use crate::list;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
+};
 use crate::symbolicate::Symbolicated;
 use crate::text::{lines, lossy};
 
@@ -27,6 +32,22 @@ struct Dialect {
     images: fn(&[u8]) -> Vec<Image>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
+    /// Whether only a title begins a stack. Other lines may then stand between frames without numbers, and the innermost
+    /// frame is an instruction.
+    is_split_by_titles: bool,
+    /// Whether a line has the file and the line of the function in the line before.
+    is_location: fn(&[u8]) -> bool,
+}
+
+impl Dialect {
+    /// Lines of frames, without lists of images and without titles.
+    const PLAIN: Self = Self {
+        frame: |_| None,
+        images: |_| Vec::new(),
+        title: |_| None,
+        is_split_by_titles: false,
+        is_location: |_| false,
+    };
 }
 
 /// A line with a frame.
@@ -71,7 +92,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             images.add(path, load_address);
         }
     }
-    let mut limit = FrameLimit::of(text.len());
+    let limit = FrameLimit::of(text.len());
     let mut threads: Vec<Thread> = Vec::new();
     let mut title = None;
     // Whether a signal interrupted the next frame.
@@ -83,7 +104,14 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             is_interrupted |= memchr::memmem::find(line, SIGNAL_HANDLER).is_some();
             title = (dialect.title)(line).or(title);
             // Lines without numbers are one stack if they follow one another.
-            previous = previous.filter(|(number, _)| number.is_some());
+            previous = previous.filter(|(number, _)| number.is_some() || dialect.is_split_by_titles);
+            if (dialect.is_location)(line) {
+                let frame = threads.last_mut().and_then(|thread| thread.frames.last_mut());
+                let is_named = |frame: &&mut Frame| frame.detail == SymbolDetail::Function;
+                if let Some(frame) = frame.filter(is_named) {
+                    frame.detail = SymbolDetail::Line;
+                }
+            }
             continue;
         };
         if !limit.take() {
@@ -95,8 +123,13 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
         });
         previous = Some((frame.number, frame.address));
         if !is_next || title.is_some() {
+            if let Some(thread) = threads.last_mut() {
+                thread.frames.shrink_to_fit();
+            }
+            limit.take_stack();
             let (name, crashed) = title.take().unwrap_or_default();
             threads.push(Thread { name, crashed, ..Thread::default() });
+            is_interrupted |= dialect.is_split_by_titles;
         }
         if std::mem::take(&mut is_interrupted) {
             frame.kind = AddressKind::ProgramCounter;
@@ -106,12 +139,34 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             thread.frames.push(frame.placed(image, span));
         }
     }
-    Parsed { images: images.images, threads, unread_frames: limit.unread, ..Parsed::default() }
+    Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() }
 }
 
 /// Reads each line of `text` with `image`.
 fn images_in_lines(text: &[u8], image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
     lines(text).filter_map(|(_, line)| image(line)).take(MAX_IMAGES).collect()
+}
+
+/// The name of the executable in reports that state no images, for `--assume executable=FILE`.
+const EXECUTABLE: &str = "executable";
+
+/// The images of the memory map in `text`. Without one, the only image is the executable. Its addresses are then read as
+/// those of its file, which they are if it is not position-independent.
+fn mapped_or_executable(text: &[u8]) -> Vec<Image> {
+    let mut images = memory_map::images(text);
+    if images.is_empty() {
+        images.push(Image { name: EXECUTABLE.to_owned(), base: Base::File, ..Image::default() });
+    }
+    images
+}
+
+/// The image of a frame for [`mapped_or_executable`]. Address 0 stands for the end of the stack or for no address.
+fn mapped(address: u64) -> ImageReference<'static> {
+    match address {
+        0 => ImageReference::Address,
+        // With a memory map there is no image of this name, and the address decides.
+        _ => ImageReference::Name(EXECUTABLE.as_bytes()),
+    }
 }
 
 /// The edits that append an answer to each line.
@@ -136,7 +191,7 @@ impl<'l> FrameLine<'l> {
         let function = self.function.map(|name| (line.start + name.start..line.start + name.end).into());
         Frame {
             address: self.address,
-            image: image.map(to_u32),
+            image: image.map(Number::from),
             kind: self.kind,
             detail: self.detail,
             function,

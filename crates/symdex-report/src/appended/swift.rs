@@ -20,7 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), title };
+const DIALECT: Dialect =
+    Dialect { frame, images: |text| images_in_lines(text, image), title, ..Dialect::PLAIN };
 
 /// The mark of a return address.
 const RETURN_ADDRESS: &[u8] = b"[ra]";

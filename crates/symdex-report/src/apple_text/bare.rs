@@ -1,18 +1,24 @@
 //! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`. Exceptions have them.
 
-use crate::format::Edit;
+use std::io;
+
 use crate::symbolicate::Symbolicated;
 use crate::text::line_end;
+use crate::write::Editor;
 
-/// The edits that make a line for each frame of the stack. Empty if no frame is resolved.
-pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
+/// Writes a line for each frame of the stack. The stack stays if no frame is resolved.
+pub(super) fn write(
+    symbolicated: &Symbolicated<'_, '_>,
+    thread: usize,
+    editor: &mut Editor<'_>,
+) -> io::Result<()> {
     let report = symbolicated.report;
     let frames = &report.threads[thread].frames;
     if (0..frames.len()).all(|number| symbolicated.resolution(thread, number).is_none()) {
-        return Vec::new();
+        return Ok(());
     }
-    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
-    // Edit the parentheses and the space around them, the space between addresses, then the addresses.
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Ok(()) };
+    // The parentheses and the space around them go, and the space between addresses becomes an end of line.
     let (before, after) = (&report.text[..first.site.start()], &report.text[last.site.end()..]);
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |line_feed| line_feed + 1);
     let close_len = memchr::memchr(b')', after).map_or(0, |close| close + 1);
@@ -22,12 +28,11 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
     let line = &before[line_start..];
     let title = line[..memchr::memchr(b'(', line).unwrap_or_default()].trim_ascii_end();
     let break_line = if title.is_empty() { &b""[..] } else { end };
-    let open = Edit { span: line_start + title.len()..first.site.start(), text: break_line.into() };
-    let close = Edit { span: last.site.end()..last.site.end() + close_len, text: Vec::new() };
-    let mut edits = vec![open, close];
-    let between = frames.windows(2).map(|pair| pair[0].site.end()..pair[1].site.start());
-    edits.extend(between.map(|span| Edit { span, text: end.into() }));
+    editor.replace(&(line_start + title.len()..first.site.start()), break_line)?;
     for (number, frame) in frames.iter().enumerate() {
+        if let Some(before) = number.checked_sub(1).and_then(|before| frames.get(before)) {
+            editor.replace(&(before.site.end()..frame.site.start()), end)?;
+        }
         let image = symbolicated.image_of(thread, number).and_then(|image| report.images.get(image));
         let name = image.map_or("???", |image| image.name.as_str());
         let load_address = image.map_or(0, |image| image.load_address);
@@ -43,7 +48,7 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
             None => vec![raw],
         };
         let lines: Vec<_> = lines.iter().map(|line| [head.as_bytes(), line.as_bytes()].concat()).collect();
-        edits.push(Edit { span: frame.site.span(), text: lines.join(end) });
+        editor.replace(&frame.site.span(), &lines.join(end))?;
     }
-    edits
+    editor.replace(&(last.site.end()..last.site.end() + close_len), b"")
 }

@@ -2,7 +2,7 @@
 
 use symdex::{Arch, ImageId};
 
-use crate::report::{Base, Image, Span};
+use crate::report::{Base, Image, Site};
 use crate::text::{Cursor, lossy};
 
 /// Whether `name` is a placeholder.
@@ -158,7 +158,7 @@ pub(super) struct BareStack {
     /// The title, if it is on the same line.
     pub(super) name: Option<String>,
     /// The addresses with their spans, at most as many as are asked for.
-    pub(super) addresses: Vec<(u64, Span)>,
+    pub(super) addresses: Vec<(u64, Site)>,
     /// The number of addresses that were not asked for.
     pub(super) more: u64,
 }
@@ -177,7 +177,7 @@ pub(super) fn bare_stack(line: &[u8], start: usize, at_most: usize) -> Option<Ba
         cursor.rest().starts_with(b"0x").then_some(())?;
         let address = cursor.hexadecimal()?;
         if addresses.len() < at_most {
-            addresses.push((address, start + from..start + cursor.at()));
+            addresses.push((address, (start + from..start + cursor.at()).into()));
         } else {
             more += 1;
         }
@@ -244,7 +244,11 @@ mod tests {
 
     #[test]
     fn stacks_of_one_line_are_read_with_and_without_a_title() {
-        let read = |line: &[u8]| bare_stack(line, 5, 9).map(|stack| (stack.name, stack.addresses));
+        let read = |line: &[u8]| {
+            let stack = bare_stack(line, 5, 9)?;
+            let spans = stack.addresses.into_iter().map(|(address, site)| (address, site.span()));
+            Some((stack.name, spans.collect::<Vec<_>>()))
+        };
         assert_eq!(read(b"(0x10 0x2f)"), Some((None, vec![(0x10, 6..10), (0x2f, 11..15)])));
         assert_eq!(read(b" ( 0x10\t0x2f )"), Some((None, vec![(0x10, 8..12), (0x2f, 13..17)])));
         let name = |text: &str| Some(text.to_owned());

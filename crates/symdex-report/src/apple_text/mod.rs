@@ -11,12 +11,15 @@ mod header;
 mod lines;
 mod reader;
 
+use std::io;
+
 use crate::call_tree;
 use crate::error::Error;
 use crate::format::{Edits, Format, symbols_in_text, write_native};
 use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+use crate::write::Editor;
 pub(crate) use frame::frame;
 pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless, is_of_exception, stack_name};
@@ -30,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: symbols_in_text,
-    edits,
+    edits: |_| Edits::Written(write),
     write_text: write_native,
 };
 
@@ -48,18 +51,18 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     Ok(reader.finish())
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let report = symbolicated.report;
-    let is_bare = |thread: &usize| {
-        let first = report.threads[*thread].frames.first();
-        first.is_some_and(|frame| report.at(frame.site).starts_with(b"0x"))
-    };
-    let bare = (0..report.threads.len()).filter(is_bare);
-    // A frame of a stack that is one line is not a line, so that it has no replacement.
-    Edits {
-        frames: Some(replacement),
-        others: bare.flat_map(|thread| bare::edits(symbolicated, thread)).collect(),
+    for (thread, number) in symbolicated.in_text_order() {
+        let frame = &report.threads[thread].frames[number];
+        if !report.at(frame.site).starts_with(b"0x") {
+            editor.frame(symbolicated, (thread, number), replacement)?;
+        } else if number == 0 {
+            // The stack is one line, which is replaced as a whole.
+            bare::write(symbolicated, thread, editor)?;
+        }
     }
+    Ok(())
 }
 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.

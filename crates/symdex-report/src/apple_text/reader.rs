@@ -8,7 +8,9 @@ use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, BareStack, is_nameless};
 use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::report::{
+    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Site, Span, SymbolDetail, Thread,
+};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -27,7 +29,7 @@ pub(super) struct Reader<'t> {
     /// in this table as its image.
     frame_images: Vec<FrameImage<'t>>,
     /// The positions in `frame_images`.
-    known: HashMap<FrameImage<'t>, u32>,
+    known: HashMap<FrameImage<'t>, Number>,
     /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
     registers: Option<Arch>,
@@ -119,9 +121,9 @@ impl<'t> Reader<'t> {
             *number = number.or_else(|| unlisted.get(image).copied().flatten());
         }
         for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
-            frame.image = frame.image.and_then(|entry| numbers[entry as usize]).map(to_u32);
+            frame.image = frame.image().and_then(|entry| numbers[entry as usize]).map(Number::from);
         }
-        parsed.unread_frames = limit.unread;
+        parsed.unread_frames = limit.unread();
         parsed
     }
 
@@ -136,12 +138,12 @@ impl<'t> Reader<'t> {
     }
 
     /// The position of `image` in the table, which gets it if it is new.
-    fn frame_image(&mut self, image: FrameImage<'t>) -> Option<u32> {
+    fn frame_image(&mut self, image: FrameImage<'t>) -> Option<Number> {
         if let Some(number) = self.known.get(&image) {
             return Some(*number);
         }
         (self.frame_images.len() < MAX_IMAGES).then_some(())?;
-        let number = to_u32(self.frame_images.len());
+        let number = Number::from(self.frame_images.len());
         self.known.insert(image.clone(), number);
         self.frame_images.push(image);
         Some(number)
@@ -163,6 +165,8 @@ impl<'t> Reader<'t> {
             frames[0].kind = AddressKind::ProgramCounter;
         }
         let crashed = name.contains("Crashed");
+        frames.shrink_to_fit();
+        self.limit.take_stack();
         self.parsed.threads.push(Thread { name, crashed, frames, ..std::mem::take(&mut self.thread) });
     }
 
@@ -170,18 +174,19 @@ impl<'t> Reader<'t> {
     fn bare_stack(&mut self, stack: BareStack) {
         let own = std::mem::take(&mut self.name);
         let name = stack.name.unwrap_or(own);
-        let frame = |(address, site): (u64, Span)| Frame {
+        let frame = |(address, site): (u64, Site)| Frame {
             address,
             image: None,
             kind: AddressKind::ReturnAddress,
-            site: site.into(),
+            site,
             detail: SymbolDetail::AddressOnly,
             function: None,
             inlined: false,
         };
-        self.limit.unread += stack.more;
+        self.limit.skip(stack.more);
         let read = stack.addresses.into_iter().take_while(|_| self.limit.take());
         let frames = read.map(frame).collect();
+        self.limit.take_stack();
         self.parsed.threads.push(Thread { name, frames, ..std::mem::take(&mut self.thread) });
     }
 }

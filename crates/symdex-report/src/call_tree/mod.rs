@@ -8,11 +8,14 @@
 mod lines;
 mod reader;
 
+use std::io;
+
 use crate::error::Error;
-use crate::format::{Edit, Edits, Format, symbols_in_text, write_native};
-use crate::report::{Parsed, Report, Span};
+use crate::format::{Edits, Format, symbols_in_text, write_native};
+use crate::report::{Parsed, Report};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+use crate::write::Editor;
 use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
@@ -24,7 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: symbols_in_text,
-    edits,
+    edits: |_| Edits::Written(write),
     write_text: write_native,
 };
 
@@ -41,8 +44,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     Ok(reader.finish())
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    let mut edits = Vec::new();
+fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let mut indentation = Indentation::default();
     let mut frames = in_text_order(symbolicated.report).peekable();
     let mut lines = lines(symbolicated.report.text).peekable();
@@ -56,17 +58,18 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
         indentation.enter(sample_line.column);
         if !indentation.above.is_empty() {
             let span = span.start..span.start + sample_line.guides;
-            edits.push(Edit { text: indentation.moved(&line[..sample_line.guides]), span });
+            editor.replace(&span, &indentation.moved(&line[..sample_line.guides]))?;
         }
         let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
         if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
             let line = Line { text: line, sample_line: &sample_line, node: &node, next };
             let end = line_end(symbolicated.report.text, span.end);
-            edits.push(line.edit(&resolution, &indentation, &span, end));
+            let (name, text) = (span.start + sample_line.name, line.edit(&resolution, &indentation, end));
+            editor.replace(&(name..span.end), &text)?;
             indentation.push(sample_line.column, resolution.frames.len() - 1);
         }
     }
-    edits.into()
+    Ok(())
 }
 
 /// The start of each frame's line, its thread and its number, in the order of the text.
@@ -131,8 +134,8 @@ struct Line<'l> {
 }
 
 impl Line<'_> {
-    /// The edit that writes the answer of the frame, with a line for each inlined function below it.
-    fn edit(&self, resolution: &Resolution<'_>, indentation: &Indentation, span: &Span, end: &[u8]) -> Edit {
+    /// The answer of the frame, from its name to the end of the line, with a line for each inlined function below it.
+    fn edit(&self, resolution: &Resolution<'_>, indentation: &Indentation, end: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
         for (depth, resolved) in resolution.frames.iter().rev().enumerate() {
             if depth != 0 {
@@ -142,7 +145,7 @@ impl Line<'_> {
             }
             text.extend(self.answer(resolved, resolution));
         }
-        Edit { span: span.start + self.sample_line.name..span.end, text }
+        text
     }
 
     /// The guides before the count of a function inlined `depth` levels deep: the guides of the line, extended.

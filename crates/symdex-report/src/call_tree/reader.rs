@@ -10,7 +10,7 @@ use symdex::Arch;
 use super::lines::{self, Node, SampleLine};
 use crate::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
 use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, Thread, to_u32};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -36,7 +36,7 @@ pub(super) struct Reader<'t> {
     /// in this table as its image.
     frame_images: Vec<FrameImage<'t>>,
     /// The positions in `frame_images`, by process and load address.
-    known: HashMap<(usize, u64), u32>,
+    known: HashMap<(usize, u64), Number>,
 }
 
 /// The section of the report that is being read.
@@ -111,7 +111,7 @@ impl<'t> Reader<'t> {
             let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
             *self.known.entry((process, load_address)).or_insert_with(|| {
                 self.frame_images.push(FrameImage { process, load_address, image: node.image });
-                to_u32(self.frame_images.len() - 1)
+                Number::from(self.frame_images.len() - 1)
             })
         });
         let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
@@ -160,6 +160,8 @@ impl<'t> Reader<'t> {
         let name = std::mem::take(&mut self.name);
         if !frames.is_empty() {
             frames.reverse();
+            frames.shrink_to_fit();
+            self.limit.take_stack();
             let id = thread_id(&name);
             self.parsed.threads.push(Thread { name, id, frames, ..Thread::default() });
         }
@@ -199,7 +201,7 @@ impl<'t> Reader<'t> {
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
         let Self { mut parsed, frame_images, processes, mut archs, arch, header, limit, .. } = self;
-        parsed.unread_frames = limit.unread;
+        parsed.unread_frames = limit.unread();
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = HashMap::new();
@@ -217,8 +219,8 @@ impl<'t> Reader<'t> {
         };
         let numbers: Vec<_> = frame_images.into_iter().map(&mut number).collect();
         for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
-            let Some(number) = frame.image.map(|entry| numbers[entry as usize]) else { continue };
-            frame.image = Some(to_u32(number));
+            let Some(number) = frame.image().map(|entry| numbers[entry as usize]) else { continue };
+            frame.image = Some(number.into());
             if !ends.get(number).is_some_and(|is_known| *is_known) {
                 let image = &mut parsed.images[number];
                 let reach = (frame.address - image.load_address.min(frame.address)).saturating_add(1);

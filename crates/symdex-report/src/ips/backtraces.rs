@@ -3,11 +3,12 @@
 use crate::apple_text;
 use crate::existing::ExistingSymbol;
 use crate::json::Value;
+use crate::limits::FrameLimit;
 use crate::report::{AddressKind, Frame, Span, Thread};
 use crate::symbolicate::Resolution;
 
 /// Reads the stack in `string`. It belongs to an exception, so that all addresses are return addresses.
-pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
+pub(super) fn stack(string: Value<'_>, number: usize, limit: &FrameLimit) -> Thread {
     let start = string.span().start + 1;
     let frames = escaped_lines(string.unescaped()).filter_map(|span| {
         let site = start + span.start..start + span.end;
@@ -20,7 +21,7 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),
-        frames: frames.collect(),
+        frames: limit.stack(frames),
         ..Thread::default()
     }
 }

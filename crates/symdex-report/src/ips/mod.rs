@@ -18,9 +18,10 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
@@ -65,18 +66,19 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let body = separate.as_ref().unwrap_or(&header).root();
     let images = body.get("usedImages").into_iter().flat_map(Value::elements);
     let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
+    let limit = FrameLimit::of(text.len());
     let faulting = body.get("faultingThread").and_then(Value::number);
     let threads = body.get("threads").into_iter().flat_map(Value::elements);
-    let stack = |(number, thread)| stack(thread, number, faulting, &images);
+    let stack = |(number, thread)| stack(thread, number, faulting, &images, &limit);
     let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
     if let Some(exception) = body.get("lastExceptionBacktrace") {
         let kind = AddressKind::ReturnAddress;
-        let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
+        let frames = limit.stack(exception.elements().filter_map(|object| frame(object, kind, &images)));
         threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
     }
     let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
-    threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), ..Parsed::default() })
+    threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number, &limit)));
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread_frames: limit.unread() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -125,11 +127,17 @@ fn image(object: Value<'_>) -> Image {
     Image { name, path, arch, id, load_address, size: number("size"), base, ..Image::default() }
 }
 
-fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Option<Thread> {
+fn stack(
+    thread: Value<'_>,
+    number: usize,
+    faulting: Option<u64>,
+    images: &[Image],
+    limit: &FrameLimit,
+) -> Option<Thread> {
     let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
     let frames = thread.get("frames")?.elements().enumerate();
     let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-    let frames = frames.filter_map(|(depth, object)| frame(object, kind(depth), images)).collect();
+    let frames = limit.stack(frames.filter_map(|(depth, object)| frame(object, kind(depth), images)));
     let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     Some(Thread {
         name: format!("Thread {number}"),
@@ -157,7 +165,7 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
     };
     let function = symbol.map(Value::inner);
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    let (image, site) = (image.map(to_u32), object.span().into());
+    let (image, site) = (image.map(Number::from), object.span().into());
     Some(Frame { address, image, kind, site, detail, function, inlined })
 }
 

@@ -11,9 +11,10 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Format, frame_edits};
 use crate::json::{Json, Value};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::start_of_object;
@@ -50,16 +51,17 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let body = separate.as_ref().unwrap_or(&header).root();
     let images = body.get("binaryImages").into_iter().flat_map(Value::elements);
     let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
+    let limit = FrameLimit::of(text.len());
     let mut threads = Vec::new();
     for (pid, process) in body.get("processByPid").into_iter().flat_map(Value::members) {
         for (id, thread) in process.get("threadById").into_iter().flat_map(Value::members) {
             for (kind, key) in [("Kernel", "kernelFrames"), ("User", "userFrames")] {
                 let Some(frames) = thread.get(key) else { continue };
-                threads.push(stack((pid, process), (id, thread), kind, frames, &images));
+                threads.push(stack((pid, process), (id, thread), (kind, frames), &images, &limit));
             }
         }
     }
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), ..Parsed::default() })
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread_frames: limit.unread() })
 }
 
 /// Reads an image: `[uuid, base, source]`.
@@ -83,9 +85,9 @@ fn image(array: Value<'_>) -> Image {
 fn stack(
     (pid, process): (Value<'_>, Value<'_>),
     (id, thread): (Value<'_>, Value<'_>),
-    kind: &str,
-    frames: Value<'_>,
+    (kind, frames): (&str, Value<'_>),
     images: &[Image],
+    limit: &FrameLimit,
 ) -> Thread {
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
     let [pid, id, process] = [text(Some(pid)), text(Some(id)), text(process.get("procname"))];
@@ -97,7 +99,7 @@ fn stack(
         name: format!("{process} [{pid}] Thread {id} {kind}"),
         id: id.parse().ok(),
         label: Some(text(thread.get("name"))).filter(|name| !name.is_empty()),
-        frames: frames.elements().enumerate().filter_map(frame).collect(),
+        frames: limit.stack(frames.elements().enumerate().filter_map(frame)),
         ..Thread::default()
     }
 }
@@ -116,7 +118,7 @@ fn frame(array: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame>
     };
     Some(Frame {
         address: base.wrapping_add(offset),
-        image: index.map(to_u32),
+        image: index.map(Number::from),
         kind,
         site: array.span().into(),
         detail,

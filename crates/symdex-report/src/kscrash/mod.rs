@@ -17,6 +17,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
@@ -43,6 +44,7 @@ fn recognises(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let limit = FrameLimit::of(text.len());
     let json = Json::parse(text, 0)?;
     let reports: Vec<_> =
         std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
@@ -52,9 +54,9 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
     Ok(Parsed {
         images: images.collect(),
-        threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
+        threads: reports.iter().flat_map(|report| stacks(*report, &limit)).collect(),
+        unread_frames: limit.unread(),
         info: info::info(json.root()),
-        ..Parsed::default()
     })
 }
 
@@ -94,7 +96,7 @@ fn cpu(value: Option<Value<'_>>) -> Option<u32> {
 }
 
 /// The stacks of one report: those of its threads, and of the last exception that was deallocated.
-fn stacks(report: Value<'_>) -> Vec<Thread> {
+fn stacks(report: Value<'_>, limit: &FrameLimit) -> Vec<Thread> {
     let crash = report.get("crash");
     let kind = crash.and_then(|crash| crash.get("error")?.get("type")?.text()).unwrap_or_default();
     let is_thrown = matches!(kind.as_ref(), "nsexception" | "cpp_exception" | "user");
@@ -104,15 +106,15 @@ fn stacks(report: Value<'_>) -> Vec<Thread> {
     let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
     let exception = exception().map(|backtrace| Thread {
         name: "Last Deallocated Exception Backtrace".to_owned(),
-        frames: frames(backtrace, |_| false),
+        frames: frames(backtrace, limit, |_| false),
         ..Thread::default()
     });
-    threads.filter_map(|thread| stack(thread, is_thrown)).chain(exception).collect()
+    threads.filter_map(|thread| stack(thread, is_thrown, limit)).chain(exception).collect()
 }
 
 /// Reads the stack of a thread. `is_thrown` says whether an exception caused the crash. The stack of the crashed thread
 /// is then the one that the exception was thrown from.
-fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
+fn stack(thread: Value<'_>, is_thrown: bool, limit: &FrameLimit) -> Option<Thread> {
     let crashed = thread.get("crashed").is_some_and(Value::is_true);
     let registers = thread.get("registers").and_then(|registers| registers.get("basic"));
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
@@ -121,7 +123,7 @@ fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
         None => !(crashed && is_thrown),
     };
     let number = thread.get("index").and_then(Value::number).map_or_else(String::new, |n| format!(" {n}"));
-    let frames = frames(thread.get("backtrace")?, is_instruction);
+    let frames = frames(thread.get("backtrace")?, limit, is_instruction);
     let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     Some(Thread {
         name: format!("Thread{number}"),
@@ -136,7 +138,7 @@ fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
 
 /// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
 /// true for it.
-fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
+fn frames(backtrace: Value<'_>, limit: &FrameLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
     let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
     let frame = |(depth, object): (usize, Value<'_>)| {
         let address = object.get("instruction_addr")?.number()?;
@@ -155,7 +157,7 @@ fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Fra
         let inlined = object.get("inlined").is_some_and(Value::is_true);
         Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
     };
-    objects.filter_map(frame).collect()
+    limit.stack(objects.filter_map(frame))
 }
 
 /// The frame's object with its answer, after new objects for the functions inlined into it.

@@ -8,8 +8,9 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::ips::SYMBOL_KEYS;
 use crate::json::{Json, Value};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
-use crate::report::{MAX_IMAGES, Parsed, Report, to_u32};
+use crate::report::{MAX_IMAGES, Number, Parsed, Report, to_u32};
 use crate::symbolicate::Symbolicated;
 
 /// The format of MetricKit's diagnostics in strings.
@@ -64,15 +65,16 @@ struct Payload<'j> {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
+    let limit = FrameLimit::of(text.len());
     let mut parsed = Parsed::default();
     for payload in payloads(json.root()) {
         let inner = Json::parse(payload.text.as_bytes(), 0)?;
         let mut images = ImageTable::default();
-        let before = to_u32(parsed.images.len());
+        let before = parsed.images.len();
         for stack in stacks(inner.root()) {
-            let mut thread = stack.thread(&mut images);
+            let mut thread = stack.thread(&mut images, &limit);
             for frame in &mut thread.frames {
-                frame.image = frame.image.map(|number| before.saturating_add(number));
+                frame.image = frame.image().map(|number| Number::from(before + number as usize));
                 // The spans are those of the payload.
                 frame.site = payload.string.span().into();
                 frame.function = None;
@@ -82,6 +84,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         parsed.images.extend(images.images);
         parsed.images.truncate(MAX_IMAGES);
     }
+    parsed.unread_frames = limit.unread();
     Ok(parsed)
 }
 

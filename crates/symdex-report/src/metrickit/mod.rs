@@ -8,6 +8,8 @@ pub(crate) mod embedded;
 mod info;
 mod text;
 
+use std::io;
+
 use std::collections::HashMap;
 
 use serde_json::json;
@@ -20,8 +22,10 @@ use crate::format::{Edit, Edits, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread, to_u32};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::write::Editor;
 
 /// The format of MetricKit's diagnostics.
 pub(crate) const FORMAT: Format = Format {
@@ -35,7 +39,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
-    edits,
+    edits: |_| Edits::Written(write),
     write_text: text::write,
 };
 
@@ -46,9 +50,11 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
+    let limit = FrameLimit::of(text.len());
     let mut images = ImageTable::default();
-    let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-    Ok(Parsed { images: images.images, threads, info: info::info(json.root()), ..Parsed::default() })
+    let threads = stacks(json.root()).map(|stack| stack.thread(&mut images, &limit)).collect();
+    let (images, info) = (images.images, info::info(json.root()));
+    Ok(Parsed { images, threads, info, unread_frames: limit.unread() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -58,15 +64,14 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let text = symbolicated.report.text;
     // The text was parsed before, so that this does not fail.
-    let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
-    let mut edits = Vec::new();
+    let Ok(json) = Json::parse(text, 0) else { return Ok(()) };
     for (thread, stack) in stacks(json.root()).enumerate() {
-        edits.extend(stack_edits(text, &stack, symbolicated, thread));
+        editor.all(stack_edits(text, &stack, symbolicated, thread))?;
     }
-    edits.into()
+    Ok(())
 }
 
 /// The edits of one stack. `thread` is its position in the report.
@@ -190,7 +195,7 @@ impl<'j> Stack<'j> {
         if self.is_outermost_first { Box::new(self.nodes.iter().rev()) } else { Box::new(self.nodes.iter()) }
     }
 
-    fn thread(&self, images: &mut ImageTable<'j>) -> Thread {
+    fn thread(&self, images: &mut ImageTable<'j>, limit: &FrameLimit) -> Thread {
         let frame = |node: &Node<'j>| {
             let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
@@ -198,7 +203,7 @@ impl<'j> Stack<'j> {
         Thread {
             name: self.name.clone(),
             crashed: self.crashed,
-            frames: self.innermost_first().map(frame).collect(),
+            frames: limit.stack(self.innermost_first().map(frame)),
             ..Thread::default()
         }
     }
@@ -217,7 +222,7 @@ impl<'j> Node<'j> {
         let start = self.object.span().start;
         Frame {
             address: self.address,
-            image: image.map(to_u32),
+            image: image.map(Number::from),
             kind,
             // The edits insert into the object, so that this span is only its start.
             site: (start..start + 1).into(),

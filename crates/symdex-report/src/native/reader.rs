@@ -9,7 +9,7 @@ use super::header::{self, Header, StatedId};
 use super::info;
 use crate::limits::FrameLimit;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
 };
 use crate::text::lossy;
 
@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
     /// its path.
     pub(super) fn finish(self) -> Parsed {
         let Self { mut parsed, images, ids, limit, .. } = self;
-        parsed.unread_frames = limit.unread;
+        parsed.unread_frames = limit.unread();
         for ((path, offset, id, _), number) in images {
             // `base.apk!libfoo.so` is mapped as `base.apk`.
             let archive = memchr::memchr(b'!', path).map_or(path, |end| &path[..end]);
@@ -124,11 +124,15 @@ impl<'t> Reader<'t> {
             let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
             let id = self.id.take();
             self.is_crash_read |= crashed;
+            if let Some(thread) = self.parsed.threads.last_mut() {
+                thread.frames.shrink_to_fit();
+            }
+            self.limit.take_stack();
             self.parsed.threads.push(Thread { name, id, crashed, ..Thread::default() });
         }
         let frame = Frame {
             address: line.address,
-            image: self.image(&line).map(to_u32),
+            image: self.image(&line).map(Number::from),
             // The writers have adjusted return addresses already.
             kind: AddressKind::ProgramCounter,
             detail: line.detail,

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
@@ -54,26 +55,23 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     if end != text.len() {
         return Err(Error::Malformed { what: "a field that is damaged or cut", at: end });
     }
+    let limit = FrameLimit::of(text.len());
     let images =
         report.messages(of_report::IMAGES).take(MAX_IMAGES).map(|image| self::image(&image)).collect();
     let threads = report.messages(of_report::THREADS).enumerate().map(|(number, thread)| Thread {
         name: format!("Thread {}", thread.number(1).unwrap_or(number as u64)),
         crashed: thread.number(3) == Some(1),
-        frames: frames(&thread, THREAD_FRAMES, AddressKind::ProgramCounter),
+        frames: frames(&thread, THREAD_FRAMES, AddressKind::ProgramCounter, &limit),
         ..Thread::default()
     });
     let exception = report.message(of_report::EXCEPTION).map(|exception| Thread {
         name: "Last Exception Backtrace".to_owned(),
-        frames: frames(&exception, EXCEPTION_FRAMES, AddressKind::ReturnAddress),
+        frames: frames(&exception, EXCEPTION_FRAMES, AddressKind::ReturnAddress, &limit),
         ..Thread::default()
     });
     let exception = exception.filter(|exception| !exception.frames.is_empty());
-    Ok(Parsed {
-        images,
-        threads: threads.chain(exception).collect(),
-        info: info(&report),
-        ..Parsed::default()
-    })
+    let threads = threads.chain(exception).collect();
+    Ok(Parsed { images, threads, info: info(&report), unread_frames: limit.unread() })
 }
 
 fn info(report: &Message<'_>) -> ReportInfo {
@@ -115,7 +113,7 @@ fn image(message: &Message<'_>) -> Image {
 }
 
 /// The frames of a thread or an exception. `first` is the kind of the innermost address.
-fn frames(owner: &Message<'_>, number: u64, first: AddressKind) -> Vec<Frame> {
+fn frames(owner: &Message<'_>, number: u64, first: AddressKind, limit: &FrameLimit) -> Vec<Frame> {
     let frame = |(depth, message): (usize, Message<'_>)| {
         let name = message.message(SYMBOL).and_then(|symbol| symbol.message(SYMBOL_NAME));
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));
@@ -129,7 +127,7 @@ fn frames(owner: &Message<'_>, number: u64, first: AddressKind) -> Vec<Frame> {
             inlined: false,
         })
     };
-    owner.messages(number).enumerate().filter_map(frame).collect()
+    limit.stack(owner.messages(number).enumerate().filter_map(frame))
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {

@@ -12,9 +12,10 @@ use super::{Answers, Message, push_bytes, push_number, rewritten, without};
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{ResolvedFrame, Symbolicated};
 use crate::text::lossy;
@@ -123,7 +124,7 @@ impl<'t> Tables<'t> {
         let mapping = location.number(of_location::MAPPING);
         Some(Frame {
             address: location.number(of_location::ADDRESS)?,
-            image: mapping.and_then(|id| images.get(&id)).map(|number| to_u32(*number)),
+            image: mapping.and_then(|id| images.get(&id)).map(|number| Number::from(*number)),
             // A profiler moves return addresses back into the call.
             kind: AddressKind::ProgramCounter,
             detail,
@@ -140,10 +141,11 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let ids = mappings().enumerate().filter_map(|(number, mapping)| Some((mapping.number(1)?, number)));
     let ids = ids.collect();
     let locations = tables.profile.messages(of_profile::LOCATION);
-    let frames = locations.filter_map(|location| tables.frame(&location, &ids)).collect();
+    let limit = FrameLimit::of(text.len());
+    let frames = limit.stack(locations.filter_map(|location| tables.frame(&location, &ids)));
     let images = mappings().map(|mapping| tables.image(&mapping)).collect();
     let threads = vec![Thread { name: "Locations".to_owned(), frames, ..Thread::default() }];
-    Ok(Parsed { images, threads, ..Parsed::default() })
+    Ok(Parsed { images, threads, unread_frames: limit.unread(), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {

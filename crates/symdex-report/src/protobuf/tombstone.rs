@@ -14,9 +14,10 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread, to_u32,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread,
 };
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
@@ -84,6 +85,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         _ => "riscv64",
     };
     let mut images = Images { arch: Arch::from_name(arch), ..Images::default() };
+    let limit = FrameLimit::of(text.len());
     let crashed = tombstone.number(of_tombstone::TID);
     let threads = tombstone.messages(of_tombstone::THREADS).filter_map(|entry| {
         let thread = thread(&entry)?;
@@ -93,12 +95,13 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             crashed: id == crashed,
             id,
             label: Some(thread.string(2)).filter(|name| !name.is_empty()),
-            frames: thread.messages(BACKTRACE).filter_map(|frame| images.frame(&frame)).collect(),
+            frames: limit.stack(thread.messages(BACKTRACE).filter_map(|frame| images.frame(&frame))),
             ..Thread::default()
         })
     });
     let threads = threads.collect();
-    Ok(Parsed { images: images.images, threads, info: info(&tombstone), ..Parsed::default() })
+    let unread_frames = limit.unread();
+    Ok(Parsed { images: images.images, threads, info: info(&tombstone), unread_frames })
 }
 
 fn info(tombstone: &Message<'_>) -> ReportInfo {
@@ -134,7 +137,7 @@ impl Images {
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));
         Some(Frame {
             address: message.number(of_frame::RELATIVE_PC).unwrap_or_default(),
-            image: self.number(message).map(to_u32),
+            image: self.number(message).map(Number::from),
             // Android has moved return addresses back into the call already.
             kind: AddressKind::ProgramCounter,
             detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },

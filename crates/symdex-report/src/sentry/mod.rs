@@ -12,6 +12,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
+use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
@@ -44,8 +45,10 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
     let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
     let stacks = |key| values(key).into_iter().flat_map(Value::elements);
-    let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
-    Ok(Parsed { images, threads, info: info::info(event), ..Parsed::default() })
+    let limit = FrameLimit::of(text.len());
+    let stacks = stacks("threads").chain(stacks("exception"));
+    let threads = stacks.filter_map(|value| stack(value, &limit)).collect();
+    Ok(Parsed { images, threads, info: info::info(event), unread_frames: limit.unread() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -103,9 +106,9 @@ fn image(object: Value<'_>) -> Image {
 }
 
 /// Reads the frames of a thread or an exception, innermost first.
-fn stack(value: Value<'_>) -> Option<Thread> {
+fn stack(value: Value<'_>, limit: &FrameLimit) -> Option<Thread> {
     let stack = value.get("stacktrace")?;
-    let objects: Vec<_> = stack.get("frames")?.elements().collect();
+    let objects = stack.get("frames")?.elements_reversed().enumerate();
     let registers = stack.get("registers");
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
     let frame = |(depth, object): (usize, Value<'_>)| {
@@ -141,7 +144,7 @@ fn stack(value: Value<'_>) -> Option<Thread> {
         id: value.get("id").or_else(|| value.get("thread_id")).and_then(Value::number),
         label: Some(text("name")).filter(|name| !name.is_empty()),
         registers: registers.map(info::registers).unwrap_or_default(),
-        frames: objects.into_iter().rev().enumerate().filter_map(frame).collect(),
+        frames: limit.stack(objects.filter_map(frame)),
         ..Thread::default()
     })
 }

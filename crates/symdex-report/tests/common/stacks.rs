@@ -27,19 +27,18 @@ pub(crate) struct Sample {
 }
 
 /// All addresses but the first are return addresses.
-const CALLERS: fn(usize) -> bool = |number| number != 0;
-const ALL: fn(usize) -> bool = |_| true;
-const NONE: fn(usize) -> bool = |_| false;
+pub(super) const CALLERS: fn(usize) -> bool = |number| number != 0;
+pub(super) const ALL: fn(usize) -> bool = |_| true;
+pub(super) const NONE: fn(usize) -> bool = |_| false;
 
+pub(super) fn sample(format: &'static str, text: String, adjusted: fn(usize) -> bool) -> Sample {
+    Sample { format, text: text.into_bytes(), adjusted, has_lines: true }
+}
+
+/// The samples of all formats.
 pub(crate) fn samples() -> Vec<Sample> {
-    let sample = |format, text: String, adjusted| Sample {
-        format,
-        text: text.into_bytes(),
-        adjusted,
-        has_lines: true,
-    };
     let of_names = |format, text, adjusted| Sample { format, text, adjusted, has_lines: false };
-    vec![
+    let mut samples = vec![
         sample("apple-stackshot", stackshot(), CALLERS),
         sample("bugsnag", bugsnag(), ALL),
         sample("measure", measure(), CALLERS),
@@ -53,16 +52,20 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("minidump-stackwalk-text", minidump_text(), NONE),
         sample("glibc-backtrace", glibc(), ALL),
         sample("swift-backtrace", swift(), CALLERS),
+        sample("rust-backtrace", rust(), ALL),
+        sample("go-panic", go(), |number| number > 1),
         sample("dart", dart(), NONE),
         of_names("plcrash", plcrash(), CALLERS),
         of_names("android-protobuf", tombstone(), NONE),
         Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
         of_names("firefox-profile", firefox().into_bytes(), NONE),
-    ]
+    ];
+    samples.extend(super::older_stacks::samples());
+    samples
 }
 
 /// The id with dashes, in capitals.
-fn uuid() -> String {
+pub(super) fn uuid() -> String {
     let parts = [&ID[..8], &ID[8..12], &ID[12..16], &ID[16..20], &ID[20..]];
     parts.join("-").to_uppercase()
 }
@@ -72,11 +75,11 @@ pub(super) fn addresses() -> impl Iterator<Item = u64> {
 }
 
 /// The lines of the frames, each made of its number and its address.
-fn frame_lines(line: impl Fn(usize, u64) -> String) -> String {
+pub(super) fn frame_lines(line: impl Fn(usize, u64) -> String) -> String {
     addresses().enumerate().map(|(number, address)| line(number, address) + "\n").collect()
 }
 
-fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).expect("JSON")
 }
 
@@ -256,6 +259,40 @@ fn swift() -> String {
          Registers:\n\nx0 0x0000000000000001  1\n\nImages (22 omitted):\n\n\
          {LOAD:#018x}\u{2013}{:#018x} {ID}  App  /opt/App\n",
         LOAD + 0x4000
+    )
+}
+
+/// The mappings of the image, as `/proc/PID/maps` has them.
+fn memory_map() -> String {
+    let (middle, end) = (LOAD + 0x380, LOAD + 0x4000);
+    format!(
+        "{LOAD:x}-{middle:x} r--p 00000000 fe:01 1234    /opt/inline-dwarf4\n\
+         {middle:x}-{end:x} r-xp 00000380 fe:01 1234    /opt/inline-dwarf4\n"
+    )
+}
+
+fn rust() -> String {
+    let frames = frame_lines(|number, address| format!("{number:4}: {address:#18x} - <unknown>"));
+    format!(
+        "thread 'main' (42) panicked at src/main.rs:2:37:\ntoo large\nstack backtrace:\n{frames}   \
+         8:     0x7f516501a24a - __libc_start_call_main\n                               \
+         at ./csu/../sysdeps/nptl/libc_start_call_main.h:58:16\n   9:                0x0 - <unknown>\n\n{}",
+        memory_map()
+    )
+}
+
+fn go() -> String {
+    let frames = frame_lines(|number, address| match number {
+        0 => format!(
+            "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc={address:#x}]\n\ngoroutine 1 [syscall]:"
+        ),
+        _ if number % 2 == 0 => format!("non-Go function\n\tpc={address:#x}"),
+        _ => format!("non-Go function at pc={address:#x}"),
+    });
+    format!(
+        "fatal error: unexpected signal during runtime execution\n{frames}main.main()\n\
+         \t/src/main.go:5 +0x1d\n\n{}",
+        memory_map()
     )
 }
 

@@ -2,12 +2,19 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// An address: a number, or text with a hexadecimal number that begins with `0x`. JSON's numbers are exact up to 2^53
 /// in many languages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) u64);
+
+/// Text with a hexadecimal number.
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:#x}", self.0))
+    }
+}
 
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -45,6 +52,7 @@ mod tests {
         let read = |json: &str| serde_json::from_str::<Address>(json).ok().map(|address| address.0);
         assert_eq!(read("\"0x5Ed8\""), Some(0x5ed8));
         assert_eq!(read("24280"), Some(24280));
+        assert_eq!(serde_json::to_string(&Address(24280)).expect("JSON"), "\"0x5ed8\"");
         for wrong in ["-1", "1.5", "\"5ed8\"", "\"0x\"", "\"0x+1\"", "\"0x10000000000000000\"", "null"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
 use crate::body::Guarded;
+use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::accepts;
 use crate::v1::address::Address;
@@ -82,7 +83,7 @@ impl From<Lines> for LinePolicy {
 pub(crate) struct LookupResult {
     /// The id, as it was asked for.
     id: String,
-    /// `found`, `missing`, `malformed`, `unsupported` or `other`.
+    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other`.
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,10 +150,21 @@ pub(crate) async fn lookup(
             false => serde_json::Serializer::new(&mut out).collect_seq(results).map_err(io::Error::from),
         };
         written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
-        Ok(out)
+        let mut answered = answers.iter().map(|one| &one.answered);
+        Ok((out, answered.any(|one| matches!(one, Err(Unanswered::Fetching)))))
     };
     let kind = if is_streamed { "application/x-ndjson" } else { "application/json" };
-    Ok(([(header::CONTENT_TYPE, kind)], app.run(work).await??).into_response())
+    let (out, is_fetching) = app.run(work).await??;
+    Ok(retry_if(is_fetching, ([(header::CONTENT_TYPE, kind)], out)))
+}
+
+/// The response. If some of its images are being fetched, it says when to ask again.
+pub(crate) fn retry_if(is_fetching: bool, response: impl IntoResponse) -> Response {
+    let retry = is_fetching.then(|| [(header::RETRY_AFTER, RETRY_AFTER.to_string())]);
+    match retry {
+        Some(retry) => (retry, response).into_response(),
+        None => response.into_response(),
+    }
 }
 
 fn write_lines(results: impl Iterator<Item = LookupResult>, out: &mut Guarded) -> io::Result<()> {

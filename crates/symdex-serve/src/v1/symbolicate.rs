@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use symdex_report::{Options, Report, ReportView, Symbolicated, symbolicate};
+use symdex_report::{ImageOutcome, Options, Report, ReportView, Symbolicated, Unanswered, symbolicate};
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
@@ -19,7 +19,7 @@ use crate::budget::Reserved;
 use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::v1::accepts;
-use crate::v1::lookup::Lines;
+use crate::v1::lookup::{Lines, retry_if};
 
 /// How many answered lines of a batch may wait for the client.
 const WAITING_LINES: usize = 4;
@@ -146,18 +146,18 @@ fn one(
     reserved: Reserved,
 ) -> Result<Response, Problem> {
     let mut out = Guarded::new(reserved);
-    answer(app, options, &options.name, format, bytes, &mut out)?;
+    let is_fetching = answer(app, options, &options.name, format, bytes, &mut out)?;
     let kind = match (format, bytes.trim_ascii_start().first()) {
         (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
         _ if std::str::from_utf8(out.bytes()).is_ok() => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
-    let mut response = out.into_response();
+    let mut response = retry_if(is_fetching, out);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 
-/// Writes the answer of the report `bytes`.
+/// Writes the answer of the report `bytes`. Returns whether some of its images are being fetched.
 fn answer(
     app: &App,
     options: &SymbolicateOptions,
@@ -165,7 +165,7 @@ fn answer(
     format: OutputFormat,
     bytes: &[u8],
     mut out: &mut dyn Write,
-) -> Result<(), Problem> {
+) -> Result<bool, Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let report = Report::parse(bytes).map_err(not_a_report)?;
     let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
@@ -174,7 +174,9 @@ fn answer(
         OutputFormat::Text => symbolicated.write_text(&mut out),
         OutputFormat::Json => write_json(app, name, &symbolicated, out),
     };
-    written.map_err(|_| Problem::overloaded("other requests take all memory"))
+    written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
+    let fetching = |outcome: &ImageOutcome| outcome.status() == Unanswered::Fetching.status();
+    Ok(symbolicated.images().iter().any(fetching))
 }
 
 fn write_json(
@@ -230,7 +232,7 @@ fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Re
         Err(error) => (String::new(), Err(Problem::bad_request(error.to_string()))),
     };
     let mut answer = match answered {
-        Ok(()) => out.into_bytes(),
+        Ok(_) => out.into_bytes(),
         // Text and numbers are always serialized.
         Err(problem) => {
             let failed = FailedReport { report: &name, error: problem.details() };

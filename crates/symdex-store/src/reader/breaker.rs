@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// This many calls in a row must fail before the store is left alone.
 const FAILURES: u32 = 3;
 
-/// Counts the failures of a store.
+/// Counts the failures of a store or another service. After three in a row, it is left alone for a while.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub struct Breaker {
     pause: Duration,
     state: Mutex<State>,
 }
@@ -22,13 +22,15 @@ struct State {
 
 impl Breaker {
     /// A breaker that leaves a store alone for `pause`.
-    pub(super) fn new(pause: Duration) -> Self {
+    #[must_use]
+    pub fn new(pause: Duration) -> Self {
         Self { pause, state: Mutex::default() }
     }
 
     /// Whether the store may be asked now. After the pause, one call is let through, and the pause begins again for
     /// the others.
-    pub(super) fn allows(&self, now: Instant) -> bool {
+    #[must_use]
+    pub fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.until {
             Some(until) if now < until => false,
@@ -41,7 +43,7 @@ impl Breaker {
     }
 
     /// Records whether the store could be reached.
-    pub(super) fn record(&self, is_reached: bool, now: Instant) {
+    pub fn record(&self, is_reached: bool, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if is_reached {
             *state = State::default();

@@ -14,14 +14,22 @@ const OPEN_SIZE: u64 = 32 << 10;
 /// The memory of an image that a store does not have.
 const ABSENT_SIZE: u64 = 200;
 
-/// What is kept: an image of a store, or a value of an image.
+/// What is kept: an image of a store, a value of an image, or the ids that begin with an id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// The number of the store.
     pub(super) store: usize,
     pub(super) id: ImageId,
-    /// The value. `None` for the image.
-    pub(super) value: Option<ValueKey>,
+    pub(super) part: Part,
+}
+
+/// What is kept of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Part {
+    Image,
+    Value(ValueKey),
+    /// The ids that begin with this one.
+    Ids,
 }
 
 /// A value of an image.
@@ -39,6 +47,8 @@ pub(super) enum Kept {
     Image(Arc<StoredImage>),
     /// The store has the value.
     Value(Arc<Index<IndexBytes>>),
+    /// The store has these ids.
+    Ids(Arc<[ImageId]>),
     /// The store does not have it.
     Absent,
 }
@@ -72,6 +82,7 @@ impl Kept {
                 StoredImage::Ranged(index) => OPEN_SIZE + 8 * index.fetched(),
             },
             Self::Value(index) => OPEN_SIZE + bytes_of(index),
+            Self::Ids(ids) => ABSENT_SIZE + size_of_val(&**ids) as u64,
             Self::Absent => ABSENT_SIZE,
         }
     }
@@ -134,8 +145,8 @@ mod tests {
     use super::*;
 
     fn key(number: u64) -> Key {
-        let value = Some(ValueKey { generation: 0, number });
-        Key { store: 0, id: ImageId::new(&[7; 16]).expect("an id"), value }
+        let part = Part::Value(ValueKey { generation: 0, number });
+        Key { store: 0, id: ImageId::new(&[7; 16]).expect("an id"), part }
     }
 
     #[test]

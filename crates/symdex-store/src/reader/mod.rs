@@ -2,6 +2,8 @@
 
 mod breaker;
 mod counts;
+mod ids;
+mod lookup;
 mod memory;
 mod options;
 
@@ -10,16 +12,18 @@ use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
 
-use self::breaker::Breaker;
 use self::counts::{Counts, count};
-use self::memory::{Kept, Key, Memory, ValueKey};
+use self::memory::{Kept, Key, Memory, Part, ValueKey};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
 use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
 
+pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
+#[cfg(feature = "symbolicate")]
+pub(crate) use self::lookup::positions_by_value;
 pub use self::options::ReaderOptions;
 
 /// An image that was opened; `None` if the store does not have it.
@@ -130,7 +134,7 @@ impl StoreReader {
 
     /// Opens the images that are not in memory with one call of the store.
     fn open_at_once(&self, store: usize, ids: &[ImageId]) -> Vec<Opened> {
-        let keys: Vec<_> = ids.iter().map(|id| Key { store, id: id.clone(), value: None }).collect();
+        let keys: Vec<_> = ids.iter().map(|id| Key { store, id: id.clone(), part: Part::Image }).collect();
         let mut opened: Vec<_> = keys.iter().map(|key| self.fresh_image(key).map(Ok)).collect();
         let mut left: Vec<_> = (0..keys.len()).filter(|at| opened[*at].is_none()).collect();
         if !left.is_empty() {
@@ -278,9 +282,8 @@ impl StoreReader {
     }
 
     /// Drops the image `id` of the store with this number from memory, so that it is opened again.
-    #[cfg(feature = "symbolicate")]
     pub(crate) fn forget(&self, store: usize, id: &ImageId) {
-        self.memory().forget(&Key { store, id: id.clone(), value: None });
+        self.memory().forget(&Key { store, id: id.clone(), part: Part::Image });
     }
 
     /// Puts `index` into the store with this number. See [`Store::put`].
@@ -295,7 +298,11 @@ impl StoreReader {
     pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
         let outcome = self.ask(store, 1, || vec![self.stores[store].put(index)]).pop();
         // Values of the old index have its generation. They are not used any more.
-        self.memory().forget(&Key { store, id: index.id().clone(), value: None });
+        self.memory().forget(&Key { store, id: index.id().clone(), part: Part::Image });
+        // Reports state the first 16 bytes of a longer id.
+        if let Some(id) = index.id().as_bytes().get(..16).and_then(ImageId::new) {
+            self.memory().forget(&Key { store, id, part: Part::Ids });
+        }
         outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
     }
 
@@ -350,8 +357,8 @@ impl StoreReader {
 
 /// The key of a value of an image.
 fn value_key(store: usize, values: &dyn StoredValues, number: u64) -> Key {
-    let value = ValueKey { generation: values.generation(), number };
-    Key { store, id: values.metadata().id.clone(), value: Some(value) }
+    let part = Part::Value(ValueKey { generation: values.generation(), number });
+    Key { store, id: values.metadata().id.clone(), part }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index};
 
-use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout};
+use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
 use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
@@ -90,6 +90,18 @@ impl FolderStore {
         entry.written = metadata.created().ok();
         entry.last_use = metadata.modified().ok();
         Ok(Some(entry))
+    }
+
+    /// The ids of the indexes in the folder `path` that begin with `start`. None if it is not a folder.
+    fn ids_in(path: &Path, start: &ImageId) -> io::Result<Vec<ImageId>> {
+        let entries = match fs::read_dir(path) {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
+            entries => entries?,
+        };
+        let ids = entries.map(|entry| Ok(id_of(&entry?).filter(|id| begins_with(id, start))));
+        ids.filter_map(Result::transpose).collect()
     }
 
     /// Calls `visit` with each entry of the folder and of its subfolders `<2 hex>`.
@@ -177,6 +189,19 @@ impl Store for FolderStore {
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(None) };
         self.bytes(&path)
+    }
+
+    fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
+        let ids_from = |start: &ImageId| {
+            let mut ids = Vec::new();
+            for path in [self.folder.path(), &self.folder.subfolder(start)] {
+                ids.extend(Self::ids_in(path, start).map_err(Self::failed(path, "list"))?);
+            }
+            ids.sort();
+            ids.dedup();
+            Ok(ids)
+        };
+        starts.iter().map(ids_from).collect()
     }
 
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {

@@ -24,10 +24,12 @@ use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
 #[cfg(feature = "object-store")]
-pub use self::objects::RangedIndex;
+pub use self::objects::{ObjectBody, ObjectReader, RangedIndex};
 pub use self::open::{StoreOptions, open_store};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
+#[cfg(any(feature = "object-store", feature = "redis"))]
+pub use self::runtime::wait as wait_for;
 pub use self::stored::{FetchedValues, StoredImage, StoredValues, ValueRequest};
 pub use self::url::{StoreUrl, StoreUrlError};
 
@@ -72,8 +74,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
 
-    /// Whether [`open_many`](Self::open_many) and [`fetch_many`](Self::fetch_many) ask for all images at once. If not,
-    /// the caller can as well open the images one by one, when they are needed.
+    /// Whether [`open_many`](Self::open_many), [`fetch_many`](Self::fetch_many) and [`ids_from`](Self::ids_from) ask for
+    /// all images at once. If not, the caller can as well open the images one by one, when they are needed.
     fn has_batches(&self) -> bool {
         false
     }
@@ -113,6 +115,29 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         target.put(&index).map(Some)
     }
 
+    /// The ids of indexes that begin with each of `starts`, sorted, in the order of `starts`. Reports can state only the
+    /// first 16 bytes of an ELF image's build id.
+    ///
+    /// Redis answers all in one or two round trips, and knows longer ids by their first 16 bytes only. An object store is
+    /// listed in part, and a folder is searched. A web server answers whole ids only, because it cannot be listed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read.
+    fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
+        let ids_from = |start: &ImageId| {
+            let mut ids = Vec::new();
+            self.list(&mut |entry| {
+                ids.extend(Some(entry.id).filter(|id| begins_with(id, start)));
+                ControlFlow::Continue(())
+            })?;
+            ids.sort();
+            ids.dedup();
+            Ok(ids)
+        };
+        starts.iter().map(ids_from).collect()
+    }
+
     /// Calls `visit` for each index, in no particular order, until it returns [`ControlFlow::Break`]. The memory in use
     /// does not depend on the number of indexes. Indexes that come or go meanwhile may be left out.
     ///
@@ -141,6 +166,11 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     ///
     /// [`Error`] if the store cannot be listed. An index that cannot be removed is counted, and the others are removed.
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error>;
+}
+
+/// Whether `id` is one that a debug file states and begins with the bytes of `start`.
+pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
+    id.to_string().starts_with(&start.to_string())
 }
 
 /// What a store states of one index.

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle};
 
-/// Runs `future` on the runtime, and waits for its result, at most for `timeout`. May be called from any thread, also
-/// from a thread of another runtime. The future is dropped when the time is over.
+/// Runs `future` on the runtime of the stores, and waits for its result, at most for `timeout`. May be called from any
+/// thread, also from a thread of another runtime. The future is dropped when the time is over.
 ///
 /// # Errors
 ///
 /// [`io::ErrorKind::TimedOut`] if the time is over, another error if the runtime cannot be started or if the future
 /// panics.
-pub(super) fn wait<T, F>(timeout: Duration, future: F) -> io::Result<T>
+pub fn wait<T, F>(timeout: Duration, future: F) -> io::Result<T>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,

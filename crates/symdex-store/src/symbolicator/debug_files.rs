@@ -221,9 +221,47 @@ impl DebugFiles {
     ) -> Result<BuiltIndex, Unanswered> {
         let companions = Companions::new(self.debug_dirs.clone());
         let (loaded, read) = image.load(&companions)?;
-        let (id, size) = (image.files.id(), loaded.debug_size());
+        self.build_loaded(image.files.id(), &loaded, read, on_event)
+    }
+
+    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. The image gets the
+    /// name `name`. Returns `None` if the file does not have the image.
+    pub(super) fn build_file(
+        &self,
+        path: &Path,
+        id: &ImageId,
+        name: &str,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<Option<BuiltIndex>, Unanswered> {
+        let listed = slices_of(path).map_err(|error| unanswered(&error))?;
+        let mut first_error = None;
+        for listed in listed {
+            match listed {
+                Ok(listed) if listed.identity.id == *id => {
+                    let files = ImageFiles::new(path, &listed);
+                    let image = DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() };
+                    let companions = Companions::new(self.debug_dirs.clone());
+                    let (loaded, read) = image.load(&companions)?;
+                    return self.build_loaded(id, &loaded.with_name(name), read, on_event).map(Some);
+                }
+                Ok(_) => {}
+                Err(error) => _ = first_error.get_or_insert(error),
+            }
+        }
+        first_error.map_or(Ok(None), |error| Err(unanswered(&error.into())))
+    }
+
+    /// Builds the index of `loaded`, which has this id, and puts it into the first store that can be written.
+    fn build_loaded(
+        &self,
+        id: &ImageId,
+        loaded: &symdex_build::Image<'_>,
+        read: FilesRead,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<BuiltIndex, Unanswered> {
+        let size = loaded.debug_size();
         let progress = |done, total| on_event(Event::Building { id, size, done, total });
-        let built = BuildOptions::new().progress(&progress).build(&loaded);
+        let built = BuildOptions::new().progress(&progress).build(loaded);
         progress(size, size);
         let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
         let index =

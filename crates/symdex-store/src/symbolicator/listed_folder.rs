@@ -1,6 +1,6 @@
 //! A folder of indexes that is listed once.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -49,12 +49,13 @@ impl ListedFolder {
         here.into_iter().map(Ok).chain(error.map(Err)).chain(below.flatten().map(Ok))
     }
 
-    /// The id of the first index whose id is not before `start`, in the order of their digits.
-    pub(super) fn first_id_from(&self, start: &ImageId) -> Option<ImageId> {
-        let digits = OsString::from(start.to_string());
+    /// The ids of the indexes that begin with `start`.
+    pub(super) fn ids_from(&self, start: &ImageId) -> impl Iterator<Item = ImageId> + use<'_> {
+        let start = start.to_string();
         let by_name = &self.list().by_name;
-        let (name, _) = by_name.get(by_name.partition_point(|(name, _)| *name < digits))?;
-        Path::new(name).file_stem()?.to_str()?.parse().ok()
+        let from = by_name.partition_point(|(name, _)| name.as_os_str() < OsStr::new(&start));
+        let names = by_name[from..].iter().filter_map(|(name, _)| Path::new(name).file_stem()?.to_str());
+        names.take_while(move |name| name.starts_with(&start)).filter_map(|name| name.parse().ok())
     }
 
     /// Every index in the folder and below it.

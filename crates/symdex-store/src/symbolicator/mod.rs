@@ -39,6 +39,9 @@
 //!
 //! Up to 200 addresses of an image are answered from its debug file directly. For more addresses, its index is built
 //! and put into the first store that can be written. If that fails, the index is kept in memory.
+//!
+//! A caller can get debug files of images that no source has ([`Symbolicator::is_missing`]), and have their indexes built
+//! with [`Symbolicator::build_fetched`]. The crate `symdex-fetch` does so.
 
 mod assumption;
 mod debug_files;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use symdex::{ImageId, ImageOffset};
-use symdex_report::Image;
+use symdex_report::{Image, image_offsets};
 
 use super::Symbolicator;
-use super::stored::positions_by_value;
 use crate::error::Error;
+use crate::reader::positions_by_value;
 use crate::store::StoredImage;
 
 /// How many images, and how many values, are prepared at most. The others are read image by image. Reports of hundreds of
@@ -29,6 +29,7 @@ impl Symbolicator {
     pub(super) fn prepare(&self, requests: &[(&Image, &[ImageOffset])]) {
         let stores = self.stores();
         let Some(last) = stores.stores().iter().rposition(|store| store.has_batches()) else { return };
+        self.prepare_ids(requests, last);
         let needed = |&(image, offsets)| {
             let (id, _) = self.wanted(image).ok()?;
             let has_index = self.indexes(&id).any(|path| path.is_ok());
@@ -50,11 +51,21 @@ impl Symbolicator {
         }
     }
 
+    /// Reads the whole ids of the images of which `requests` state only the start of the id, from the stores up to `last`.
+    fn prepare_ids(&self, requests: &[(&Image, &[ImageOffset])], last: usize) {
+        let cut = requests.iter().filter(|(image, _)| image.is_id_cut);
+        let starts: Vec<_> = cut.filter_map(|(image, _)| image.id.clone()).take(MAX_PREPARED).collect();
+        for store in (0..=last).filter(|store| self.stores().stores()[*store].has_batches()) {
+            self.stores().ids_from(store, &starts);
+        }
+    }
+
     /// Reads the values of the images that were found in the store with this number.
     fn prepare_values(&self, store: usize, found: &[(NeededImage<'_>, Arc<StoredImage>)]) {
         let mut left = MAX_PREPARED;
         let numbers = |(needed, image): &(NeededImage<'_>, Arc<StoredImage>)| {
-            let positions = positions_by_value(image.metadata(), needed.image, needed.offsets).ok()?;
+            let offsets = image_offsets(image.metadata(), needed.image, needed.offsets).ok()?;
+            let (positions, _) = positions_by_value(image.metadata(), &offsets);
             left = left.checked_sub(positions.len())?;
             Some((Arc::clone(image), positions.into_keys().collect::<Vec<_>>()))
         };

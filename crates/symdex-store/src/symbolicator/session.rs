@@ -171,11 +171,13 @@ impl ImageQuery<'_> {
         let source = match candidate {
             Candidate::Index(path) => path.display().to_string(),
             Candidate::Stored(store, _) => stores.stores()[*store].location(id),
+            Candidate::Fetched(fetched) => fetched.location.clone(),
             Candidate::DebugFile(_) => return Err(Unanswered::Missing),
         };
         let answers = symbolicator.unless_damaged(&source, || match candidate {
             Candidate::Index(path) => self.ask_file(symbolicator, path, id, scratch),
             Candidate::Stored(store, image) => self.ask_stored(stores, *store, image, scratch),
+            Candidate::Fetched(fetched) => self.ask(&fetched.index, scratch),
             Candidate::DebugFile(_) => Err(Unanswered::Missing),
         })?;
         Ok(SourceAnswers { answers, source, failures: Vec::new() })

@@ -6,22 +6,27 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
-use symdex::{ImageId, Metadata};
+use symdex::{ImageId, Index, Metadata};
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
-use super::debug_files::{DebugFiles, DebugImage};
+use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
 use super::listed_folder::ListedFolder;
 use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered};
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
+use crate::publish::PublishOutcome;
 use crate::reader::{StoreCounts, StoreReader};
-use crate::store::{StoreUrl, StoredImage, open_store};
+use crate::store::{StoredImage, begins_with, open_store};
 
 /// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
+
+/// How long an index that was found to be damaged is not read again. A service may run for months.
+const DAMAGED: Duration = Duration::from_secs(600);
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
@@ -31,14 +36,14 @@ pub struct Symbolicator {
     folders: Vec<ListedFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
-    /// The stores that are folders, for searches by the start of an id.
-    store_folders: Vec<ListedFolder>,
     debug_files: DebugFiles,
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
-    /// The damage of each index that was found to be damaged, by the path or the location in a store.
-    damaged: Mutex<HashMap<String, String>>,
+    /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
+    fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
+    /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
+    damaged: Mutex<HashMap<String, (Instant, String)>>,
 }
 
 /// A source that may have an image.
@@ -47,6 +52,14 @@ pub(super) enum Candidate<'a> {
     /// An image in the store with this number.
     Stored(usize, Arc<StoredImage>),
     DebugFile(&'a DebugImage),
+    Fetched(Arc<FetchedIndex>),
+}
+
+/// The index of a fetched debug file, in memory.
+pub(super) struct FetchedIndex {
+    pub(super) index: Index<Vec<u8>>,
+    /// Where the debug file was.
+    pub(super) location: String,
 }
 
 /// The images of all indexes and debug files.
@@ -95,11 +108,11 @@ impl Symbolicator {
             folders,
             access: options.access,
             stores,
-            store_folders: options.stores.iter().filter_map(StoreUrl::path).map(ListedFolder::new).collect(),
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
             known: OnceLock::new(),
+            fetched: Mutex::default(),
             damaged: Mutex::default(),
         };
         symbolicator.resolve(&options.assumptions, skipped)?;
@@ -172,6 +185,44 @@ impl Symbolicator {
                 Err(SourceError::AmbiguousId { name, id, images })
             }
         }
+    }
+
+    /// Whether the report states the id of `image`, and no source has an image of this id. A source that fails may have it.
+    pub fn is_missing(&self, image: &Image) -> bool {
+        let Ok((id, _)) = self.wanted(image) else { return false };
+        image.id.as_ref() == Some(&id) && self.candidates(&id).next().is_none()
+    }
+
+    /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be written,
+    /// and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed afterwards.
+    /// `name` is the name of the image, and `location` says where the file comes from.
+    ///
+    /// Returns `false` if the file does not have the image. The file is read in this process; see `symdex-isolate` for
+    /// files of strangers.
+    ///
+    /// # Errors
+    ///
+    /// [`Unanswered`] if the file is damaged, unsupported, or cannot be read.
+    pub fn build_fetched(
+        &self,
+        path: &Path,
+        id: &ImageId,
+        name: &str,
+        location: &str,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<bool, Unanswered> {
+        let Some(built) = self.debug_files.build_file(path, id, name, on_event)? else { return Ok(false) };
+        if let IndexLocation::Memory(index) = built.location {
+            let fetched = FetchedIndex { index: *index, location: location.to_owned() };
+            let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(id.clone(), Arc::new(fetched));
+        }
+        Ok(true)
+    }
+
+    /// The index of `id` that could not be stored.
+    fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// A source of answers for one report at a time. `on_event` is called while it answers.
@@ -249,7 +300,7 @@ impl Symbolicator {
             return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
         match &image.id {
-            Some(start) if image.is_id_cut => Ok((self.whole_id(start), MatchedBy::Id)),
+            Some(start) if image.is_id_cut => Ok((self.whole_id(image, start)?, MatchedBy::Id)),
             Some(id) => Ok((id.clone(), MatchedBy::Id)),
             None if self.match_by_name => {
                 Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
@@ -258,26 +309,64 @@ impl Symbolicator {
         }
     }
 
-    /// The first id of a source that begins with `start`. Returns `start` if there is none. Stores that are not folders
-    /// are not searched.
-    fn whole_id(&self, start: &ImageId) -> ImageId {
-        let begins = |id: &ImageId| id.as_bytes().starts_with(start.as_bytes());
-        let files = self.files.iter().map(|(known, _)| known.id.clone()).filter(begins);
-        let folders = self.folders.iter().chain(&self.store_folders);
-        let in_folders = folders.filter_map(|folder| folder.first_id_from(start)).filter(begins);
-        let in_debug_files = self.debug_files.known().map(|known| known.id).filter(begins);
-        files.chain(in_folders).chain(in_debug_files).next().unwrap_or_else(|| start.clone())
+    /// The index of `image` in the first store that has it, for its metadata. `None` if no store has it, or if it cannot
+    /// be read. Single indexes, folders of indexes and debug files are not searched.
+    #[must_use]
+    pub fn stored_image(&self, image: &Image) -> Option<Arc<StoredImage>> {
+        let (id, _) = self.wanted(image).ok()?;
+        let (_, stored) = self.stores.find(&id).ok()??;
+        Some(stored)
     }
 
-    /// The sources of the image `id`, in this order: single indexes, folders, stores, debug files. An index without
-    /// debug information comes last if a debug file has some.
+    /// The one id of all sources that begins with `start`. Returns `start` if there is none.
+    fn whole_id(&self, image: &Image, start: &ImageId) -> Result<ImageId, Unanswered> {
+        let files = self.files.iter().map(|(known, _)| known.id.clone());
+        let in_debug_files = self.debug_files.known().map(|known| known.id);
+        let here = files.chain(in_debug_files).filter(|id| begins_with(id, start));
+        let mut ids: BTreeSet<_> =
+            here.chain(self.folders.iter().flat_map(|folder| folder.ids_from(start))).collect();
+        let mut first_error = None;
+        for store in 0..self.stores.stores().len() {
+            match self.stores.ids_from(store, std::slice::from_ref(start)).pop() {
+                Some(Ok(found)) => ids.extend(found.iter().cloned()),
+                Some(Err(error)) => _ = first_error.get_or_insert(error),
+                None => {}
+            }
+        }
+        match (ids.len(), first_error) {
+            (0, Some(error)) => Err(unanswered(&error.into())),
+            (0 | 1, _) => Ok(ids.pop_first().unwrap_or_else(|| start.clone())),
+            _ => {
+                let known = |id: &ImageId| self.known_image(id, image);
+                Err(Unanswered::ambiguous(&ids.iter().map(known).collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.
+    fn known_image(&self, id: &ImageId, image: &Image) -> KnownImage {
+        let known = |candidate| match candidate {
+            Candidate::Index(path) => known_index(&path).ok(),
+            Candidate::Stored(_, image) => Some(known_of(image.metadata().clone())),
+            Candidate::DebugFile(file) => Some(file.known()),
+            Candidate::Fetched(fetched) => Some(known_of(fetched.index.metadata().clone())),
+        };
+        self.candidates(id).flatten().find_map(known).unwrap_or_else(|| {
+            let arch = image.arch.as_ref().map(|arch| arch.name.clone()).unwrap_or_default();
+            KnownImage { name: image.name.clone(), id: id.clone(), arch }
+        })
+    }
+
+    /// The sources of the image `id`, in this order: single indexes, folders, stores, fetched files, debug files. An index
+    /// without debug information comes last if a debug file has some.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
         let indexes = self.indexes(id).map(|path| match path {
             Ok(path) => Ok(Candidate::Index(path)),
             Err(error) => Err(unanswered(&error.into())),
         });
         let in_stores = 0..self.stores.stores().len();
-        let mut indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
+        let indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
+        let mut indexes = indexes.chain(self.fetched(id).map(|index| Ok(Candidate::Fetched(index))));
         let mut debug_file = self.debug_files.image(id);
         let has_dwarf = self.debug_files.has_dwarf(id);
         let mut without_dwarf = Vec::new().into_iter();
@@ -311,9 +400,9 @@ impl Symbolicator {
         Ok(image.map(|image| Candidate::Stored(store, image)))
     }
 
-    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged, returns
-    /// that damage instead: whether a new index has replaced it meanwhile depends on the order in which reports are
-    /// answered.
+    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged in the last
+    /// ten minutes, returns that damage instead: whether a new index has replaced it meanwhile depends on the order in
+    /// which reports are answered.
     pub(super) fn unless_damaged<T>(
         &self,
         location: &str,
@@ -321,12 +410,14 @@ impl Symbolicator {
     ) -> Result<T, Unanswered> {
         let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         let known = damaged().get(location).cloned();
-        if let Some(damage) = known {
+        if let Some((found, damage)) = known
+            && found.elapsed() < DAMAGED
+        {
             return Err(Unanswered::Damaged(damage));
         }
         let answers = ask();
         if let Err(Unanswered::Damaged(damage)) = &answers {
-            damaged().insert(location.to_owned(), damage.clone());
+            damaged().insert(location.to_owned(), (Instant::now(), damage.clone()));
         }
         answers
     }
@@ -359,6 +450,23 @@ impl Symbolicator {
         &self.stores
     }
 
+    /// Puts `index` into the store with this number. Later answers come from it, even if the index that it replaces was
+    /// found to be damaged. See [`StoreReader::put`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreReader::put`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+        let outcome = self.stores.put(store, index)?;
+        let location = self.stores.stores()[store].location(index.id());
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(&location);
+        Ok(outcome)
+    }
+
     pub(super) fn debug_files(&self) -> &DebugFiles {
         &self.debug_files
     }
@@ -380,8 +488,11 @@ impl fmt::Debug for Symbolicator {
 
 /// The image of the index at `path`.
 fn known_index(path: &Path) -> Result<KnownImage, Error> {
-    let metadata = Metadata::read_file(path).map_err(|error| Error::index(path, error))?;
-    Ok(KnownImage { name: metadata.image_name, id: metadata.id, arch: metadata.arch.name })
+    Ok(known_of(Metadata::read_file(path).map_err(|error| Error::index(path, error))?))
+}
+
+fn known_of(metadata: Metadata) -> KnownImage {
+    KnownImage { name: metadata.image_name, id: metadata.id, arch: metadata.arch.name }
 }
 
 impl Candidate<'_> {
@@ -393,6 +504,7 @@ impl Candidate<'_> {
                 Metadata::read_file(path).is_ok_and(|metadata| metadata.counts.functions == 0)
             }
             Self::Stored(_, image) => image.metadata().counts.functions == 0,
+            Self::Fetched(fetched) => fetched.index.metadata().counts.functions == 0,
             Self::DebugFile(_) => false,
         }
     }

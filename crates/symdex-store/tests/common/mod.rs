@@ -2,57 +2,15 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+mod indexes;
+
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use symdex::write::{
-    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
-};
-use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, RowRule, Scratch, Table};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{PublishOutcome, Store, StoreEntry, StoredImage};
 
-/// The bytes that a chunk of [`index`] spans.
-const SPAN: u32 = 0x1000;
-
-/// The id whose bytes are all `byte`.
-pub(crate) fn id(byte: u8) -> ImageId {
-    ImageId::new(&[byte; 16]).expect("16 bytes are an id")
-}
-
-/// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
-/// index with more functions is better by the rule for conflicts.
-pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
-    index_of(id(byte), functions)
-}
-
-/// As [`index`], of the image `id`.
-pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
-    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
-    image.image_size = u64::from(functions) * u64::from(SPAN);
-    image.executable = vec![(0, image.image_size)];
-    let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
-    let mut writer = Writer::new(image, SPAN, std::io::Cursor::new(Vec::new()));
-    for number in 0..u64::from(functions) {
-        let frame = InlineFrame {
-            parent: None,
-            name: NonMaxU32::new(number),
-            file: NonMaxU32::new(0),
-            line: NonMaxU32::new(number),
-        };
-        let start = number * u64::from(SPAN);
-        let range =
-            CodeRange { start, end: start + 0x100, function_start: Some(start), exact: 0, statement: 0 };
-        let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
-        writer.push(encoder.encode(Table::Dwarf, number, &chunk).expect("encodes")).expect("in order");
-    }
-    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
-    let (names, files) =
-        (EncodedStrings::new(&names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
-    let counts = Counts { functions: functions.into(), ranges: functions.into(), ..Counts::default() };
-    let mut bytes = Vec::new();
-    writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");
-    bytes
-}
+pub(crate) use indexes::*;
 
 /// Puts the index `bytes` into `store`.
 pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
@@ -149,4 +107,36 @@ pub(crate) fn behaves_as_a_store(store: &dyn Store) {
     assert_eq!(put(store, &small), PublishOutcome::Written);
     assert!(store.remove(&id(0xab)).expect("removed") && store.remove(&id(0xcd)).expect("removed"));
     assert!(entries(store).is_empty());
+    finds_ids_by_their_first_16_bytes(store);
+    assert!(entries(store).is_empty());
+}
+
+/// The id of 20 bytes that begins with those of `id(byte)`.
+pub(crate) fn long_id(byte: u8, last: u8) -> ImageId {
+    ImageId::new(&[&[byte; 16][..], &[1, 2, 3, last]].concat()).expect("20 bytes are an id")
+}
+
+fn finds_ids_by_their_first_16_bytes(store: &dyn Store) {
+    let ids_from = |starts: &[ImageId]| -> Vec<Vec<ImageId>> {
+        let ids = store.ids_from(starts).into_iter();
+        ids.map(|ids| ids.unwrap_or_else(|error| panic!("{error}"))).collect()
+    };
+    let other = ImageId::new(&[&[0xab; 15][..], &[0xac, 0, 0, 0, 0]].concat()).expect("an id");
+    let (first, second) = (long_id(0xab, 7), long_id(0xab, 9));
+    assert_eq!(ids_from(&[id(0xab), id(0xcd)]), [[], []]);
+    for new in [&second, &other] {
+        assert_eq!(put(store, &index_of(new.clone(), 3)), PublishOutcome::Written);
+    }
+    assert_eq!(ids_from(&[id(0xcd), id(0xab)]), [vec![], vec![second.clone()]]);
+    assert!(
+        store.open(&second).expect("readable").is_some() && store.open(&id(0xab)).expect("read").is_none()
+    );
+    assert_eq!(put(store, &index_of(first.clone(), 3)), PublishOutcome::Written);
+    assert_eq!(put(store, &index(0xab, 3)), PublishOutcome::Written);
+    assert_eq!(entries(store).len(), 4);
+    assert_eq!(ids_from(&[id(0xab)]), [[id(0xab), first.clone(), second.clone()]]);
+    assert!(store.remove(&second).expect("removed") && store.remove(&id(0xab)).expect("removed"));
+    assert_eq!(ids_from(&[id(0xab)]), [[first.clone()]]);
+    assert!(store.remove(&first).expect("removed") && store.remove(&other).expect("removed"));
+    assert_eq!(ids_from(&[id(0xab)]), [[]]);
 }

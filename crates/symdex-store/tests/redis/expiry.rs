@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use symdex_store::{Store, StoreOptions};
 
-use crate::common::{entries, id, index, put};
+use crate::common::{entries, id, index, index_of, long_id, put};
 use crate::layout::{open, whole};
 use crate::server::{Server, store};
 
@@ -110,4 +110,36 @@ fn gc_removes_what_was_not_used_for_a_time() {
     assert_eq!(counts.removed_bytes, entry.stored_size);
     assert_eq!(entries(&store).len(), 1);
     assert_eq!(server.keys().len(), 4, "the values are gone, too");
+}
+
+#[test]
+fn the_set_of_long_ids_lives_as_long_as_their_values() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = store(&server.url(), &StoreOptions::new());
+    let (whole, set) = (long_id(0xab, 7), format!("symdex/1/{{{}}}/ids", id(0xab)));
+    put(&store, &index_of(whole.clone(), 12));
+    let of_start = || store.ids_from(&[id(0xab)]).remove(0).expect("readable");
+    let expiry = |key: &str| server.text(&["PEXPIRETIME", key]).parse::<u64>().expect("an expiry");
+    let value = server.keys().into_iter().find(|key| key.ends_with("/0")).expect("a value");
+    assert!(expiry(&set).abs_diff(expiry(&value)) < 10, "{} {}", expiry(&set), expiry(&value));
+    // A use of one image puts off the expiry of the set, and another image with a shorter time does not shorten it.
+    for key in server.keys() {
+        server.run(&["PEXPIRE", &key, "1000000000"]);
+    }
+    assert!(store.touch(&whole).expect("touched"));
+    let renewed = expiry(&set);
+    assert!(renewed.abs_diff(expiry(&value)) < 10);
+    let short = crate::server::store(&server.url(), &StoreOptions::new().ttl(Duration::from_secs(60)));
+    put(&short, &index_of(long_id(0xab, 9), 3));
+    assert_eq!((expiry(&set), of_start().len()), (renewed, 2));
+    // An image that has expired is in the set, and is not found. A use of the other one writes a lost set again.
+    server.run(&["DEL", &format!("symdex/1/{{{}}}01020309/metadata", id(0xab))]);
+    assert_eq!(of_start(), std::slice::from_ref(&whole));
+    server.run(&["DEL", &set]);
+    assert!(of_start().is_empty());
+    for key in server.keys() {
+        server.run(&["PEXPIRE", &key, "1000000000"]);
+    }
+    assert!(store.touch(&whole).expect("touched"));
+    assert_eq!(of_start(), [whole]);
 }

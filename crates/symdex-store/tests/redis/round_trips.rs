@@ -3,10 +3,12 @@
 use std::any::Any;
 use std::time::Duration;
 
+use symdex::{ImageOffset, LinePolicy};
+use symdex_report::{Answer, Image, Source as _, Unanswered};
 use symdex_store::symbolicator::{Symbolicator, SymbolicatorOptions};
 use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions};
 
-use crate::common::{index, put};
+use crate::common::{id, index, index_of, long_id, put};
 use crate::proxy::{Fault, Proxy};
 use crate::reports::{IMAGES, NAMES, OFFSETS, names, report, symbolicator};
 use crate::server::{Cluster, Server, store};
@@ -162,4 +164,53 @@ fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
     });
     let counts = &symbolicator.store_counts()[0];
     assert!(counts.failed + counts.absent > 0, "the server was lost: {counts:?}");
+}
+
+fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
+    let redis = store(url, &StoreOptions::new());
+    (1..=IMAGES).for_each(|byte| _ = put(&redis, &index_of(long_id(byte, 7), 40)));
+    let symbolicator = symbolicator([url], SymbolicatorOptions::new());
+    let cut = |byte| {
+        let mut image = Image::default();
+        (image.id, image.is_id_cut) = (Some(id(byte)), true);
+        image
+    };
+    let images: Vec<_> = (1..=IMAGES).map(cut).collect();
+    let offsets = [ImageOffset(0x5009)];
+    let ask = || {
+        let mut session = symbolicator.session(&|_| ());
+        session.prepare(&images.iter().map(|image| (image, &offsets[..])).collect::<Vec<_>>());
+        let answer = |image| session.answer(image, &offsets, LinePolicy::Statement);
+        images.iter().map(answer).collect::<Vec<_>>()
+    };
+    let mut answered = Vec::new();
+    // The sets of ids, whether the images are there, metadata, values.
+    assert_eq!(round_trips(&symbolicator, 0, || answered = ask()), 4);
+    for answers in answered {
+        let Answer::Functions(functions) = &answers.expect("found").answers[0] else { panic!("a function") };
+        assert_eq!(functions[0].name.as_deref(), Some(&b"f5"[..]));
+    }
+    assert_eq!(round_trips(&symbolicator, 0, || _ = ask()), 0, "the ids are in memory");
+
+    // An image that another process puts makes the start ambiguous, for a new symbolicator.
+    put(&redis, &index_of(long_id(1, 8), 3));
+    let symbolicator = crate::reports::symbolicator([url], SymbolicatorOptions::new());
+    let mut session = symbolicator.session(&|_| ());
+    let error = session.answer(&cut(1), &offsets, LinePolicy::Statement).expect_err("two images");
+    assert!(matches!(error, Unanswered::Ambiguous { count: 2, .. }), "{error}");
+    assert!(error.to_string().contains("demo arm64 01010101"), "{error}");
+    let missing = session.answer(&cut(0xee), &offsets, LinePolicy::Statement);
+    assert_eq!(missing.expect_err("not there"), Unanswered::Missing);
+}
+
+#[test]
+fn images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids() {
+    let Some(server) = Server::start(&[]) else { return };
+    images_are_found_by_the_first_16_bytes_of_their_ids(&server.url());
+}
+
+#[test]
+fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
+    let Some(cluster) = Cluster::start() else { return };
+    images_are_found_by_the_first_16_bytes_of_their_ids(&cluster.url());
 }

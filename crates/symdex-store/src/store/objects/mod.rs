@@ -6,6 +6,7 @@ mod client;
 mod errors;
 mod put;
 mod ranged;
+mod reader;
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
 use object_store::{Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use symdex::{ImageId, Index};
@@ -21,7 +23,10 @@ use self::body::{Encoding, decode};
 use self::cache::{Cache, Cached};
 use self::errors::Failed;
 pub use self::ranged::RangedIndex;
-use super::{GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, runtime};
+pub use self::reader::{ObjectBody, ObjectReader};
+use super::{
+    GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, begins_with, runtime,
+};
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
 use crate::publish::PublishOutcome;
@@ -165,12 +170,10 @@ impl ObjectsStore {
     fn open_ranged(&self, id: &ImageId) -> Result<Option<RangedIndex>, Error> {
         let key = self.key(id, Encoding::Plain);
         let location = self.location_of(&key);
-        let head = match self.run(&key, |client, key| async move { client.head(&key).await }) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            head => head.map_err(|error| error.at(location.clone(), "read"))?,
+        let client = Arc::clone(&self.client);
+        let Some(index) = RangedIndex::open(client, key, location.clone(), self.timeout)? else {
+            return Ok(None);
         };
-        let (client, object) = (Arc::clone(&self.client), (head.size, head.e_tag));
-        let index = RangedIndex::open(client, key, location.clone(), object, self.timeout)?;
         if index.metadata().id != *id {
             let (found, wanted) = (index.metadata().id.clone(), id.clone());
             return Err(Error::OtherImage { path: location.into(), found, wanted });
@@ -230,6 +233,50 @@ impl ObjectsStore {
         entry.index_size = (encoding == Encoding::Plain).then_some(object.size);
         entry.written = Some(SystemTime::from(object.last_modified));
         Some(entry)
+    }
+
+    /// Calls `visit` with each index of `objects`.
+    fn visit(
+        &self,
+        objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
+        visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        // A page of S3's list has 1,000 objects.
+        let mut objects = objects.ready_chunks(1000);
+        loop {
+            let next = async move { (objects.next().await, objects) };
+            let failed = |error: Failed| error.at(self.url.to_string(), "list");
+            let (page, rest) = runtime::wait(self.timeout, next).map_err(|error| failed(error.into()))?;
+            objects = rest;
+            let Some(page) = page else { return Ok(()) };
+            for object in page {
+                let object = object.map_err(|error| failed(error.into()))?;
+                if let Some(entry) = self.entry(&object)
+                    && visit(entry).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The ids that begin with `start`, sorted. A list of one subfolder begins at the key of `start`. It goes to its end,
+    /// because not all servers sort.
+    fn ids_of_start(&self, start: &ImageId) -> Result<Vec<ImageId>, Error> {
+        if self.is_read_only {
+            return Ok(self.stat(start)?.map(|entry| entry.id).into_iter().collect());
+        }
+        let digits = start.to_string();
+        let folder = self.prefix.clone().join(digits.get(..2).unwrap_or_default());
+        let objects = self.client.list_with_offset(Some(&folder), &folder.clone().join(digits));
+        let mut ids = Vec::new();
+        self.visit(objects, &mut |entry| {
+            ids.extend(Some(entry.id).filter(|id| begins_with(id, start)));
+            ControlFlow::Continue(())
+        })?;
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
     }
 
     fn check_writable(&self, action: &'static str) -> Result<(), Error> {
@@ -301,24 +348,12 @@ impl Store for ObjectsStore {
         }
     }
 
+    fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
+        starts.iter().map(|start| self.ids_of_start(start)).collect()
+    }
+
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
-        // A page of S3's list has 1,000 objects.
-        let mut objects = self.client.list(Some(&self.prefix)).ready_chunks(1000);
-        loop {
-            let next = async move { (objects.next().await, objects) };
-            let failed = |error: Failed| error.at(self.url.to_string(), "list");
-            let (page, rest) = runtime::wait(self.timeout, next).map_err(|error| failed(error.into()))?;
-            objects = rest;
-            let Some(page) = page else { return Ok(()) };
-            for object in page {
-                let object = object.map_err(|error| failed(error.into()))?;
-                if let Some(entry) = self.entry(&object)
-                    && visit(entry).is_break()
-                {
-                    return Ok(());
-                }
-            }
-        }
+        self.visit(self.client.list(Some(&self.prefix)), visit)
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {

@@ -266,12 +266,12 @@ fn parts_of_an_index_answer_as_the_whole_and_most_of_it_is_not_fetched() {
     let store = store(&Arc::default(), &StoreOptions::new().zstd_level(0).ranged(true));
     let bytes = index(0xab, 60_000);
     put(&store, &bytes);
-    let index = ranged(&store);
-    let opened = index.fetched();
+    let in_parts = ranged(&store);
+    let opened = in_parts.fetched();
     let offsets: Vec<_> = (0..100).map(|number| symdex::ImageOffset(number * 597 * 0x1000 + 8)).collect();
     let whole = StoredImage::Index(Box::new(Index::open(IndexBytes::from(bytes.clone())).expect("an index")));
     let answer = |image: &StoredImage| offsets.iter().map(|at| name_at(image, *at)).collect::<Vec<_>>();
-    let names = index.with(&offsets, |index| {
+    let names = in_parts.with(&offsets, |index| {
         let mut scratch = symdex::Scratch::default();
         let mut name = |at: &symdex::ImageOffset| {
             let frames = index.lookup(*at, symdex::LinePolicy::Exact, &mut scratch).expect("fetched")?;
@@ -281,11 +281,20 @@ fn parts_of_an_index_answer_as_the_whole_and_most_of_it_is_not_fetched() {
     });
     assert_eq!(names.expect("readable"), answer(&whole));
     let size = bytes.len() as u64;
-    println!("{size} bytes: {opened} fetched to open, {index:?} for 100 addresses");
     assert!(opened < size / 4, "{opened} of {size}");
-    let before = format!("{index:?}");
-    assert_eq!(answer(&StoredImage::Ranged(index)), answer(&whole));
-    assert!(!before.is_empty());
+    assert!((4..=11).contains(&in_parts.requests()), "{in_parts:?}");
+    assert_eq!(answer(&StoredImage::Ranged(in_parts)), answer(&whole));
+    for offset in offsets {
+        let in_parts = ranged(&store);
+        assert_eq!(in_parts.requests(), 3, "the head, the tail and the head of the names");
+        in_parts.with(&[offset], |_| ()).expect("readable");
+        assert!(in_parts.requests() <= 8 && 4 * in_parts.fetched() < 3 * size, "{in_parts:?}");
+    }
+    // An index of one request, and no index.
+    let small = self::store(&Arc::default(), &StoreOptions::new().zstd_level(0).ranged(true));
+    assert!(small.open(&id(0xab)).expect("readable").is_none());
+    put(&small, &index(0xab, 3));
+    assert_eq!(ranged(&small).requests(), 1);
 }
 
 #[test]

@@ -4,8 +4,11 @@
 //! |---|---|
 //! | `symdex/1/{<id>}/metadata` | [`Record`](super::record::Record) |
 //! | `symdex/1/{<id>}/<generation>/<number>` | [a part of the index](super::value) |
+//! | `symdex/1/{<start>}/ids` | the ids of more than 16 bytes that begin with these 16, as a set |
 //!
-//! The `1` is the version of this layout. The braces keep all keys of an image in one slot of a cluster.
+//! The `1` is the version of this layout. The braces keep all keys of an image in one slot of a cluster. Of an id of more
+//! than 16 bytes, only the first 16 are between them: `symdex/1/{<start>}<rest>/metadata`. So the set is in the same slot,
+//! and the scripts change it in one step with the image.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,7 +16,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use symdex::ImageId;
 
 /// Matches the keys of the metadata of all images.
-pub(super) const METADATA_PATTERN: &str = "symdex/1/{*}/metadata";
+pub(super) const METADATA_PATTERN: &str = "symdex/1/{*}*/metadata";
 
 /// Tells the values of one `put` from those of another one. The metadata names the generation that readers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +36,44 @@ impl fmt::Display for Generation {
     }
 }
 
+/// The bytes of an id that decide its slot, and that reports state of an ELF image at least.
+pub(super) const START: usize = 16;
+
+/// What all keys of `id` begin with.
+fn prefix(id: &ImageId) -> String {
+    let digits = id.to_string();
+    let (start, rest) = match id.as_bytes().len() > START {
+        true => digits.split_at(2 * START),
+        false => (digits.as_str(), ""),
+    };
+    format!("symdex/1/{{{start}}}{rest}")
+}
+
 /// The key of the metadata of `id`.
 pub(super) fn metadata_key(id: &ImageId) -> String {
-    format!("symdex/1/{{{id}}}/metadata")
+    format!("{}/metadata", prefix(id))
+}
+
+/// The key of the set of ids with the first [`START`] bytes of `id`.
+pub(super) fn ids_key(id: &ImageId) -> String {
+    let digits = id.to_string();
+    format!("symdex/1/{{{}}}/ids", digits.get(..2 * START).unwrap_or(&digits))
+}
+
+/// The member that `id` is in the set of [`ids_key`]. Empty if it is found by its first [`START`] bytes anyway.
+pub(super) fn member(id: &ImageId) -> String {
+    if id.as_bytes().len() > START { id.to_string() } else { String::new() }
 }
 
 /// The key of a value of `id`.
 pub(super) fn value_key(id: &ImageId, generation: Generation, number: u64) -> String {
-    format!("symdex/1/{{{id}}}/{generation}/{number}")
+    format!("{}/{generation}/{number}", prefix(id))
 }
 
 /// The image whose metadata has this key; `None` if no metadata has it.
 pub(super) fn id_of_metadata_key(key: &[u8]) -> Option<ImageId> {
-    let id = std::str::from_utf8(key).ok()?.strip_prefix("symdex/1/{")?.strip_suffix("}/metadata")?;
-    let id: ImageId = id.parse().ok()?;
+    let id = std::str::from_utf8(key).ok()?.strip_prefix("symdex/1/{")?.strip_suffix("/metadata")?;
+    let id: ImageId = id.replacen('}', "", 1).parse().ok()?;
     (metadata_key(&id).as_bytes() == key).then_some(id)
 }
 
@@ -62,6 +89,16 @@ mod tests {
         assert_eq!(id_of_metadata_key(key.as_bytes()), Some(id.clone()));
         let value = value_key(&id, Generation(0xab), 7);
         assert_eq!(value, "symdex/1/{0c37c502aba03641a08f84c794684f36}/00000000000000ab/7");
+        let long: ImageId = "0c37c502aba03641a08f84c794684f36deadbeef".parse().expect("an id");
+        let key = metadata_key(&long);
+        assert_eq!(key, "symdex/1/{0c37c502aba03641a08f84c794684f36}deadbeef/metadata");
+        assert_eq!(id_of_metadata_key(key.as_bytes()), Some(long.clone()));
+        let ids = "symdex/1/{0c37c502aba03641a08f84c794684f36}/ids";
+        assert_eq!((ids_key(&id).as_str(), ids_key(&long).as_str()), (ids, ids));
+        assert_eq!((member(&id).as_str(), member(&long)), ("", long.to_string()));
+        for other in [key.replace('}', ""), key.replace("}dead", "dead}"), ids.to_owned()] {
+            assert_eq!(id_of_metadata_key(other.as_bytes()), None, "{other}");
+        }
         for other in ["symdex/1/{}/metadata", "symdex/1/{0C37}/metadata", value.as_str(), "x"] {
             assert_eq!(id_of_metadata_key(other.as_bytes()), None, "{other}");
         }

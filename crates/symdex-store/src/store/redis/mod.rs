@@ -7,6 +7,7 @@ mod client;
 mod config;
 mod failure;
 mod found;
+mod ids;
 mod keys;
 mod list;
 mod put;
@@ -103,7 +104,7 @@ impl RedisStore {
     fn remove_found(&self, id: &ImageId, found: &Found, below: u64) -> Result<bool, Failure> {
         let command = match found {
             Found::Nothing => return Ok(false),
-            Found::Bad(mark, _) => scripts::remove_damaged(metadata_key(id), mark),
+            Found::Bad(mark, _) => scripts::remove_damaged(id, mark),
             Found::Record(record, _) => scripts::remove(record, below),
         };
         Ok(matches!(self.client.send_one(command)?, redis::Value::Int(1)))
@@ -201,6 +202,11 @@ impl Store for RedisStore {
         let mut record = Record { generation: keys::Generation::new(), ..(*source).clone() };
         record.ttl = milliseconds(target.options.ttl).max(1);
         to.put(record, |record| to.upload_copies(&from, &source, record)).map(Some)
+    }
+
+    fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
+        let failed = |failure| error(&self.url.to_string(), "search ids in", failure);
+        ids::ids_from(&self.client, starts).into_iter().map(|ids| ids.map_err(failed)).collect()
     }
 
     /// Redis may name an index twice while its table of keys grows or shrinks.

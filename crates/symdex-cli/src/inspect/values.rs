@@ -1,0 +1,58 @@
+//! The contents of an index that a store keeps as values.
+//!
+//! The store has the metadata of the index and parts of its chunks, not its sections.
+
+use std::io::{self, BufWriter, Write};
+
+use symdex::ImageOffset;
+
+use super::{Args, check_chunk, counts, digest, json, metadata, print_chunk};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::stores::FoundImage;
+
+/// What [`print`] says after the metadata.
+const NOT_SHOWN: &str = "sections, aliases and sizes of chunks are not shown, because the store keeps the index as values; the ranges of \
+     one chunk are, with --chunk";
+
+pub(super) fn print(args: &Args, found: &FoundImage) -> CommandResult {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.chunk {
+        Some(number) => chunk(args, &mut out, found, number)?,
+        None => overview(args, &mut out, found)?,
+    }
+    out.flush()?;
+    Ok(None)
+}
+
+/// The metadata, and what the store states of the index.
+fn overview(args: &Args, out: &mut impl Write, found: &FoundImage) -> Result<(), CommandError> {
+    let image = found.image.metadata();
+    let entry = found.store().stat(&image.id).map_err(Failure::from)?;
+    let (size, index_digest) = entry.map_or((None, None), |entry| (entry.index_size, entry.digest));
+    if args.json {
+        return json::metadata(out, &found.location, image, size, index_digest);
+    }
+    metadata(out, image)?;
+    if let Some(size) = size {
+        writeln!(out, "size          {size} bytes")?;
+    }
+    if let Some(index_digest) = index_digest {
+        writeln!(out, "digest        {}", digest(index_digest))?;
+    }
+    counts(out, image.counts, None, size.unwrap_or(0))?;
+    writeln!(out, "\n{NOT_SHOWN}")?;
+    Ok(())
+}
+
+/// The ranges of chunk `number`, from the value that has the chunk.
+fn chunk(args: &Args, out: &mut impl Write, found: &FoundImage, number: u64) -> Result<(), CommandError> {
+    let image = found.image.metadata();
+    check_chunk(&found.location, image, args.table(), number)?;
+    let offset = ImageOffset(number.saturating_mul(u64::from(image.chunk_span)));
+    let value = found.value_at(offset)?;
+    let value = value.ok_or_else(|| {
+        let message = format!("{}: no chunk {number} since the index was replaced", found.location.display());
+        Failure::new(FailureKind::NotFound, message)
+    })?;
+    print_chunk(args, out, &found.location, &value, number)
+}

@@ -1,0 +1,57 @@
+//! Debug files of images that no source has: they are fetched and built while reports are answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use symdex_fetch::{
+    DebugSources, FetchOptions, FetchedFile, MissOptions, Misses, Outcome, SourceUrl, Verdict, WantedImage,
+};
+use symdex_store::symbolicator::Symbolicator;
+
+use super::events::Events;
+use crate::failure::Failure;
+
+/// How many debug files are fetched and built at one time.
+const THREADS: usize = 4;
+
+/// Fetches missing images from the sources at `urls`, and builds their indexes into the store of `symbolicator`. `None` if
+/// there are no sources.
+pub(super) fn misses(
+    urls: &[SourceUrl],
+    symbolicator: &Arc<Symbolicator>,
+    events: &Arc<Events>,
+) -> Result<Option<Misses>, Failure> {
+    let bar = events.bar().clone();
+    let options = FetchOptions::new().on_bytes(move |expected, arrived| {
+        bar.add(expected);
+        bar.done(arrived);
+    });
+    let sources = DebugSources::open(urls, &options)?;
+    if sources.is_empty() {
+        return Ok(None);
+    }
+    // Each image is tried once in a run.
+    let options = MissOptions::new()
+        .threads(THREADS)
+        .queue(usize::MAX)
+        .built(Duration::MAX)
+        .absent(Duration::MAX)
+        .failed(Duration::MAX);
+    let (symbolicator, events) = (Arc::clone(symbolicator), Arc::clone(events));
+    let build = move |wanted: &WantedImage, file: &FetchedFile| {
+        let on_event = |event: symdex_store::symbolicator::Event<'_>| events.on(event);
+        let name = wanted.name.as_deref().unwrap_or("debuginfo");
+        events.bar().add(file.size());
+        match symbolicator.build_fetched(file.path(), &wanted.id, name, file.location(), &on_event) {
+            Ok(true) => Verdict::Used(Outcome::Built),
+            Ok(false) => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
+            Err(why) => Verdict::Refused(why.reason().into_owned()),
+        }
+    };
+    let work = move |wanted: &WantedImage| match sources.fetch(wanted, |file| build(wanted, &file)) {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => Outcome::Absent,
+        Err(error) => Outcome::Failed(error.to_string()),
+    };
+    Ok(Some(Misses::new(&options, work)))
+}

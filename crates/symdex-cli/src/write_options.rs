@@ -1,0 +1,36 @@
+//! The options of all commands that put indexes into stores.
+
+use std::time::Duration;
+
+use symdex_store::StoreOptions;
+
+use crate::number;
+
+/// The options for new indexes in stores.
+#[derive(clap::Args)]
+pub(crate) struct WriteOptions {
+    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress, as
+    /// --ranged needs it
+    #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: u8,
+    /// The time after its last use at which a new index in Redis expires: 45d, 12h. An index that is there already keeps
+    /// its time
+    #[arg(long, value_name = "TIME", default_value = "45d", value_parser = parse_ttl)]
+    ttl: Duration,
+}
+
+impl WriteOptions {
+    /// `options` with these.
+    pub(crate) fn add_to(&self, options: StoreOptions) -> StoreOptions {
+        options.zstd_level(self.zstd_level).ttl(self.ttl)
+    }
+}
+
+/// Reads a time of at least a second: Redis would remove the index at once.
+fn parse_ttl(text: &str) -> Result<Duration, String> {
+    let time = number::parse_time(text)?;
+    if time < Duration::from_secs(1) {
+        return Err("expected at least a second, such as 45d, 12h or 30m".to_owned());
+    }
+    Ok(time)
+}

@@ -1,0 +1,73 @@
+//! The command lines and the configuration in docs/deploy.
+
+use std::fs;
+use std::path::PathBuf;
+
+use saphyr_parser::{Event, Parser};
+
+use crate::common::{folder, symdex, testdata};
+
+fn deployed(name: &str) -> String {
+    fs::read_to_string(testdata().join("../docs/deploy").join(name)).expect("the file")
+}
+
+/// Panics unless these arguments are options of the command. `--help` comes last, so that they are read before it.
+fn are_arguments(arguments: &[&str]) {
+    let checked = symdex(arguments.iter().copied().chain(["--help"]));
+    assert_eq!(checked.code, Some(0), "{arguments:?}: {}", checked.err);
+    assert!(checked.out.contains("Answer crash reports and addresses over HTTP"), "{}", checked.out);
+}
+
+/// All scalars of a YAML file, in order.
+fn scalars(yaml: &str) -> Vec<String> {
+    let events = Parser::new_from_str(yaml).map(|event| event.expect("YAML").0);
+    let scalar = |event| match event {
+        Event::Scalar(text, ..) => Some(text.into_owned()),
+        _ => None,
+    };
+    events.filter_map(scalar).collect()
+}
+
+/// The elements of the JSON lists in the lines that begin with `keyword`.
+fn words_of(file: &str, keyword: &str) -> Vec<String> {
+    let lines = file.lines().filter_map(|line| line.strip_prefix(keyword));
+    lines.flat_map(|list| serde_json::from_str::<Vec<String>>(list).expect("a list")).collect()
+}
+
+#[test]
+fn the_container_runs_a_command_that_exists() {
+    let file = deployed("Dockerfile");
+    let (entry, arguments) = (words_of(&file, "ENTRYPOINT "), words_of(&file, "CMD "));
+    assert_eq!(entry[0], "/usr/bin/symdex");
+    let words: Vec<_> = entry[1..].iter().chain(&arguments).map(String::as_str).collect();
+    are_arguments(&words);
+}
+
+#[test]
+fn the_unit_runs_a_command_that_exists() {
+    let unit = deployed("symdex.service");
+    let line =
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/symdex ")).expect("a command");
+    let config = folder();
+    let path = config.path().join("symdex.toml");
+    fs::write(&path, "").expect("written");
+    let line = line.replace("%d/symdex.toml", path.to_str().expect("text"));
+    are_arguments(&line.split(' ').collect::<Vec<_>>());
+}
+
+#[test]
+fn the_manifests_have_a_command_and_a_configuration_that_exist() {
+    let scalars = scalars(&deployed("kubernetes.yaml"));
+    let at = scalars.iter().position(|text| text == "symdex.toml").expect("a configuration");
+    let config = folder();
+    let path: PathBuf = config.path().join("symdex.toml");
+    fs::write(&path, &scalars[at + 1]).expect("written");
+    let shown = symdex(["--config", path.to_str().expect("text"), "config", "--json"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    let keys: Vec<_> = shown.json().iter().map(|line| line["key"].clone()).collect();
+    assert!(["token", "listen", "state"].iter().all(|key| keys.contains(&(*key).into())), "{keys:?}");
+    let at = scalars.iter().position(|text| text == "args").expect("arguments");
+    let arguments = &scalars[at + 1..at + 4];
+    assert_eq!((&*arguments[0], &*arguments[2]), ("--config", "serve"));
+    are_arguments(&["--config", path.to_str().expect("text"), "serve"]);
+}

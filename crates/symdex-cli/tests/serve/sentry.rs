@@ -1,0 +1,391 @@
+//! `POST /symbolicate`, `POST /applecrashreport` and `GET /requests/{id}`. What is expected is what llvm-symbolizer says
+//! about the same address, in the form of Symbolicator.
+
+use serde_json::{Value, json};
+use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+
+use crate::common::{folder, symdex_on, testdata};
+use crate::server::{Answer, TestServer, store_of};
+
+const GRID: &str = "/src/symdex/inline/level/../grid.h";
+const MIP: &str = "/src/symdex/inline/level/mip.h";
+const MAIN: &str = "/src/symdex/inline/main.c";
+
+fn found(server: &TestServer, request: &Value) -> Value {
+    let answer = server.post_json("/symbolicate", request);
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, "application/json"),
+        "{}",
+        answer.text()
+    );
+    let answer = answer.json();
+    assert_eq!(answer["status"], "complete");
+    answer
+}
+
+/// A module of the image with this UUID, loaded at 0x10000.
+fn macho(id: &str) -> Value {
+    json!({
+        "type": "macho", "debug_id": id, "code_file": "/app/inline-dwarf4", "image_addr": "0x10000",
+        "image_size": 0x4000,
+    })
+}
+
+/// The status and the function of each frame of the first stack trace.
+fn functions(answer: &Value) -> Vec<(String, Option<String>)> {
+    let frames = answer["stacktraces"][0]["frames"].as_array().expect("a list");
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    frames
+        .iter()
+        .map(|frame| (text(&frame["status"]).unwrap_or_default(), text(&frame["function"])))
+        .collect()
+}
+
+#[test]
+fn frames_are_symbolicated_with_inlined_functions() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let other = "00112233-4455-6677-8899-aabbccddeeff";
+    let request = json!({
+        "platform": "native",
+        "signal": 11,
+        "sources": [{"type": "http", "id": "x", "url": "http://symbols.example/"}],
+        "stacktraces": [{
+            "registers": {"pc": "0x103cc", "sp": "0x7000"},
+            "frames": [
+                {"instruction_addr": "0x103cc"},
+                {"instruction_addr": "0x1061c", "package": "somewhere"},
+                {"instruction_addr": "0x20010"},
+                {"instruction_addr": "0x9000", "symbol": "_ZN3foo3barEi", "lineno": 7},
+                {"instruction_addr": "0x30", "addr_mode": "rel:1"},
+                {"instruction_addr": "0x14000"},
+            ],
+        }],
+        "modules": [
+            macho(&ids[0].to_uppercase()),
+            {"type": "elf", "debug_id": other, "code_id": "ABCD", "image_addr": "0x20000", "image_size": "0x1000"},
+            {"type": "macho", "debug_id": "x", "image_addr": "0x40000", "image_size": 16},
+        ],
+    });
+    let at = "0x103cc";
+    let package = "/app/inline-dwarf4";
+    let inlined = |function, path: &str, lineno| {
+        let filename = path.rsplit('/').next().expect("a name");
+        json!({
+            "status": "symbolicated", "original_index": 0, "instruction_addr": at, "package": package,
+            "symbol": function, "function": function, "abs_path": path, "filename": filename, "lineno": lineno,
+        })
+    };
+    let mut concrete = inlined("pyramid", MIP, 11);
+    concrete["sym_addr"] = json!("0x103a0");
+    let features = |has| json!({"has_debug_info": has, "has_unwind_info": false, "has_symbols": has, "has_sources": false});
+    let expected = json!({
+        "status": "complete",
+        "signal": 11,
+        "stacktraces": [{
+            "registers": {"pc": "0x103cc", "sp": "0x7000"},
+            "frames": [
+                // llvm-symbolizer 0x1000003cc
+                inlined("cell", GRID, 9), inlined("row", GRID, 16), inlined("mip", MIP, 6), concrete,
+                // llvm-symbolizer 0x100000618: the call is the instruction before.
+                {"status": "symbolicated", "original_index": 1, "instruction_addr": "0x10618", "package": package,
+                    "symbol": "depth", "sym_addr": "0x10610", "function": "depth", "abs_path": MAIN,
+                    "filename": "main.c", "lineno": 25},
+                {"status": "missing", "original_index": 2, "instruction_addr": "0x20010"},
+                {"status": "unknown_image", "original_index": 3, "instruction_addr": "0x9000",
+                    "symbol": "_ZN3foo3barEi", "function": "foo::bar(int)", "lineno": 7},
+                {"status": "missing", "original_index": 4, "addr_mode": "rel:1", "instruction_addr": "0x30"},
+                {"status": "missing_symbol", "original_index": 5, "instruction_addr": "0x14000", "package": package},
+            ],
+        }],
+        "modules": [
+            {"debug_status": "found", "features": features(true), "arch": "arm64", "type": "macho",
+                "code_file": package, "debug_id": "4c4c4470-5555-3144-a1a2-2a1f1f7676f4", "image_addr": "0x10000", "image_size": 0x4000},
+            {"debug_status": "missing", "features": features(false), "arch": "unknown", "type": "elf",
+                "code_id": "abcd", "debug_id": other, "image_addr": "0x20000", "image_size": 0x1000},
+            {"debug_status": "unused", "features": features(false), "arch": "unknown", "type": "macho",
+                "image_addr": "0x40000", "image_size": 16},
+        ],
+    });
+    assert_eq!(found(&server, &request), expected);
+    // `threads` is another name of `stacktraces`.
+    let mut threads = request;
+    threads["threads"] = threads["stacktraces"].take();
+    threads.as_object_mut().expect("an object").remove("stacktraces");
+    assert_eq!(found(&server, &threads), expected);
+}
+
+#[test]
+fn only_the_first_frame_has_the_address_of_an_instruction() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let ask = |stacktrace: Value, signal: Value| {
+        let request = json!({"signal": signal, "stacktraces": [stacktrace], "modules": [macho(&ids[0])]});
+        let answer = found(&server, &request);
+        let frames = answer["stacktraces"][0]["frames"].as_array().expect("a list");
+        frames.iter().map(|frame| frame["function"].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    // `depth` begins at 0x610, after `choose`.
+    let two = json!([{"instruction_addr": "0x10610"}, {"instruction_addr": "0x10610"}]);
+    assert_eq!(ask(json!({"frames": two}), json!(11)), ["depth", "choose"]);
+    assert_eq!(ask(json!({"frames": two}), Value::Null), ["depth", "choose"]);
+    // The instruction pointer is elsewhere after a crash: the first frame is the caller of a signal handler.
+    let registers = json!({"pc": "0x4242"});
+    assert_eq!(ask(json!({"frames": two, "registers": registers}), json!(11)), ["choose", "choose"]);
+    assert_eq!(ask(json!({"frames": two, "registers": registers}), json!(6)), ["depth", "choose"]);
+    // A frame that says what its address is changes the others as well.
+    let stated = json!([
+        {"instruction_addr": "0x10610"},
+        {"instruction_addr": "0x10610", "adjust_instruction_addr": false},
+        {"instruction_addr": "0x10610", "adjust_instruction_addr": true},
+    ]);
+    assert_eq!(ask(json!({"frames": stated}), json!(11)), ["choose", "depth", "choose"]);
+}
+
+#[test]
+fn addresses_may_be_offsets_in_modules() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let mut module = macho(&ids[0]);
+    let frames = json!([
+        {"instruction_addr": "0x610", "addr_mode": "rel:0"},
+        {"instruction_addr": "0x610", "addr_mode": "rel:0"},
+        {"instruction_addr": "0x610", "addr_mode": "rel:9"},
+        {"instruction_addr": "0x10614", "addr_mode": "abs"},
+    ]);
+    let ask = |module: &Value| {
+        found(&server, &json!({"stacktraces": [{"frames": frames}], "modules": [module]}))["stacktraces"]
+            .take()
+    };
+    let answered = ask(&module);
+    let member = |stacktraces: &Value, member| {
+        let frames = stacktraces[0]["frames"].as_array().expect("a list");
+        frames.iter().map(|frame| frame[member].as_str().unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(member(&answered, "function"), ["depth", "choose", "-", "depth"]);
+    assert_eq!(member(&answered, "status")[2], "unknown_image");
+    assert_eq!(member(&answered, "instruction_addr"), ["0x10610", "0x1060c", "0x610", "0x10610"]);
+    assert_eq!(member(&answered, "addr_mode"), ["-", "-", "rel:9", "-"]);
+    // A module at 0 has no place in memory: offsets in it are looked up as they are, and there are no addresses.
+    module["image_addr"] = json!("0x0");
+    let answered = ask(&module);
+    assert_eq!(member(&answered, "function"), ["depth", "depth", "-", "-"]);
+    assert_eq!(member(&answered, "addr_mode"), ["rel:0", "rel:0", "rel:9", "-"]);
+    assert_eq!(member(&answered, "sym_addr")[..2], ["0x610", "0x610"]);
+}
+
+#[test]
+fn frames_may_be_sent_in_the_other_order() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let request = json!({
+        "stacktraces": [{"frames": [{"instruction_addr": "0x1061c"}, {"instruction_addr": "0x103cc"}]}],
+        "modules": [macho(&ids[0])],
+        "options": {"frame_order": "caller_first", "dif_candidates": true, "apply_source_context": false},
+    });
+    let functions: Vec<_> =
+        functions(&found(&server, &request)).into_iter().filter_map(|(_, name)| name).collect();
+    assert_eq!(functions, ["depth", "pyramid", "mip", "row", "cell"]);
+}
+
+#[test]
+fn an_elf_image_is_found_by_its_build_id_or_its_debug_id() {
+    let store = folder();
+    let build_id: Vec<u8> = (0..20).map(|byte| 0x11 * (byte % 15) + byte / 15).collect();
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    let elf = Elf { base: BASE, build_id: Some(build_id), ..Elf::default() }.debug(debug_sections(&[unit]));
+    let library = store.path().join("libapp.so");
+    std::fs::write(&library, elf.bytes()).expect("written");
+    let indexes = store.path().join("indexes");
+    assert_eq!(symdex_on(&library, &format!("build {{}} --store {}", indexes.display())).code, Some(0));
+    let server = TestServer::start(&indexes, &[]);
+    let debug_id = "33221100-5544-7766-8899-aabbccddee01";
+    let code_id = "00112233445566778899aabbccddee0112233445";
+    for ids in [
+        json!({"debug_id": debug_id, "code_id": code_id}),
+        json!({"debug_id": debug_id}),
+        json!({"code_id": code_id}),
+    ] {
+        let mut module = json!({"type": "elf", "image_addr": "0x70000000", "image_size": 0x10000});
+        module.as_object_mut().expect("an object").extend(ids.as_object().expect("an object").clone());
+        let frames = json!([{"instruction_addr": "0x70001010"}]);
+        let answer = found(&server, &json!({"stacktraces": [{"frames": frames}], "modules": [module]}));
+        assert_eq!(functions(&answer), [("symbolicated".to_owned(), Some("f".to_owned()))], "{ids}");
+        assert_eq!(answer["modules"][0]["debug_status"], "found");
+    }
+}
+
+#[test]
+fn a_damaged_index_is_malformed() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let index = std::fs::read_dir(store.path())
+        .expect("a folder")
+        .flat_map(|entry| std::fs::read_dir(entry.expect("an entry").path()).into_iter().flatten())
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "symdex"))
+        .expect("an index");
+    std::fs::write(&index, b"not an index").expect("written");
+    let server = TestServer::start(store.path(), &[]);
+    let frames = json!([{"instruction_addr": "0x103cc"}]);
+    let request = json!({"stacktraces": [{"frames": frames}], "modules": [macho(&ids[0])]});
+    let answer = found(&server, &request);
+    assert_eq!(
+        (functions(&answer), &answer["modules"][0]["debug_status"]),
+        (vec![("malformed".to_owned(), None)], &json!("malformed"))
+    );
+}
+
+#[test]
+fn an_answer_that_is_not_ready_in_time_is_fetched_later() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let frames = json!([{"instruction_addr": "0x103cc"}]);
+    let request = json!({"stacktraces": [{"frames": frames}], "modules": [macho(&ids[0])]});
+    let pending = server.post_json("/symbolicate?timeout=0&scope=a", &request).json();
+    assert_eq!((&pending["status"], pending["retry_after"].is_u64()), (&json!("pending"), true));
+    let path = format!("/requests/{}", pending["request_id"].as_str().expect("an id"));
+    assert_eq!(server.get(&format!("{path}?timeout=0")).json()["request_id"], pending["request_id"]);
+    let answer = server.get(&path);
+    assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
+    assert_eq!(answer.json(), found(&server, &request));
+    // It may be fetched again for a while.
+    assert_eq!(server.get(&format!("{path}?timeout=30")).json()["status"], "complete");
+    assert_eq!(server.post_json("/symbolicate?timeout=30", &request).json(), answer.json());
+    for path in ["/requests/00000000-0000-0000-0000-000000000000", "/requests/x"] {
+        let missing = server.get(path);
+        assert_eq!((missing.status, &missing.json()["type"]), (404, &json!("urn:symdex:problem:not-found")));
+    }
+}
+
+/// A form with these parts.
+fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut form = Vec::new();
+    for (name, content) in parts {
+        form.extend(
+            format!("--xx\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"f\"\r\n\r\n")
+                .bytes(),
+        );
+        form.extend(*content);
+        form.extend(b"\r\n");
+    }
+    form.extend(b"--xx--\r\n");
+    form
+}
+
+fn post_form(server: &TestServer, path: &str, parts: &[(&str, &[u8])]) -> Answer {
+    server.post_with(path, &[("content-type", "multipart/form-data; boundary=xx")], form(parts))
+}
+
+/// A server over the indexes of the demo app.
+fn demo_server(arguments: &[&str]) -> (tempfile::TempDir, TestServer) {
+    let store = folder();
+    let built =
+        symdex_on(&testdata().join("demo"), &format!("build {{}} --store {}", store.path().display()));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let server = TestServer::start(store.path(), arguments);
+    (store, server)
+}
+
+fn demo_crash() -> Vec<u8> {
+    std::fs::read(testdata().join("demo/demo.crash")).expect("the demo's crash")
+}
+
+#[test]
+fn a_crash_report_is_symbolicated_as_llvm_symbolizer_does() {
+    let (_store, server) = demo_server(&[]);
+    let answer =
+        post_form(&server, "/applecrashreport", &[("sources", b"[]"), ("apple_crash_report", &demo_crash())]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let answer = answer.json();
+    let expected =
+        std::fs::read_to_string(testdata().join("demo/demo.expected.tsv")).expect("the expected frames");
+    let mut compared = 0;
+    for line in expected.lines().filter(|line| !line.starts_with('#')) {
+        let [thread, frame, _, _, depth, function, file, lineno] = line.split('\t').collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}");
+        };
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let stacktraces = answer["stacktraces"].as_array().expect("a list");
+        let stacktrace =
+            stacktraces.iter().find(|one| one["thread_id"] == number(thread)).expect("the thread");
+        let frames = stacktrace["frames"].as_array().expect("a list").iter();
+        let found: Vec<_> = frames.filter(|one| one["original_index"] == number(frame)).collect();
+        let found = found[usize::try_from(number(depth)).expect("small")];
+        let stated = |text: &str| if text == "-" { Value::Null } else { json!(text) };
+        let number_of = |text: &str| if text == "-" { Value::Null } else { json!(number(text)) };
+        assert_eq!((&found["symbol"], &found["lineno"]), (&stated(function), &number_of(lineno)), "{line}");
+        let path = found["abs_path"].as_str().unwrap_or("-");
+        assert!(path == file || path.ends_with(&format!("/{file}")), "{line}: {path}");
+        compared += 1;
+    }
+    assert!(compared > 40, "{compared}");
+    let first = &answer["stacktraces"][0];
+    assert_eq!((&first["thread_id"], &first["is_requesting"]), (&json!(0), &json!(true)));
+    assert_eq!(
+        (&answer["crashed"], &answer["crash_reason"], &answer["crash_details"], &answer["timestamp"]),
+        (
+            &json!(true),
+            &json!("EXC_BAD_ACCESS (SIGSEGV)"),
+            &json!("KERN_INVALID_ADDRESS at 0x0000000000000000"),
+            &json!(1_709_257_260)
+        )
+    );
+    assert_eq!(
+        answer["system_info"],
+        json!({"os_name": "iPhone OS", "os_version": "15.4.1", "os_build": "19E258", "cpu_arch": "arm64",
+            "device_model": "iPhone13,2"})
+    );
+    let statuses: Vec<_> =
+        answer["modules"].as_array().expect("a list").iter().map(|module| &module["debug_status"]).collect();
+    assert_eq!(statuses[..4], ["found", "found", "found", "missing"]);
+    assert_eq!(answer["modules"][1]["features"]["has_debug_info"], false);
+    assert_eq!(answer["modules"][1]["features"]["has_symbols"], true);
+}
+
+#[test]
+fn forms_without_a_readable_report_are_refused() {
+    let (_store, server) = demo_server(&["--max-body", "64KB"]);
+    let failed = post_form(&server, "/applecrashreport", &[("apple_crash_report", b"no report")]);
+    assert_eq!((failed.status, &failed.json()["status"]), (200, &json!("failed")));
+    let message = failed.json()["message"].as_str().expect("a message").to_owned();
+    assert!(message.starts_with("failed to parse apple crash report: "), "{message}");
+    let without = post_form(&server, "/applecrashreport", &[("report", b"x")]);
+    assert_eq!(without.status, 400);
+    assert!(without.text().contains("apple_crash_report"), "{}", without.text());
+    let large = post_form(&server, "/applecrashreport", &[("apple_crash_report", &[b'x'; 65 << 10])]);
+    assert_eq!((large.status, &large.json()["type"]), (413, &json!("urn:symdex:problem:too-large")));
+    for body in ["", "--xx\r\ncut"] {
+        let kind = [("content-type", "multipart/form-data; boundary=xx")];
+        assert_eq!(server.post_with("/applecrashreport", &kind, body).status, 400, "{body}");
+    }
+    assert_eq!(server.post("/applecrashreport", demo_crash()).status, 400);
+    let pending =
+        post_form(&server, "/applecrashreport?timeout=0", &[("apple_crash_report", &demo_crash())]).json();
+    let path = format!("/requests/{}", pending["request_id"].as_str().expect("an id"));
+    assert_eq!(server.get(&path).json()["status"], "complete");
+}
+
+#[test]
+fn requests_that_are_wrong_are_refused_with_problem_details() {
+    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    for (body, detail) in [
+        ("", "EOF while parsing"),
+        (r#"{"stacktraces": [{}]}"#, "missing field `frames`"),
+        (r#"{"stacktraces": [{"frames": [{}]}]}"#, "missing field `instruction_addr`"),
+        (r#"{"stacktraces": [{"frames": [{"instruction_addr": "12"}]}]}"#, "an address"),
+        (r#"{"stacktraces": [{"frames": [{"instruction_addr": 1, "addr_mode": "x"}]}]}"#, "`abs` or `rel:N`"),
+        (r#"{"signal": "SIGSEGV"}"#, "invalid type"),
+    ] {
+        let answer = server.post("/symbolicate", body);
+        assert_eq!(answer.status, 400, "{body}");
+        let problem = answer.json();
+        assert!(problem["detail"].as_str().is_some_and(|found| found.contains(detail)), "{problem}");
+    }
+    assert_eq!(server.post("/symbolicate?timeout=soon", "{}").status, 400);
+    assert_eq!(
+        server.post("/symbolicate", "{}").json(),
+        json!({"status": "complete", "stacktraces": [], "modules": []})
+    );
+}

@@ -1,0 +1,236 @@
+//! A job: an upload, and what is built of it.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use symdex_isolate::build::BuildFailure;
+use utoipa::ToSchema;
+
+use super::builder::{BuildProgress, BuildResults};
+use super::published::PublishedImage;
+
+/// How many images a job lists.
+const MAX_IMAGES: usize = 10_000;
+/// How many failures and how many warnings a job lists.
+const MAX_FAILURES: usize = 1_000;
+
+/// The build of an upload.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Job {
+    /// The first 32 digits of the SHA-256 of the upload, so that the same upload is the same job.
+    pub(crate) id: String,
+    /// The name of the upload.
+    pub(crate) name: String,
+    /// The SHA-256 of the upload.
+    pub(crate) sha256: String,
+    /// The size of the upload, in bytes.
+    pub(crate) size: u64,
+    pub(crate) state: JobState,
+    /// When the upload was received.
+    #[schema(value_type = String, example = "2026-11-22T12:00:00Z")]
+    pub(crate) created: Timestamp,
+    /// When the last build began.
+    #[schema(value_type = Option<String>)]
+    pub(crate) started: Option<Timestamp>,
+    /// When the job was done or failed.
+    #[schema(value_type = Option<String>)]
+    pub(crate) finished: Option<Timestamp>,
+    /// How often the build was begun: more than once if the server has ended meanwhile.
+    pub(crate) attempts: u32,
+    pub(crate) progress: JobProgress,
+    /// The images that have an index now.
+    pub(crate) images: Vec<PublishedImage>,
+    /// The files, or parts of files, that have no index.
+    pub(crate) failures: Vec<JobFailure>,
+    /// Entries of the archive that were left out.
+    pub(crate) warnings: Vec<String>,
+    /// How many more images, failures and warnings there are than are listed.
+    pub(crate) unlisted: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum JobState {
+    /// The upload is whole and waits for its build.
+    Queued,
+    /// The indexes are being built.
+    Running,
+    /// At least one image has an index. Lookups find it. `failures` lists what has none.
+    Done,
+    /// No image has an index. `failures` says why.
+    Failed,
+}
+
+impl JobState {
+    pub(crate) fn is_finished(self) -> bool {
+        matches!(self, Self::Done | Self::Failed)
+    }
+}
+
+/// How much of the debug information is read, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct JobProgress {
+    pub(crate) done: u64,
+    /// The size of all debug files. 0 until the upload is unpacked.
+    pub(crate) total: u64,
+}
+
+impl From<BuildProgress> for JobProgress {
+    fn from(BuildProgress { done, total }: BuildProgress) -> Self {
+        Self { done, total }
+    }
+}
+
+/// Why a file, or a part of it, has no index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct JobFailure {
+    /// The file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// `damaged`, `unsupported`, `missing`, `killed` or `other`. `killed` means that a limit has ended the build.
+    pub(crate) kind: String,
+    /// The limit: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`, `panic`, `signal` or `exit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<String>,
+    /// What is wrong, and what was expected.
+    pub(crate) message: String,
+}
+
+impl From<BuildFailure> for JobFailure {
+    fn from(failure: BuildFailure) -> Self {
+        let BuildFailure { file, kind, limit, message, .. } = failure;
+        Self { file: file.map(|file| file.to_string_lossy().into_owned()), kind, limit, message }
+    }
+}
+
+impl Job {
+    /// A job that waits for its build.
+    pub(crate) fn new(sha256: &str, size: u64, name: &str) -> Self {
+        Self {
+            id: id_of(sha256),
+            name: name.to_owned(),
+            sha256: sha256.to_owned(),
+            size,
+            state: JobState::Queued,
+            created: Timestamp::now(),
+            started: None,
+            finished: None,
+            attempts: 0,
+            progress: JobProgress::default(),
+            images: Vec::new(),
+            failures: Vec::new(),
+            warnings: Vec::new(),
+            unlisted: 0,
+        }
+    }
+
+    /// The build begins.
+    pub(super) fn begin(&mut self) {
+        self.state = JobState::Running;
+        self.started = Some(Timestamp::now());
+        self.attempts += 1;
+        self.progress = JobProgress::default();
+    }
+
+    /// The build has ended with `results`.
+    pub(super) fn end(&mut self, results: BuildResults) {
+        let BuildResults { images, mut warnings } = results;
+        let mut unlisted = 0;
+        for image in images {
+            match image {
+                Ok(image) if self.images.len() < MAX_IMAGES => self.images.push(image),
+                Err(failure) if self.failures.len() < MAX_FAILURES => self.failures.push(failure.into()),
+                _ => unlisted += 1,
+            }
+        }
+        unlisted += warnings.len().saturating_sub(MAX_FAILURES) as u64;
+        warnings.truncate(MAX_FAILURES);
+        (self.warnings, self.unlisted) = (warnings, unlisted);
+        if self.images.is_empty() && self.failures.is_empty() {
+            let message = format!("{}: it has no image to index", self.name);
+            let kind = "missing".to_owned();
+            self.failures.push(JobFailure { file: Some(self.name.clone()), kind, limit: None, message });
+        }
+        self.progress.done = self.progress.total;
+        self.state = if self.images.is_empty() { JobState::Failed } else { JobState::Done };
+        self.finished = Some(Timestamp::now());
+    }
+
+    /// The build cannot be done any more.
+    pub(super) fn fail(&mut self, message: String) {
+        let kind = "other".to_owned();
+        self.failures.push(JobFailure { file: Some(self.name.clone()), kind, limit: None, message });
+        self.state = JobState::Failed;
+        self.finished = Some(Timestamp::now());
+    }
+}
+
+/// The id of the job of the upload with this SHA-256.
+pub(crate) fn id_of(sha256: &str) -> String {
+    sha256.chars().take(32).collect()
+}
+
+/// A time of day, in JSON as RFC 3339 has it: `2026-11-22T12:00:00Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timestamp(pub(crate) SystemTime);
+
+impl Timestamp {
+    pub(crate) fn now() -> Self {
+        Self(SystemTime::now())
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&humantime::format_rfc3339_seconds(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        humantime::parse_rfc3339(&text).map(Self).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_survives_json() {
+        let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
+        job.begin();
+        let failure = BuildFailure {
+            file: Some("a.zip: x".into()),
+            kind: "killed".to_owned(),
+            limit: Some("memory".to_owned()),
+            reason: "killed".to_owned(),
+            message: "a.zip: x: too large".to_owned(),
+        };
+        job.end(BuildResults { images: vec![Err(failure)], warnings: vec!["w".to_owned()] });
+        assert_eq!((job.state, job.id.len()), (JobState::Failed, 32));
+        let json = serde_json::to_string(&job).expect("JSON");
+        let read: Job = serde_json::from_str(&json).expect("a job");
+        assert_eq!(serde_json::to_string(&read).expect("JSON"), json);
+        assert!(json.contains(r#""kind":"killed","limit":"memory""#), "{json}");
+    }
+
+    #[test]
+    fn a_job_without_an_image_or_a_failure_says_so() {
+        let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
+        job.end(BuildResults::default());
+        assert_eq!(
+            (job.state, &*job.failures[0].message),
+            (JobState::Failed, "a.zip: it has no image to index")
+        );
+    }
+
+    #[test]
+    fn failures_without_end_are_counted() {
+        let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
+        let failures = (0..MAX_FAILURES + 7).map(|_| Err(super::super::intake::failure("f", "other", "x")));
+        job.end(BuildResults { images: failures.collect(), warnings: Vec::new() });
+        assert_eq!((job.failures.len(), job.unlisted), (MAX_FAILURES, 7));
+    }
+}

@@ -1,0 +1,18 @@
+//! Uploads, and builds of debug files that clients send or that are fetched.
+
+mod builder;
+mod disk;
+mod intake;
+mod job;
+mod permits;
+mod published;
+mod queue;
+mod receive;
+mod state;
+
+pub(crate) use self::builder::{BuildLimits, BuildResults, Builder};
+pub(crate) use self::intake::BuildInput;
+pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
+pub(crate) use self::queue::{Jobs, SubmitError};
+pub(crate) use self::receive::{Incoming, Uploads, of_disk};
+pub(crate) use self::state::{StateFolder, WORK, is_sha256};

@@ -1,0 +1,117 @@
+//! An image whose index is in a store.
+
+use serde::{Deserialize, Serialize};
+use symdex::Metadata;
+use symdex_isolate::build::BuildOutput;
+use symdex_store::{PublishOutcome, StoreUrl};
+use utoipa::ToSchema;
+
+/// An image whose index was built and put into a store.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct PublishedImage {
+    /// The `LC_UUID` or the build id.
+    pub(crate) id: String,
+    /// The architecture.
+    pub(crate) arch: String,
+    /// The file name of the image.
+    pub(crate) name: String,
+    /// The debug file: the archive and the name in it, or the name of the upload.
+    pub(crate) file: String,
+    /// Other files of the image, whose symbols are in the index too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) joined: Vec<String>,
+    /// Whether the new index was written.
+    pub(crate) outcome: Outcome,
+    /// The store that has the index.
+    pub(crate) store: String,
+    /// The size of the index, in bytes.
+    pub(crate) index_size: u64,
+    /// The size of the debug information, in bytes.
+    pub(crate) debug_size: u64,
+    /// Functions with debug information.
+    pub(crate) functions: u64,
+    /// Entries of the symbol table.
+    pub(crate) symbols: u64,
+    /// What is odd about the debug file, and what could not be indexed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) warnings: Vec<String>,
+    /// How long the build took.
+    pub(crate) seconds: f64,
+}
+
+/// Whether a new index was written, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    /// The store had no index of the image.
+    Written,
+    /// The store had the same index.
+    Unchanged,
+    /// The new index has replaced a damaged one.
+    Repaired,
+    /// Conflict: the store has a different index of this image, which has more functions and is kept.
+    Kept,
+    /// Conflict: the store had a different index of this image, which had fewer functions and is replaced.
+    Replaced,
+}
+
+impl Outcome {
+    /// The name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Unchanged => "unchanged",
+            Self::Repaired => "repaired",
+            Self::Kept => "kept",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
+impl From<&PublishOutcome> for Outcome {
+    fn from(outcome: &PublishOutcome) -> Self {
+        match outcome {
+            PublishOutcome::Written => Self::Written,
+            PublishOutcome::Unchanged => Self::Unchanged,
+            PublishOutcome::Repaired { .. } => Self::Repaired,
+            PublishOutcome::ConflictKept => Self::Kept,
+            PublishOutcome::ConflictReplaced => Self::Replaced,
+        }
+    }
+}
+
+impl PublishedImage {
+    /// `built` has this metadata and was put into `store`.
+    pub(super) fn new(
+        built: &BuildOutput,
+        metadata: &Metadata,
+        outcome: &PublishOutcome,
+        store: &StoreUrl,
+    ) -> Self {
+        let image = &built.image;
+        let mut warnings = image.warnings.clone();
+        if let PublishOutcome::Repaired { damage } = outcome {
+            warnings.push(format!("the old index is replaced: {damage}"));
+        }
+        if !image.has_dwarf {
+            warnings.push("no debug information: only the symbol table is indexed".to_owned());
+        }
+        let partial = metadata.partial.iter();
+        warnings.extend(partial.map(|partial| format!("partial: {} x {}", partial.count, partial.reason)));
+        Self {
+            id: image.id.clone(),
+            arch: metadata.arch.name.clone(),
+            name: metadata.image_name.clone(),
+            file: image.file.to_string_lossy().into_owned(),
+            joined: image.joined.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
+            outcome: outcome.into(),
+            store: store.to_string(),
+            index_size: image.index_size,
+            debug_size: image.debug_size,
+            functions: metadata.counts.functions,
+            symbols: metadata.counts.symbols,
+            warnings,
+            seconds: image.time.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Receives uploads into files.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use futures_util::StreamExt as _;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use super::disk::free_space;
+use crate::metrics::Metrics;
+use crate::problem::{Problem, ProblemKind};
+
+/// How many uploads are received at one time. Each takes a thread that writes.
+const MAX_UPLOADS: usize = 64;
+/// How many parts of a body may wait for the disk.
+const WAITING_PARTS: usize = 8;
+/// After how many bytes the free space is looked at again.
+const SPACE_CHECK: u64 = 64 << 20;
+
+/// The uploads that are being received.
+#[derive(Debug)]
+pub(crate) struct Uploads {
+    slots: Arc<Semaphore>,
+    /// The SHA-256 of those that can be resumed.
+    named: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self { slots: Arc::new(Semaphore::new(MAX_UPLOADS)), named: Arc::default() }
+    }
+}
+
+/// An upload that is being received.
+pub(crate) struct Incoming {
+    path: PathBuf,
+    file: File,
+    /// How many bytes the file has.
+    length: u64,
+    /// The hash of these bytes; `None` if an earlier request has sent some of them.
+    hash: Option<Sha256>,
+    /// Whether the file is deleted when this is dropped. An empty file always is.
+    is_temporary: bool,
+    min_free: u64,
+    _turn: Option<Turn>,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// The turn of a request to send the upload with this SHA-256.
+struct Turn {
+    named: Arc<Mutex<BTreeSet<String>>>,
+    sha256: String,
+}
+
+impl Turn {
+    /// `None` if it is the turn of another request.
+    fn take(named: &Arc<Mutex<BTreeSet<String>>>, sha256: &str) -> Option<Self> {
+        let is_free = named.lock().unwrap_or_else(PoisonError::into_inner).insert(sha256.to_owned());
+        is_free.then(|| Self { named: Arc::clone(named), sha256: sha256.to_owned() })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.sha256);
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if self.is_temporary || self.length == 0 {
+            // What stays is deleted when the server starts again.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Uploads {
+    /// An upload that cannot be resumed, in a new file at `path`. `min_free` bytes of the file system stay free.
+    ///
+    /// # Errors
+    ///
+    /// A problem if too many uploads are being received, or if the file cannot be made.
+    pub(crate) fn begin(&self, path: PathBuf, min_free: u64) -> Result<Incoming, Problem> {
+        let slot = self.slot()?;
+        let file = File::options().write(true).read(true).create_new(true).open(&path).map_err(of_disk)?;
+        let hash = Some(Sha256::new());
+        Ok(Incoming { path, file, length: 0, hash, is_temporary: true, min_free, _turn: None, _slot: slot })
+    }
+
+    /// The upload with this SHA-256, of which the file at `path` has the first part. With `from_start`, that part is
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// A problem if another request is sending the upload, if too many uploads are being received, or if the file cannot
+    /// be opened.
+    pub(crate) fn resume(
+        &self,
+        sha256: &str,
+        path: PathBuf,
+        from_start: bool,
+        min_free: u64,
+    ) -> Result<Incoming, Problem> {
+        let slot = self.slot()?;
+        let turn = Turn::take(&self.named, sha256)
+            .ok_or_else(|| Problem::overloaded("another request is sending this upload"))?;
+        let file = File::options().write(true).read(true).create(true).truncate(from_start).open(&path);
+        let mut file = file.map_err(of_disk)?;
+        let length = file.seek(SeekFrom::End(0)).map_err(of_disk)?;
+        let hash = (length == 0).then(Sha256::new);
+        Ok(Incoming {
+            path,
+            file,
+            length,
+            hash,
+            is_temporary: false,
+            min_free,
+            _turn: Some(turn),
+            _slot: slot,
+        })
+    }
+
+    fn slot(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let slot = Arc::clone(&self.slots).try_acquire_owned();
+        slot.map_err(|_| Problem::overloaded("too many uploads are being received"))
+    }
+}
+
+impl Incoming {
+    /// How many bytes are there.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends `body`, of at most `max` bytes. The client may pause for `pause`. What has arrived is in the file even
+    /// if this fails.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the body is longer, is cut off or is too slow, or if the disk is full.
+    pub(crate) async fn append(
+        self,
+        body: Body,
+        max: u64,
+        pause: Duration,
+        metrics: &Metrics,
+    ) -> Result<Self, Problem> {
+        let (sender, parts) = mpsc::channel(WAITING_PARTS);
+        // The thread owns the file, so that the next request does not begin before the last byte is written, even if
+        // nobody waits for this one any more.
+        let writing = tokio::task::spawn_blocking(move || self.write(parts));
+        let sent = send(body, sender, max, pause, metrics).await;
+        let written = writing.await.map_err(|_| Problem::new(ProblemKind::Internal, ""))?;
+        let incoming = written.map_err(of_disk)?;
+        sent?;
+        Ok(incoming)
+    }
+
+    fn write(mut self, mut parts: mpsc::Receiver<Bytes>) -> io::Result<Self> {
+        let mut unchecked = SPACE_CHECK;
+        while let Some(part) = parts.blocking_recv() {
+            unchecked += part.len() as u64;
+            if unchecked >= SPACE_CHECK {
+                self.check_space(0)?;
+                unchecked = 0;
+            }
+            self.file.write_all(&part)?;
+            self.length += part.len() as u64;
+            if let Some(hash) = &mut self.hash {
+                hash.update(&part);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Checks that `more` bytes leave enough space.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StorageFull`] if they do not.
+    pub(crate) fn check_space(&self, more: u64) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let is_full = free_space(folder)?.is_some_and(|free| free < self.min_free.saturating_add(more));
+        if is_full { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    /// Syncs the file and returns its SHA-256. This blocks.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the file cannot be read or written.
+    pub(crate) fn finish(&mut self) -> Result<String, Problem> {
+        self.file.sync_all().map_err(of_disk)?;
+        let hash = match self.hash.take() {
+            Some(hash) => hash,
+            None => hash_of(&mut self.file).map_err(of_disk)?,
+        };
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The file is deleted when this is dropped.
+    pub(crate) fn discard(&mut self) {
+        self.is_temporary = true;
+    }
+
+    /// The file stays, or another has its name now.
+    pub(crate) fn keep(&mut self) {
+        self.is_temporary = false;
+    }
+}
+
+fn hash_of(file: &mut File) -> io::Result<Sha256> {
+    file.rewind()?;
+    let (mut hash, mut part) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hash),
+            length => hash.update(&part[..length]),
+        }
+    }
+}
+
+/// Sends the parts of `body` to the thread that writes them.
+async fn send(
+    body: Body,
+    sender: mpsc::Sender<Bytes>,
+    max: u64,
+    pause: Duration,
+    metrics: &Metrics,
+) -> Result<(), Problem> {
+    let (mut parts, mut length) = (body.into_data_stream(), 0_u64);
+    loop {
+        let next = tokio::time::timeout(pause, parts.next()).await;
+        let late = || format!("no bytes have arrived for {} seconds", pause.as_secs());
+        let next = next.map_err(|_| Problem::new(ProblemKind::Timeout, late()))?;
+        let Some(part) = next else { return Ok(()) };
+        let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+        length += part.len() as u64;
+        if length > max {
+            return Err(Problem::new(ProblemKind::TooLarge, format!("the body has more than {max} bytes")));
+        }
+        metrics.upload_bytes.inc_by(part.len() as u64);
+        if sender.send(part).await.is_err() {
+            // The thread has failed, and says why.
+            return Ok(());
+        }
+    }
+}
+
+/// The problem of an error of the disk.
+pub(crate) fn of_disk(error: io::Error) -> Problem {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Problem::new(ProblemKind::DiskFull, "free space on the server, or send the upload later")
+        }
+        _ => {
+            tracing::error!(%error, "an upload cannot be written");
+            Problem::new(ProblemKind::Internal, "the upload cannot be written on the server")
+        }
+    }
+}

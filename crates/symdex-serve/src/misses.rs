@@ -1,0 +1,91 @@
+//! Images that no store has: their debug files are fetched, built in child processes and published.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use symdex_fetch::{
+    DebugSources, FetchError, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
+};
+
+use crate::jobs::{BuildInput, BuildResults, Builder};
+use crate::options::ServerOptions;
+
+/// After how many seconds a client should ask again for an image that is being fetched.
+pub(crate) const RETRY_AFTER: u64 = 5;
+
+/// How many images may wait until they are fetched.
+const QUEUE: usize = 4096;
+
+/// What has become of missing images.
+pub(crate) type MissCounts = Family<MissLabels, Counter>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct MissLabels {
+    outcome: &'static str,
+}
+
+/// Starts to fetch and build missing images when requests ask for them. Temporary files are in the folder `work`.
+///
+/// # Errors
+///
+/// [`FetchError`] if a source of `options` cannot be used.
+pub(crate) fn start(
+    options: &ServerOptions,
+    builder: Arc<Builder>,
+    work: &Path,
+    counts: MissCounts,
+) -> Result<Misses, FetchError> {
+    let sources = DebugSources::open(&options.debug_sources, &options.fetch.clone().temporary(work))?;
+    let miss_options = MissOptions::new()
+        // Some fetch while others build.
+        .threads(2 * options.build_jobs.max(1))
+        .queue(QUEUE)
+        // The other threads answer requests whose images are there.
+        .waiting((options.threads / 2).max(1))
+        .absent(options.absent);
+    Ok(Misses::new(&miss_options, move |wanted| {
+        let fetched = sources.fetch(wanted, |file| build(&builder, wanted, &file));
+        let outcome = match fetched {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Outcome::Absent,
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        let (id, name) = (&wanted.id, name_of(&outcome));
+        counts.get_or_create(&MissLabels { outcome: name }).inc();
+        match &outcome {
+            Outcome::Failed(error) => tracing::warn!(%id, outcome = name, error, "a missing image"),
+            _ => tracing::info!(%id, outcome = name, "a missing image"),
+        }
+        outcome
+    }))
+}
+
+fn name_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Built => "built",
+        Outcome::Absent => "absent",
+        Outcome::Failed(_) => "failed",
+    }
+}
+
+/// Builds and publishes the index of `wanted`, if `file` has it.
+fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict<Outcome> {
+    let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
+    let (path, origin) = (file.path().to_owned(), file.location().to_owned());
+    let input = BuildInput { path, name, origin };
+    let BuildResults { images, .. } = builder.build(&[input], Some(&wanted.id), &|_| ());
+    if images.iter().any(Result::is_ok) {
+        return Verdict::Used(Outcome::Built);
+    }
+    let failures: Vec<_> = images.into_iter().filter_map(Result::err).collect();
+    let messages: Vec<_> = failures.iter().map(|failure| failure.message.as_str()).collect();
+    match &failures[..] {
+        [] => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
+        // The disk is full, for example. Other sources would not help.
+        [failure, ..] if failure.kind == "other" => Verdict::Used(Outcome::Failed(messages.join("; "))),
+        _ => Verdict::Refused(messages.join("; ")),
+    }
+}

@@ -1,0 +1,115 @@
+//! The answers for the frames of all jobs of a request.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use symdex::{ImageId, ImageOffset, LinePolicy};
+use symdex_report::{Answer, Function, Image, Unanswered, build_id_start_of_debug_id, uuid_of_debug_id};
+
+use super::request::{Frame, Job};
+use super::response::Debug;
+use crate::answers::{ImageAnswers, ImageOffsets};
+use crate::app::App;
+
+/// A module: its name and its debug id.
+type Module<'j> = (&'j str, &'j str);
+
+/// The answers for the frames of all jobs of a request.
+pub(super) struct Lookup<'j> {
+    /// The answers for each module that a frame lies in; `None` if there is no index of it.
+    answers: BTreeMap<Module<'j>, Option<ImageAnswers>>,
+    time: Duration,
+}
+
+impl<'j> Lookup<'j> {
+    /// Looks up the frames of `jobs`. A module is looked up once for all jobs.
+    pub(super) fn new(app: &App, jobs: &'j [Job]) -> Self {
+        let started = Instant::now();
+        let mut offsets: BTreeMap<Module<'j>, Vec<ImageOffset>> = BTreeMap::new();
+        for job in jobs {
+            for frame in job.stacks.iter().flatten() {
+                let (name, id) = job.module_of(*frame);
+                if !name.is_empty() && !id.is_empty() {
+                    let offset = frame.offset.map(ImageOffset);
+                    offsets.entry((name, id)).or_default().extend(offset);
+                }
+            }
+        }
+        let mut answers = BTreeMap::new();
+        // A debug id does not say whether it is of a Mach-O or of an ELF image.
+        for image in [macho_image, elf_image] {
+            let asked: Vec<_> = offsets
+                .iter()
+                .filter(|(module, _)| !answers.contains_key(*module))
+                .filter_map(|(module, offsets)| Some((*module, image_offsets(image(module.1)?, offsets))))
+                .collect();
+            let (modules, requests): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+            let found = modules.into_iter().zip(app.answer(requests, LinePolicy::Exact));
+            answers.extend(found.filter_map(|(module, found)| match &found.answered {
+                Err(Unanswered::Missing) => None,
+                answered => Some((module, answered.is_ok().then_some(found))),
+            }));
+        }
+        offsets.into_keys().for_each(|module| _ = answers.entry(module).or_insert(None));
+        Self { answers, time: started.elapsed() }
+    }
+
+    /// Whether there is an index of `module`; `None` if no frame lies in it.
+    pub(super) fn is_found(&self, module: Module<'_>) -> Option<bool> {
+        self.answers.get(&module).map(Option::is_some)
+    }
+
+    /// The functions at `frame` of `job`, innermost first; empty if there is no answer.
+    pub(super) fn functions<'a>(&'a self, job: &'a Job, frame: Frame) -> &'a [Function] {
+        let answers = self.answers.get(&job.module_of(frame)).and_then(Option::as_ref);
+        let answer = answers.zip(frame.offset).and_then(|(answers, at)| answers.at(ImageOffset(at)).ok());
+        match answer {
+            Some(Answer::Functions(functions)) => functions,
+            _ => &[],
+        }
+    }
+
+    /// What the header `Debug` asks for. `time` is how long the request took.
+    pub(super) fn debug(&self, jobs: &[Job], time: Duration) -> Debug {
+        let mut jobs_of_module = BTreeMap::new();
+        for job in jobs {
+            let mut modules: Vec<_> = job.modules.iter().collect();
+            modules.sort_unstable();
+            modules.dedup();
+            for (name, id) in modules.into_iter().filter(|(name, id)| self.is_found((name, id)).is_some()) {
+                *jobs_of_module.entry(format!("{name}/{id}")).or_default() += 1;
+            }
+        }
+        let hits = self.answers.values().filter(|answers| answers.is_some()).count();
+        Debug::new(time, jobs_of_module, (self.answers.len(), hits, self.time))
+    }
+}
+
+/// The offsets to look up in `image`. If there are none, one offset makes sure that the image is looked for.
+fn image_offsets(image: Image, offsets: &[ImageOffset]) -> ImageOffsets {
+    let probe = if offsets.is_empty() { &[ImageOffset(0)][..] } else { offsets };
+    ImageOffsets::new(image, probe.to_vec())
+}
+
+/// The Mach-O image of a debug id: the id is the UUID.
+fn macho_image(debug_id: &str) -> Option<Image> {
+    Some(image(uuid_of_debug_id(without_age(debug_id)?)?))
+}
+
+/// The ELF image of a debug id, which has the start of the build id.
+fn elf_image(debug_id: &str) -> Option<Image> {
+    let mut image = image(build_id_start_of_debug_id(without_age(debug_id)?)?);
+    image.is_id_cut = true;
+    Some(image)
+}
+
+fn image(id: ImageId) -> Image {
+    let mut image = Image::default();
+    image.id = Some(id);
+    image
+}
+
+/// The 32 digits before the age, which is 0 for Mach-O and ELF images. Others have no index.
+fn without_age(debug_id: &str) -> Option<&str> {
+    debug_id.strip_suffix('0').filter(|digits| digits.len() == 32)
+}

@@ -1,0 +1,160 @@
+//! The answers for the frames of a request.
+
+use symdex::{Arch, ImageOffset, LinePolicy};
+use symdex_report::{Answer, Function, Image};
+
+use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
+use super::modules::Modules;
+use super::request::{Frame, Request, Stacktrace};
+use crate::answers::{ImageAnswers, ImageOffsets};
+use crate::app::App;
+
+/// A request with its answers.
+pub(super) struct Symbolicated {
+    pub(super) request: Request,
+    pub(super) modules: Modules,
+    /// For each module.
+    pub(super) outcomes: Vec<ModuleOutcome>,
+    /// For each frame of each stack trace.
+    places: Vec<Vec<FramePlace>>,
+}
+
+/// What is known of a module.
+#[derive(Default)]
+pub(super) struct ModuleOutcome {
+    /// Whether a frame lies in the module.
+    is_used: bool,
+    pub(super) found: Option<FoundIndex>,
+    /// `None` if the module is not used, or states no id.
+    answers: Option<ImageAnswers>,
+}
+
+/// What the index of a module has.
+pub(super) struct FoundIndex {
+    pub(super) arch: Arch,
+    pub(super) has_debug_info: bool,
+    pub(super) has_symbols: bool,
+}
+
+/// Where a frame was looked up.
+#[derive(Clone, Copy)]
+pub(super) enum FramePlace {
+    UnknownImage,
+    /// In this module. The offset is `None` if it is before the start of the module, or not known.
+    Module(usize, Option<u64>),
+}
+
+impl Symbolicated {
+    /// Looks up the frames of `request`. This blocks.
+    pub(super) fn new(app: &App, mut request: Request) -> Self {
+        let modules = Modules::new(std::mem::take(&mut request.modules));
+        let mut outcomes: Vec<_> = modules.modules.iter().map(|_| ModuleOutcome::default()).collect();
+        for frame in request.stacktraces.iter().flat_map(|stacktrace| &stacktrace.frames) {
+            if let Some((module, _)) = modules.find(frame.instruction_addr.0, frame.addr_mode) {
+                outcomes[module].is_used = true;
+            }
+        }
+        // The architecture says how far a call is before its return address, so that it comes first.
+        let used = (0..outcomes.len()).filter(|at| outcomes[*at].is_used);
+        let (used, images): (Vec<usize>, Vec<Image>) =
+            used.filter_map(|at| Some((at, modules.modules[at].image()?))).unzip();
+        for (at, index) in used.iter().zip(app.stored_images(&images)) {
+            outcomes[*at].found = index.map(|index| {
+                let metadata = index.metadata();
+                FoundIndex {
+                    arch: metadata.arch.clone(),
+                    has_debug_info: metadata.counts.ranges != 0,
+                    has_symbols: metadata.counts.symbols != 0,
+                }
+            });
+        }
+        let of_stacktrace = |stacktrace: &Stacktrace| places(stacktrace, request.signal, &modules, &outcomes);
+        let places: Vec<_> = request.stacktraces.iter().map(of_stacktrace).collect();
+        let mut offsets = vec![Vec::new(); outcomes.len()];
+        for place in places.iter().flatten() {
+            if let FramePlace::Module(module, Some(offset)) = place {
+                offsets[*module].push(ImageOffset(*offset));
+            }
+        }
+        let requests = used.iter().zip(images).map(|(at, image)| {
+            let offsets = std::mem::take(&mut offsets[*at]);
+            // One offset makes sure that the image is looked for.
+            ImageOffsets::new(image, if offsets.is_empty() { vec![ImageOffset(0)] } else { offsets })
+        });
+        let answers = app.answer(requests.collect(), LinePolicy::Exact);
+        used.iter().zip(answers).for_each(|(at, answers)| outcomes[*at].answers = Some(answers));
+        Self { request, modules, outcomes, places }
+    }
+
+    pub(super) fn place(&self, stacktrace: usize, frame: usize) -> FramePlace {
+        let places = self.places.get(stacktrace);
+        places.and_then(|places| places.get(frame)).copied().unwrap_or(FramePlace::UnknownImage)
+    }
+
+    /// The functions at `place`, innermost first.
+    ///
+    /// # Errors
+    ///
+    /// The status of a frame without functions.
+    pub(super) fn functions(&self, place: FramePlace) -> Result<&[Function], &'static str> {
+        let FramePlace::Module(module, offset) = place else { return Err("unknown_image") };
+        let answers =
+            self.outcomes.get(module).and_then(|outcome| outcome.answers.as_ref()).ok_or("missing")?;
+        if let Err(why) = &answers.answered {
+            return Err(if why.status() == "malformed" { "malformed" } else { "missing" });
+        }
+        match offset.and_then(|offset| answers.at(ImageOffset(offset)).ok()) {
+            Some(Answer::Functions(functions)) if !functions.is_empty() => Ok(functions),
+            Some(Answer::Damaged(_)) => Err("malformed"),
+            _ => Err("missing_symbol"),
+        }
+    }
+}
+
+impl ModuleOutcome {
+    /// The status word of the module.
+    pub(super) fn status(&self) -> &'static str {
+        match &self.answers {
+            _ if !self.is_used => "unused",
+            None => "missing",
+            Some(ImageAnswers { answered: Ok(_), .. }) => "found",
+            Some(ImageAnswers { answered: Err(why), .. }) => match why.status() {
+                // A store could not be reached.
+                "other" => "fetching_failed",
+                // It is being fetched. A later request may find it.
+                "fetching" => "timeout",
+                status => status,
+            },
+        }
+    }
+}
+
+/// Where the frames of `stacktrace` are looked up.
+fn places(
+    stacktrace: &Stacktrace,
+    signal: Option<u32>,
+    modules: &Modules,
+    outcomes: &[ModuleOutcome],
+) -> Vec<FramePlace> {
+    let is_stated = stacktrace.frames.iter().any(|frame| frame.adjust_instruction_addr.is_some());
+    let place = |(at, frame): (usize, &Frame)| {
+        let Some((module, offset)) = modules.find(frame.instruction_addr.0, frame.addr_mode) else {
+            return FramePlace::UnknownImage;
+        };
+        let Some(offset) = offset else { return FramePlace::Module(module, None) };
+        // Offsets in a module that has no place in memory are looked up as they are.
+        let Some(address) = modules.modules[module].address(offset) else {
+            return FramePlace::Module(module, Some(offset));
+        };
+        let arch = outcomes[module].found.as_ref().map(|found| &found.arch);
+        let first = (at == 0).then(|| {
+            let pc = arch.and_then(|arch| stacktrace.registers.get(pc_register(arch)));
+            FirstFrame { signal, pc: pc.map(|pc| pc.0) }
+        });
+        let adjust = Adjust::of(frame.adjust_instruction_addr, is_stated);
+        let address = call_site(address, arch, adjust, first);
+        let start = modules.modules[module].image_addr.0;
+        FramePlace::Module(module, address.and_then(|address| address.checked_sub(start)))
+    };
+    stacktrace.frames.iter().enumerate().map(place).collect()
+}

@@ -1,0 +1,243 @@
+//! `GET /v1/images/{id}` and `POST /v1/missing`: which images the stores have.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use symdex::{ImageId, Metadata};
+use symdex_store::{Error, Store, StoreEntry, StoredLayout};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::{App, SharedApp};
+use crate::jobs::Timestamp;
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+
+/// How many ids a request may have.
+const MAX_IDS: usize = 100_000;
+/// How many requests a store gets at one time that has no batches.
+const AT_A_TIME: usize = 16;
+/// How many images of the same name are told.
+const MAX_NEAR: usize = 5;
+
+/// What is known of an image.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ImageView {
+    /// The `LC_UUID` or the build id.
+    id: String,
+    /// The file name of the image.
+    name: String,
+    /// The architecture.
+    arch: String,
+    /// The address in the debug file that image offsets count from, in hexadecimal.
+    base: String,
+    /// Bytes from the base to the end of the last executable section.
+    size: u64,
+    counts: CountsView,
+    /// What could not be indexed, and how often. Empty for a whole index.
+    partial: Vec<PartialView>,
+    /// The version of symdex that wrote the index.
+    builder: String,
+    /// The first store that has the index.
+    store: String,
+    /// Whether the store has the index in one piece (`whole`) or as values of parts of the image (`values`).
+    layout: &'static str,
+    /// The size of the index in bytes, if the store states it.
+    index_size: Option<u64>,
+    /// How many bytes the store keeps, compressed or not.
+    stored_size: Option<u64>,
+    /// When the index was written, if the store states it.
+    #[schema(value_type = Option<String>)]
+    written: Option<Timestamp>,
+    /// When the store removes the index, if it does.
+    #[schema(value_type = Option<String>)]
+    expires: Option<Timestamp>,
+}
+
+/// How much an index has.
+#[derive(Serialize, ToSchema)]
+struct CountsView {
+    /// Compile units.
+    units: u64,
+    /// Functions with debug information.
+    functions: u64,
+    /// Ranges with debug information.
+    ranges: u64,
+    /// Entries of the symbol table.
+    symbols: u64,
+    /// Distinct names.
+    names: u64,
+    /// Distinct file paths.
+    files: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PartialView {
+    reason: String,
+    count: u64,
+}
+
+impl ImageView {
+    fn new(metadata: &Metadata, store: &dyn Store, entry: Option<&StoreEntry>) -> Self {
+        let counts = metadata.counts;
+        let partial = metadata.partial.iter();
+        Self {
+            id: metadata.id.to_string(),
+            name: metadata.image_name.clone(),
+            arch: metadata.arch.name.clone(),
+            base: format!("{:#x}", metadata.base),
+            size: metadata.image_size,
+            counts: CountsView {
+                units: counts.units,
+                functions: counts.functions,
+                ranges: counts.ranges,
+                symbols: counts.symbols,
+                names: counts.names,
+                files: counts.files,
+            },
+            partial: partial
+                .map(|one| PartialView { reason: one.reason.clone(), count: one.count })
+                .collect(),
+            builder: metadata.builder.clone(),
+            store: store.url().to_string(),
+            layout: match entry.map(|entry| entry.layout) {
+                Some(StoredLayout::Values) => "values",
+                _ => "whole",
+            },
+            index_size: entry.and_then(|entry| entry.index_size),
+            stored_size: entry.map(|entry| entry.stored_size),
+            written: entry.and_then(|entry| entry.written).map(Timestamp),
+            expires: entry.and_then(|entry| entry.expires).map(Timestamp),
+        }
+    }
+}
+
+/// What an image is called elsewhere.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ImageOptions {
+    /// The name of the image. If the image is missing, the answer names other builds of it.
+    #[serde(default)]
+    name: String,
+}
+
+/// What is known of an image. `HEAD` tells whether a store has it.
+#[utoipa::path(get, path = "/v1/images/{id}", tag = "symdex", security(("bearer" = ["read"])),
+    params(("id" = String, Path, description = "The `LC_UUID` or the build id, with or without dashes"),
+        ImageOptions),
+    responses((status = 200, body = ImageView),
+        (status = 404, body = ProblemDetails, description = "No store has the image"),
+        (status = 502, body = ProblemDetails, description = "A store has failed, and no other has the image")))]
+pub(crate) async fn image(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+    options: Result<Query<ImageOptions>, QueryRejection>,
+) -> Result<Json<ImageView>, Problem> {
+    let Query(options) = options?;
+    let id = parse(&id)?;
+    app.run(move |app| {
+        let stores = app.symbolicator.stores();
+        let Some((number, image)) = stores.find(&id).map_err(|error| Problem::of_store(&error))? else {
+            return Err(not_found(app, &id, &options.name));
+        };
+        let store = &*stores.stores()[number];
+        // What the store states is left out if it cannot be read.
+        let entry = store.stat(&id).ok().flatten();
+        Ok(Json(ImageView::new(image.metadata(), store, entry.as_ref())))
+    })
+    .await?
+}
+
+/// The image with this `LC_UUID` or build id.
+pub(super) fn parse(id: &str) -> Result<ImageId, Problem> {
+    id.parse().map_err(|error| Problem::bad_request(format!("`{id}`: {error}")))
+}
+
+/// No store has the image `id`. Names images that are called `name`.
+fn not_found(app: &App, id: &ImageId, name: &str) -> Problem {
+    let mut detail = format!("no store has the image {id}; send its debug file to /v1/debug-files");
+    if !name.is_empty() {
+        let known = app.known.images(app);
+        let near: Vec<_> = known.iter().filter(|image| image.name == name).collect();
+        let shown = near.iter().take(MAX_NEAR).map(|image| format!("{} ({})", image.id, image.arch));
+        match &shown.collect::<Vec<_>>()[..] {
+            [] => detail += &format!("; no image is called {name}"),
+            shown => detail += &format!("; {} images are called {name}: {}", near.len(), shown.join(", ")),
+        }
+    }
+    Problem::new(ProblemKind::NotFound, detail)
+}
+
+/// Those of a list of images that no store has, in the order and the spelling of the list.
+#[utoipa::path(post, path = "/v1/missing", tag = "symdex", security(("bearer" = ["read"])),
+    request_body = Vec<String>,
+    responses((status = 200, body = Vec<String>), (status = 400, body = ProblemDetails),
+        (status = 502, body = ProblemDetails, description = "A store has failed")))]
+pub(crate) async fn missing(
+    State(app): State<SharedApp>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Vec<String>>, Problem> {
+    let body = app.receive(&headers, body).await?;
+    let work = move |app: &App| {
+        let (bytes, _reserved) = app.unpack(body)?;
+        let texts: Vec<String> =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+        if texts.len() > MAX_IDS {
+            let detail = format!("found {} ids; a request may have {MAX_IDS}", texts.len());
+            return Err(Problem::bad_request(detail));
+        }
+        let ids = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
+        let is_missing = are_missing(app, &ids).map_err(|error| Problem::of_store(&error))?;
+        let missing = texts.into_iter().zip(is_missing).filter_map(|(text, is)| is.then_some(text));
+        Ok(Json(missing.collect()))
+    };
+    app.run(work).await?
+}
+
+/// Whether each of `ids` is in no store. The next store is asked for those that the ones before do not have.
+fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
+    let reader = app.symbolicator.stores();
+    let mut is_missing = vec![true; ids.len()];
+    for (number, store) in reader.stores().iter().enumerate() {
+        let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
+        let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
+        let found = match store.has_batches() {
+            true => reader.open_many(number, &asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
+            false => are_in(&**store, &asked),
+        };
+        for (at, found) in left.into_iter().zip(found) {
+            is_missing[at] = !found?;
+        }
+    }
+    Ok(is_missing)
+}
+
+/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes.
+fn are_in(store: &dyn Store, ids: &[ImageId]) -> Vec<Result<bool, Error>> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(ids.len())));
+    let ask = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(id) = ids.get(at)
+        {
+            let entry = store.stat(id).map(|entry| entry.is_some());
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((at, entry));
+        }
+    };
+    thread::scope(|scope| {
+        // This thread asks, too.
+        for _ in 1..AT_A_TIME.min(ids.len()) {
+            scope.spawn(ask);
+        }
+        ask();
+    });
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, found)| found).collect()
+}

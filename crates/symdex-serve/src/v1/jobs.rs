@@ -1,0 +1,150 @@
+//! `GET /v1/jobs/{id}`: the builds of uploads.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, stream};
+use serde::Serialize;
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+use super::accepts;
+use crate::app::SharedApp;
+use crate::jobs::{Job, JobProgress, JobState, Timestamp};
+use crate::problem::{Problem, ProblemDetails, ProblemKind};
+
+/// A job in a list.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct JobSummary {
+    id: String,
+    /// The name of the upload.
+    name: String,
+    /// The size of the upload, in bytes.
+    size: u64,
+    state: JobState,
+    #[schema(value_type = String)]
+    created: Timestamp,
+    #[schema(value_type = Option<String>)]
+    finished: Option<Timestamp>,
+    /// How many images have an index now.
+    images: usize,
+    /// How many files, or parts of files, have none.
+    failures: usize,
+}
+
+impl From<&Job> for JobSummary {
+    fn from(job: &Job) -> Self {
+        Self {
+            id: job.id.clone(),
+            name: job.name.clone(),
+            size: job.size,
+            state: job.state,
+            created: job.created,
+            finished: job.finished,
+            images: job.images.len(),
+            failures: job.failures.len(),
+        }
+    }
+}
+
+/// All jobs, the newest first. Finished jobs are kept for a week, unless the server is told otherwise.
+#[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"])),
+    responses((status = 200, body = Vec<JobSummary>)))]
+pub(crate) async fn jobs(State(app): State<SharedApp>) -> Result<Json<Vec<JobSummary>>, Problem> {
+    Ok(Json(app.jobs()?.list(|job| job.into())))
+}
+
+/// The build of an upload.
+///
+/// With `Accept: text/event-stream`, the answer follows the job until it has finished: an event `job` with the job, at
+/// first and whenever its state changes, and events `progress` with its `id`, `state` and `progress` between them.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex", security(("bearer" = ["upload"])),
+    params(("id" = String, Path, description = "The id of the job")),
+    responses((status = 200, body = Job), (status = 404, body = ProblemDetails)))]
+pub(crate) async fn job(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let missing = || {
+        let detail = format!("there is no job `{id}`; finished jobs are kept for a while only");
+        Problem::new(ProblemKind::NotFound, detail)
+    };
+    if accepts(&headers, "text/event-stream") {
+        let (changes, stopping) = app.jobs()?.follow(&id).ok_or_else(missing)?;
+        let follower = Follower { app, id, changes, stopping, told: None };
+        let events = Sse::new(follower.events()).keep_alive(KeepAlive::default());
+        // Proxies such as nginx would keep the events back.
+        let unbuffered = [("x-accel-buffering", HeaderValue::from_static("no"))];
+        return Ok((unbuffered, events).into_response());
+    }
+    let job = app.jobs()?.view(&id, Job::clone).ok_or_else(missing)?;
+    Ok(([(header::CACHE_CONTROL, "no-store")], Json(job)).into_response())
+}
+
+/// A client that follows a job.
+struct Follower {
+    app: SharedApp,
+    id: String,
+    changes: watch::Receiver<()>,
+    stopping: watch::Receiver<bool>,
+    /// The state that the client was told last.
+    told: Option<JobState>,
+}
+
+/// What a client is told.
+enum News {
+    Job(Box<Job>),
+    Progress(JobUpdate),
+}
+
+/// The members of a job that change while it is built.
+#[derive(Serialize)]
+struct JobUpdate {
+    id: String,
+    state: JobState,
+    progress: JobProgress,
+}
+
+impl Follower {
+    fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
+        stream::unfold(self, async |mut follower| {
+            let news = follower.next().await?;
+            let event = match news {
+                News::Job(job) => Event::default().event("job").json_data(&job),
+                News::Progress(progress) => Event::default().event("progress").json_data(progress),
+            };
+            // A job has only text and numbers, which are always JSON.
+            Some((Ok(event.unwrap_or_default()), follower))
+        })
+    }
+
+    /// The next news; `None` when the job has finished or the server stops.
+    async fn next(&mut self) -> Option<News> {
+        if self.told.is_some_and(JobState::is_finished) {
+            return None;
+        }
+        if self.told.is_some() {
+            tokio::select! {
+                // An error means that the job was removed.
+                changed = self.changes.changed() => changed.ok()?,
+                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+            }
+        }
+        let told = self.told;
+        let news = self.app.jobs().ok()?.view(&self.id, |job| match told == Some(job.state) {
+            true => {
+                News::Progress(JobUpdate { id: job.id.clone(), state: job.state, progress: job.progress })
+            }
+            false => News::Job(Box::new(job.clone())),
+        })?;
+        if let News::Job(job) = &news {
+            self.told = Some(job.state);
+        }
+        Some(news)
+    }
+}

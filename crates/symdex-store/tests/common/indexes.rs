@@ -1,0 +1,49 @@
+//! Made-up indexes to put into stores.
+
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+};
+use symdex::{Arch, Counts, ImageId, RowRule, Table};
+
+/// The bytes that a chunk of [`index`] spans.
+const SPAN: u32 = 0x1000;
+
+/// The id whose bytes are all `byte`.
+pub(crate) fn id(byte: u8) -> ImageId {
+    ImageId::new(&[byte; 16]).expect("16 bytes are an id")
+}
+
+/// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
+/// index with more functions is better by the rule for conflicts.
+pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
+    index_of(id(byte), functions)
+}
+
+/// As [`index`], of the image `id`.
+pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
+    image.image_size = u64::from(functions) * u64::from(SPAN);
+    image.executable = vec![(0, image.image_size)];
+    let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
+    let mut writer = Writer::new(image, SPAN, std::io::Cursor::new(Vec::new()));
+    for number in 0..u64::from(functions) {
+        let frame = InlineFrame {
+            parent: None,
+            name: NonMaxU32::new(number),
+            file: NonMaxU32::new(0),
+            line: NonMaxU32::new(number),
+        };
+        let start = number * u64::from(SPAN);
+        let range =
+            CodeRange { start, end: start + 0x100, function_start: Some(start), exact: 0, statement: 0 };
+        let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
+        writer.push(encoder.encode(Table::Dwarf, number, &chunk).expect("encodes")).expect("in order");
+    }
+    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
+    let (names, files) =
+        (EncodedStrings::new(&names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
+    let counts = Counts { functions: functions.into(), ranges: functions.into(), ..Counts::default() };
+    let mut bytes = Vec::new();
+    writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");
+    bytes
+}
