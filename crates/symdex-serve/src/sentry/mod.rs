@@ -32,6 +32,7 @@ use self::symbolicate::Symbolicated;
 use crate::app::{App, SharedApp};
 use crate::body::Received;
 use crate::budget::Reserved;
+use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::written::{json_bytes, json_of};
 
@@ -187,7 +188,8 @@ async fn respond(
 ) -> Result<Response, Problem> {
     let running = {
         let app = SharedApp::clone(app);
-        async move { app.run(work).await? }
+        // The answer goes on in a task of its own, for the same client.
+        Lane::current().scope(async move { app.run(work).await? })
     };
     let mut running = Running::start(running);
     match wait(app, parameters, &mut running).await {
