@@ -32,7 +32,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 31] = [
+const KEYS: [Key; 32] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -56,6 +56,7 @@ const KEYS: [Key; 31] = [
     key("tls-key", "SYMDEX_TLS_KEY", true),
     key("cors-origin", "SYMDEX_CORS_ORIGIN", false),
     key("threads", "SYMDEX_THREADS", false),
+    key("index-memory", "SYMDEX_INDEX_MEMORY", false),
     key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),

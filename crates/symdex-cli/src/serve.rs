@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
+use symdex_store::ReaderOptions;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::build::child;
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// How much memory the reports and answers of all requests may take. More requests are refused with 503
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     request_memory: usize,
+    /// How much memory indexes and values of the stores may take. Those that were used last stay. Mapped files do not count
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = number::parse_size)]
+    index_memory: usize,
     /// How many bytes a request may have, before and after it is decompressed. Uploads are not limited by this
     #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = number::parse_size)]
     max_body: usize,
@@ -183,7 +187,9 @@ impl Args {
                 "name a store of indexes with --store, for example a folder; it is made if it does not exist";
             return Err(Failure::new(FailureKind::Usage, message));
         }
-        let symbolicator = SymbolicatorOptions::new().store_options(self.stores.options(self.access));
+        let reader = ReaderOptions::new().memory(self.index_memory as u64);
+        let symbolicator =
+            SymbolicatorOptions::new().store_options(self.stores.options(self.access)).reader_options(reader);
         let mut options =
             ServerOptions::new(stores.into_iter().fold(symbolicator, SymbolicatorOptions::store));
         self.uploads.set(&mut options)?;

@@ -53,6 +53,7 @@ pub(crate) struct Metrics {
     running: Gauge,
     pub(crate) connections: Gauge,
     free_memory: Gauge,
+    index_memory: Gauge,
     stores: Family<StoreLabels, Counter>,
     pub(crate) misses: MissCounts,
     pub(crate) upload_bytes: Counter,
@@ -78,6 +79,9 @@ impl Metrics {
         let free_memory = Gauge::default();
         let help = "The memory that is free for reports and answers";
         registry.register_with_unit("request_memory_free", help, Unit::Bytes, free_memory.clone());
+        let index_memory = Gauge::default();
+        let help = "The memory of open indexes and values; mapped files do not count";
+        registry.register_with_unit("index_memory", help, Unit::Bytes, index_memory.clone());
         let stores = Family::default();
         let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
         registry.register("store_answers", help, stores.clone());
@@ -102,6 +106,7 @@ impl Metrics {
             running,
             connections,
             free_memory,
+            index_memory,
             stores,
             misses,
             upload_bytes,
@@ -124,7 +129,9 @@ impl Metrics {
 
     /// Takes over what others count.
     fn refresh(&self, app: &App) {
-        self.free_memory.set(i64::try_from(app.budget.free()).unwrap_or(i64::MAX));
+        let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.free_memory.set(gauge(app.budget.free()));
+        self.index_memory.set(gauge(app.symbolicator.stores().memory_in_use()));
         for counts in app.symbolicator.store_counts() {
             for (result, count) in [
                 ("calls", counts.calls),

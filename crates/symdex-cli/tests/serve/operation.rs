@@ -19,6 +19,7 @@ fn a_server_says_that_it_is_alive_and_counts_requests() {
             .contains("symdex_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1")
     );
     assert!(metrics.text().contains("route=\"none\",status=\"404\"} 1"), "{}", metrics.text());
+    assert!(metrics.text().contains("\nsymdex_index_memory_bytes 0\n"), "{}", metrics.text());
     assert_eq!(missing.header("x-request-id").len(), 36);
 }
 

@@ -98,6 +98,11 @@ impl Memory {
         Self { size, total: 0, clock: 0, entries: HashMap::new() }
     }
 
+    /// The bytes of what is kept.
+    pub(super) fn in_use(&self) -> u64 {
+        self.total
+    }
+
     /// What is kept for `key`, and since when. Counts as a use.
     pub(super) fn get(&mut self, key: &Key) -> Option<(Kept, Instant)> {
         self.clock += 1;

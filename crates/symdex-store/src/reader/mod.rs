@@ -350,6 +350,12 @@ impl StoreReader {
         states.map(|(store, state)| state.counts.of(store.url().clone())).collect()
     }
 
+    /// The bytes of the images and values that are in memory now, at most [`ReaderOptions::memory`].
+    #[must_use]
+    pub fn memory_in_use(&self) -> u64 {
+        self.memory().in_use()
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
