@@ -9,13 +9,14 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 /// The crates in the order in which a reader meets them.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "symdex",
     "symdex-demangle",
     "symdex-build",
     "symdex-isolate",
     "symdex-archive",
     "symdex-store",
+    "symdex-fetch",
     "symdex-report",
     "symdex-audit",
 ];

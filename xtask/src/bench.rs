@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs the benchmarks with `words` as their arguments. After `--service`, these are the debug files for which the
+/// Runs the benchmarks with `words` as their arguments. After `--wholesym`, these are the debug files for which the
 /// answers of the server are compared.
 ///
 /// # Errors
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let (package, words) = match words {
-        ["--service", files @ ..] => ("symdex-bench-service", files),
+        ["--wholesym", files @ ..] => ("symdex-bench-wholesym", files),
         words => ("symdex-bench", words),
     };
     let status = crate::cargo()

@@ -34,9 +34,9 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
 
 const KEYS: [Key; 31] = [
     key(stores::KEY, stores::VARIABLE, true),
-    key(debug_sources::KEY, debug_sources::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
+    key(debug_sources::KEY, debug_sources::VARIABLE, true),
     key("symbol-map", "SYMDEX_SYMBOL_MAP", true),
     key("jobs", "SYMDEX_JOBS", false),
     key("max-memory", "SYMDEX_MAX_MEMORY", false),

@@ -77,6 +77,22 @@ fn names_of_outputs_have_the_extension_of_their_format_and_are_unique() {
     assert_eq!(names("text", &["x/a.ips", "y/a.ips"]), ["x", "y"]);
 }
 
+/// A binary report is written as text. Another binary file is copied, and keeps its name.
+#[test]
+fn a_binary_report_becomes_a_crash_with_format_text() {
+    let (root, out) = (folder(), folder());
+    // A report of PLCrashReporter with one thread, which crashed and has no frames.
+    let report = [b"plcrash\x01".as_slice(), b"\x1a\x04\x08\x00\x18\x01"].concat();
+    let files = [("a.plcrash", report.as_slice()), ("b.png", b"\x89PNG\r\n\x1a\n\0\0")];
+    let paths = files.map(|(name, bytes)| {
+        let path = root.path().join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path
+    });
+    run(root.path(), "text", out.path(), &paths.each_ref().map(PathBuf::as_path));
+    assert_eq!(names_in(out.path()), ["a.crash", "b.png"]);
+}
+
 #[test]
 fn names_in_a_report_are_demangled_in_text_and_json_only() {
     let root = folder();

@@ -208,7 +208,7 @@ fn credentials_are_sent_and_not_shown() {
     assert!(!location.contains("secret"), "{location}");
     let error = fetch(&sources(&[&url("me:secrets")], &no_retries()), BUILD_ID).expect_err("refused");
     assert!(error.to_string().contains("401") && !error.to_string().contains("secret"), "{error}");
-    let closed = format!("http://me:secret@127.0.0.1:9/x?token=secret");
+    let closed = "http://me:secret@127.0.0.1:9/x?token=secret".to_owned();
     let error = fetch(&sources(&[&closed], &no_retries()), BUILD_ID).expect_err("nobody listens");
     assert!(!error.to_string().contains("secret"), "{error}");
 }

@@ -62,7 +62,7 @@
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the output
 //! of minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers,
-//! backtraces of lldb, gdb, glibc, Swift and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
+//! backtraces of lldb, gdb, glibc, Swift, Rust, Go and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
 //! address load_address`. [`formats`] returns all formats, and [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
@@ -82,6 +82,7 @@
 
 mod appended;
 mod apple_text;
+mod ask;
 mod breakpad;
 mod bugsnag;
 mod call_tree;

@@ -196,7 +196,7 @@ impl Unresolved {
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
             Unresolved::Damaged(what) => what.into(),
             Unresolved::TooLarge => {
-                "the answers of one report may have 32 MiB and 4 KiB for each frame; this one exceeds that"
+                "the answers of one report may have 64 MiB, or 16 times its size; this one exceeds that"
                     .into()
             }
         }

@@ -270,7 +270,7 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The number of frames that are not read. A text of more than 10 MB may have one frame for every 30 bytes; further
+    /// The number of frames that are not read. A report of more than 10 MB may have one frame for every 30 bytes; further
     /// frames stay as they are.
     #[must_use]
     pub fn unread_frames(&self) -> u64 {

@@ -2,14 +2,14 @@
 
 use symdex::{ImageOffset, Table};
 
+use crate::ask::{FoundAnswers, ask, push_distinct};
 use crate::images::without_code;
-use crate::limits::{AnswerBytes, size_of_answer, size_of_output};
+use crate::limits::{AnswerBytes, size_of_output};
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
-use crate::report::{Frame, Image, Report, SymbolDetail, Thread, to_u32};
-use crate::source::{Answer, Answers, Function, MatchedBy, Source, Unanswered};
-use crate::text::lossy;
+use crate::report::{Frame, Report, SymbolDetail, Thread, to_u32};
+use crate::source::{MatchedBy, Source};
 
 /// A report together with the answers for its frames. [`symbolicate()`] makes one.
 ///
@@ -101,7 +101,7 @@ enum FrameAnswer {
 }
 
 /// The answer for one address: its functions, innermost first, at least one.
-type LookupResult = Result<Vec<ResolvedFrame>, Unresolved>;
+pub(crate) type LookupResult = Result<Vec<ResolvedFrame>, Unresolved>;
 
 /// A function at the address of a frame: the concrete function, or one that is inlined into it.
 #[non_exhaustive]
@@ -201,7 +201,7 @@ pub fn symbolicate<'r, 't>(
             push_distinct(&mut asked[image], *offset);
         }
     }
-    let mut found = FoundAnswers { answers: Vec::new(), left: AnswerBytes::in_memory(report.text.len()) };
+    let mut found = FoundAnswers::of(report.text.len());
     let mut images = Vec::with_capacity(asked.len());
     // The position of the answer of each offset, by image.
     let mut positions = Vec::with_capacity(asked.len());
@@ -250,116 +250,6 @@ pub fn symbolicate<'r, 't>(
     let mut symbolicated = Symbolicated { report, outcomes, images, answers, may_be_signed, demangle };
     symbolicated.keep_better_symbols();
     symbolicated
-}
-
-/// Appends `offset`. Before the list grows, repeated offsets are removed from it: many frames have few addresses.
-fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset) {
-    if offsets.len() == offsets.capacity() {
-        offsets.sort_unstable();
-        offsets.dedup();
-        // Each removal must free half of the list, so that the time stays linear.
-        offsets.reserve(offsets.len().max(16));
-    }
-    offsets.push(offset);
-}
-
-/// The answers that sources have given.
-struct FoundAnswers {
-    answers: Vec<LookupResult>,
-    /// How many bytes the answers may still have.
-    left: AnswerBytes,
-}
-
-impl FoundAnswers {
-    /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].
-    fn add(&mut self, answer: Answer, options: &Options) -> u32 {
-        let within = |frames: Vec<_>| match self.left.take(size_of_answer(&frames)) {
-            true => Ok(frames),
-            false => Err(Unresolved::TooLarge),
-        };
-        self.answers.push(resolve(answer, options).and_then(within));
-        to_u32(self.answers.len() - 1)
-    }
-}
-
-/// How many offsets a source is asked for at once. The answers of the source take more memory than those that are kept.
-const OFFSETS_AT_ONCE: usize = 1 << 14;
-
-/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. `positions`
-/// gets the position of the answer of each offset: neighbours with the same functions and lines share one.
-fn ask(
-    image: &Image,
-    offsets: &[ImageOffset],
-    source: &mut (impl Source + ?Sized),
-    options: &Options,
-    (found, positions): (&mut FoundAnswers, &mut Vec<u32>),
-) -> ImageOutcome {
-    let mut outcome = ImageOutcome::Unused;
-    positions.reserve_exact(offsets.len());
-    for some in offsets.chunks(OFFSETS_AT_ONCE) {
-        let Answers { mut answers, by } = match source.answer(image, some, options.lines) {
-            Ok(answers) => answers,
-            Err(Unanswered::Missing) if image.id.is_none() && positions.is_empty() => {
-                return ImageOutcome::NoId;
-            }
-            Err(why) if positions.is_empty() => return ImageOutcome::Unanswered(why),
-            // The source answered before.
-            Err(why) => vec![Answer::Damaged(why.reason().into_owned()); some.len()].into(),
-        };
-        // The source may return too few answers. The rest of the offsets then has no function.
-        answers.resize(some.len(), Answer::NoFunction);
-        let mut previous = None;
-        for answer in answers {
-            let position = match &previous {
-                Some((known, position)) if *known == answer => *position,
-                _ => found.add(answer.clone(), options),
-            };
-            positions.push(position);
-            previous = Some((answer, position));
-        }
-        match &mut outcome {
-            ImageOutcome::Found(known) => {
-                let more = by.passed_over.into_iter().filter(|why| !known.passed_over.contains(why));
-                let more: Vec<_> = more.collect();
-                known.passed_over.extend(more);
-            }
-            _ => outcome = ImageOutcome::Found(by),
-        }
-    }
-    if let ImageOutcome::Found(by) = &mut outcome
-        && image.id.is_none()
-        && by.matched == MatchedBy::Id
-    {
-        by.matched = MatchedBy::Name;
-    }
-    outcome
-}
-
-fn resolve(answer: Answer, options: &Options) -> LookupResult {
-    let functions = match answer {
-        Answer::Functions(functions) if !functions.is_empty() => functions,
-        Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
-        Answer::TooLarge => return Err(Unresolved::TooLarge),
-        Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
-    };
-    let last = functions.len() - 1;
-    let skip = if options.inlines { 0 } else { last };
-    let frame = |(depth, function): (usize, Function)| {
-        let readable = |name: &Vec<u8>| match options.demangle {
-            true => symdex_demangle::demangle(name).into_owned(),
-            false => lossy(name),
-        };
-        ResolvedFrame {
-            function: function.name.as_ref().map(readable),
-            name: function.name.as_deref().map(lossy),
-            file: function.file.as_deref().map(lossy),
-            line: function.line,
-            inlined: depth < last,
-            start: function.start,
-            table: function.table,
-        }
-    };
-    Ok(functions.into_iter().enumerate().skip(skip).map(frame).collect())
 }
 
 impl<'r> Symbolicated<'r, '_> {

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
-use crate::report::{Image, Thread};
+use crate::report::Image;
 use crate::source::MatchedBy;
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
@@ -18,7 +18,47 @@ pub struct ReportView<'s> {
     format: &'static str,
     header: HeaderView<'s>,
     images: Vec<ImageView<'s>>,
-    threads: Vec<ThreadView<'s>>,
+    threads: ThreadList<'s>,
+}
+
+/// The threads. Their JSON is much larger than the report, so that each frame is made when it is serialized.
+#[derive(Debug)]
+struct ThreadList<'s> {
+    symbolicated: &'s Symbolicated<'s, 's>,
+    /// As [`Report::existing_symbols`](crate::Report::existing_symbols).
+    existing: Vec<Vec<ExistingSymbol>>,
+}
+
+impl Serialize for ThreadList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let threads = self.symbolicated.report.threads.iter().enumerate();
+        serializer.collect_seq(threads.map(|(number, thread)| ThreadView {
+            name: &thread.name,
+            id: thread.id,
+            label: thread.label.as_deref(),
+            queue: thread.queue.as_deref(),
+            crashed: thread.crashed,
+            frames: FrameList { threads: self, number },
+        }))
+    }
+}
+
+/// The frames of the thread with this number.
+#[derive(Debug)]
+struct FrameList<'s> {
+    threads: &'s ThreadList<'s>,
+    number: usize,
+}
+
+impl Serialize for FrameList<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { threads: ThreadList { symbolicated, existing }, number } = *self;
+        let frames = symbolicated.report.threads.get(number).map_or(0, |thread| thread.frames.len());
+        // Every format returns one symbol for each frame.
+        let existing = |depth| existing.get(number)?.get(depth).cloned();
+        let view = |depth| symbolicated.frame_view(number, depth, existing(depth).unwrap_or_default());
+        serializer.collect_seq((0..frames).map(view))
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -76,7 +116,7 @@ struct ThreadView<'s> {
     label: Option<&'s str>,
     queue: Option<&'s str>,
     crashed: bool,
-    frames: Vec<FrameView<'s>>,
+    frames: FrameList<'s>,
 }
 
 #[derive(Debug, Serialize)]
@@ -143,28 +183,12 @@ impl Symbolicated<'_, '_> {
         let report = self.report;
         let known = KnownImageMap::new(known);
         let images = report.images.iter().zip(self.images());
-        let mut existing = report.existing_symbols().into_iter();
-        let mut thread_view = |(number, thread): (usize, &'s Thread)| {
-            // Every format returns one symbol for each frame.
-            let mut existing = existing.next().unwrap_or_default().into_iter();
-            let frames = 0..thread.frames.len();
-            ThreadView {
-                name: &thread.name,
-                id: thread.id,
-                label: thread.label.as_deref(),
-                queue: thread.queue.as_deref(),
-                crashed: thread.crashed,
-                frames: frames
-                    .map(|depth| self.frame_view(number, depth, existing.next().unwrap_or_default()))
-                    .collect(),
-            }
-        };
         let crashed_thread = report.threads.iter().position(|thread| thread.crashed);
         ReportView {
             format: report.format.name,
             header: HeaderView { info: &report.info, crashed_thread },
             images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
-            threads: report.threads.iter().enumerate().map(&mut thread_view).collect(),
+            threads: ThreadList { symbolicated: self, existing: report.existing_symbols() },
         }
     }
 

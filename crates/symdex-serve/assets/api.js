@@ -40,10 +40,12 @@ async function request(path, options = {}, isAskedAgain = false) {
 const json = async (path, options) => (await request(path, options)).json();
 const imagePath = (id) => `v1/images/${encodeURIComponent(id)}`;
 
-/** A report as JSON: docs/schema/symbolicate.schema.json. */
-export function symbolicated(report) {
+/** A report as JSON (docs/schema/symbolicate.schema.json), and after how many seconds more may be known. */
+export async function symbolicated(report) {
   const headers = { Accept: "application/json", "Content-Type": "application/octet-stream" };
-  return json("v1/symbolicate", { method: "POST", headers, body: report });
+  const answer = await request("v1/symbolicate", { method: "POST", headers, body: report });
+  const seconds = Number(answer.headers.get("Retry-After") ?? 5);
+  return { data: await answer.json(), retryAfter: Number.isFinite(seconds) ? seconds : 5 };
 }
 
 /** A report in its own format, as a blob. */

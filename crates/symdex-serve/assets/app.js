@@ -4,6 +4,7 @@ import { symbolicated } from "./api.js";
 import { showImage, showImages } from "./browser.js";
 import { announce, byId, count, el } from "./dom.js";
 import { chosen, dropped, sorted } from "./files.js";
+import { isFetching } from "./images.js";
 import { reportView, totals } from "./report.js";
 import { askForToken } from "./token.js";
 import { uploadAll } from "./uploads.js";
@@ -12,15 +13,28 @@ import { uploadAll } from "./uploads.js";
 const reports = [];
 let selected = null;
 
+/** How often a report is asked for while the server fetches debug files. */
+const FETCH_TRIES = 60;
+
 /** Asks the server for the answers of a report. */
 async function answer(report) {
   report.native = undefined;
   try {
-    report.data = await symbolicated(report.blob);
+    const { data, retryAfter } = await symbolicated(report.blob);
+    report.data = data;
     report.error = undefined;
+    report.tries = (report.tries ?? 0) + 1;
+    if (isFetching(data) && report.tries < FETCH_TRIES) setTimeout(refresh, 1000 * retryAfter, report);
   } catch (error) {
     report.error = error;
   }
+}
+
+/** Asks again, if the report is still open. */
+async function refresh(report) {
+  if (!reports.includes(report)) return;
+  await answer(report);
+  if (report === selected) showAgain();
 }
 
 /** Opens reports, and selects the first of them. */
@@ -43,7 +57,14 @@ async function open(entries) {
 /** After an upload, the open reports may have answers that were missing. */
 async function answerAgain() {
   await Promise.all(reports.map(answer));
+  showAgain();
+}
+
+/** Shows new answers of the selected report. The keyboard stays in the report. */
+function showAgain() {
+  const hasFocus = byId("report").contains(document.activeElement);
   show();
+  if (hasFocus) byId("report-title")?.focus({ preventScroll: true });
   if (selected?.data) announce(`Symbolicated again: ${totals(selected.data)}`);
 }
 

@@ -11,7 +11,8 @@ export function treeOf(files) {
   const root = { name: "", bytes: 0, inlined: 0, children: new Map() };
   for (const { file, bytes, inlined_bytes: inlined } of files) {
     let folder = root;
-    const parts = file.split("/").filter((part, at) => part !== "" || at === 0);
+    // The first folder of an absolute path is `/`.
+    const parts = file.split("/").flatMap((part, at) => (part !== "" ? [part] : at === 0 ? ["/"] : []));
     parts.forEach((part, at) => {
       folder.bytes += bytes;
       folder.inlined += inlined;
@@ -32,8 +33,7 @@ function joined(root) {
   while (waiting.length > 0) {
     const folder = waiting.pop();
     for (let only = soleFolder(folder); only; only = soleFolder(folder)) {
-      folder.name =
-        folder === root && folder.name === "" && only.name === "" ? "/" : join(folder.name, only.name);
+      folder.name = join(folder.name, only.name);
       folder.children = only.children;
     }
     folder.children = [...folder.children.values()].sort((one, other) => other.bytes - one.bytes);
@@ -100,7 +100,7 @@ function entriesOf(folder, all, open) {
   const shown = folder.children.slice(0, ENTRIES);
   const rest = folder.children.slice(ENTRIES);
   const items = shown.map((child) => ({
-    name: child.children ? `${child.name}/` : child.name,
+    name: child.children ? join(child.name, "") : child.name,
     size: child.bytes,
     inlined: child.inlined,
     open: child.children ? () => open(child) : null,

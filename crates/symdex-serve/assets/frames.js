@@ -10,6 +10,8 @@ const REASONS = {
   missing_symbol: "no function at this address",
   unknown_image: "in no image",
   missing: "debug file missing",
+  fetching: "debug file is being fetched",
+  fetching_failed: "debug file not fetched",
   malformed: "index damaged",
   too_large: "answer too large",
 };

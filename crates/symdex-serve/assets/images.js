@@ -12,7 +12,16 @@ const NEARNESS = {
   other_build_and_arch: "another build, of another architecture",
 };
 
-const ORDER = ["missing", "malformed", "unsupported", "other", "found", "unused"];
+const ORDER = [
+  "missing",
+  "fetching_failed",
+  "fetching",
+  "malformed",
+  "unsupported",
+  "other",
+  "found",
+  "unused",
+];
 
 /** Images that need a debug file: those of the app that frames lie in. */
 export function missingImages(report) {
@@ -20,7 +29,18 @@ export function missingImages(report) {
   return report.images.filter((image, number) => image.is_app && used.has(number) && isLacking(image));
 }
 
-const isLacking = (image) => image.status !== "found" && image.status !== "unused";
+const isLacking = (image) => !["found", "unused", "fetching"].includes(image.status);
+
+/** Whether the server fetches debug files for the report. */
+export const isFetching = (report) => report.images.some((image) => image.status === "fetching");
+
+/** Says that more answers will come, or nothing. */
+export function fetchingView(report) {
+  if (!isFetching(report)) return null;
+  const names = report.images.filter((image) => image.status === "fetching").map((image) => image.name);
+  const text = `The server fetches debug files: ${names.join(", ")}. Their answers appear when they are there.`;
+  return el("p", { class: "notice" }, text);
+}
 
 /** What to upload, or nothing. `upload` lets the user choose files. */
 export function missingView(report, upload) {

@@ -4,7 +4,7 @@ import { symbolicatedNative } from "./api.js";
 import { compareView } from "./compare.js";
 import { announce, copyButton, count, el, errorNotice } from "./dom.js";
 import { threadList } from "./frames.js";
-import { allImages, missingView } from "./images.js";
+import { allImages, fetchingView, missingView } from "./images.js";
 
 /** The view of a report: `{name, blob, data}`, and `error` if the server has refused it. */
 export function reportView(report, { upload, close }) {
@@ -27,6 +27,7 @@ export function reportView(report, { upload, close }) {
     facts(data),
     actions(report, compare),
     compare,
+    fetchingView(data),
     missingView(data, upload),
     el(
       "section",

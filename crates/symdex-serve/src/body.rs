@@ -1,12 +1,10 @@
 //! Bodies of requests: limits, time-outs, compression.
 
-use std::io::{self, Read, Write};
+use std::io::Read;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt as _, stream};
-use serde::Serialize;
+use futures_util::StreamExt as _;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -118,63 +116,6 @@ impl App {
     }
 }
 
-/// An answer that is being written. Its memory counts until it is sent.
-struct WrittenAnswer {
-    bytes: Vec<u8>,
-    reserved: Reserved,
-    /// Why it was not written to its end.
-    refused: Option<Problem>,
-}
-
-impl Write for WrittenAnswer {
-    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        if let Err(problem) = self.reserved.grow(part.len() as u64) {
-            self.refused = Some(problem);
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        self.bytes.extend_from_slice(part);
-        Ok(part.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsRef<[u8]> for WrittenAnswer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// `value` as JSON. The bytes count as a part of `reserved` until the last copy of them is dropped.
-///
-/// # Errors
-///
-/// A problem `overloaded` if other requests take all memory.
-pub(crate) fn json_bytes(value: &impl Serialize, reserved: Reserved) -> Result<Bytes, Problem> {
-    let mut written = WrittenAnswer { bytes: Vec::new(), reserved, refused: None };
-    if let Err(error) = serde_json::to_writer(&mut written, value) {
-        let internal = || Problem::new(ProblemKind::Internal, error.to_string());
-        return Err(written.refused.unwrap_or_else(internal));
-    }
-    Ok(Bytes::from_owner(written))
-}
-
-/// The answer with `value` as JSON. See [`json_bytes`].
-///
-/// # Errors
-///
-/// As [`json_bytes`].
-pub(crate) fn json_response(value: &impl Serialize, reserved: Reserved) -> Result<Response, Problem> {
-    Ok(json_of(json_bytes(value, reserved)?))
-}
-
-/// The answer with JSON that is written already.
-pub(crate) fn json_of(bytes: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
-}
-
 fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
     let value = headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes());
     match value {
@@ -186,53 +127,5 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
             let detail = format!("found `Content-Encoding: {found}`, expected gzip, zstd or none");
             Err(Problem::new(ProblemKind::UnsupportedEncoding, detail))
         }
-    }
-}
-
-/// An answer in memory that is reserved for it.
-pub(crate) struct Guarded {
-    bytes: Vec<u8>,
-    reserved: Reserved,
-}
-
-impl Guarded {
-    /// An empty answer. `reserved` is what its request has reserved, and grows with the answer.
-    pub(crate) fn new(reserved: Reserved) -> Self {
-        Self { bytes: Vec::new(), reserved }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-}
-
-/// Fails if other requests take all memory.
-impl Write for Guarded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.reserved.grow(bytes.len() as u64).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The memory is given back when the client has read the answer.
-impl IntoResponse for Guarded {
-    fn into_response(self) -> Response {
-        const PART: usize = 64 << 10;
-        let Self { bytes, reserved } = self;
-        let length = bytes.len();
-        let parts = stream::unfold((Bytes::from(bytes), reserved), async |(mut rest, reserved)| {
-            let part = rest.split_to(rest.len().min(PART));
-            (!part.is_empty()).then_some((Ok::<_, io::Error>(part), (rest, reserved)))
-        });
-        ([(header::CONTENT_LENGTH, length)], Body::from_stream(parts)).into_response()
     }
 }

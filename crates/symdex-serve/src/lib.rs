@@ -31,8 +31,10 @@ mod router;
 mod sentry;
 mod server;
 mod trace;
+mod unread;
 mod v1;
 mod workers;
+mod written;
 
 pub use self::auth::{NewToken, ParseTokenError, Scope, Token};
 pub use self::options::ServerOptions;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::HttpBody as _;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -17,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, mozilla, openapi, page, sentry, trace, v1};
+use crate::{health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -56,7 +55,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(close_after_error))
+        .layer(from_fn(unread::read_rest))
         .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
@@ -66,17 +65,6 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
             HeaderValue::from_static("nosniff"),
         ))
         .layer(cors(&app.options.cors_origins))
-}
-
-/// Closes the connection after an error if the request has a body, because the body may not have been read. Without the
-/// header, the client would send its next request by a connection that is about to end.
-async fn close_after_error(request: Request, next: Next) -> Response {
-    let has_body = !request.body().is_end_stream();
-    let mut response = next.run(request).await;
-    if has_body && response.status().as_u16() >= 400 {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
 }
 
 /// Ends a request that takes too long. Its work on a thread of the pool goes on to its end, and counts until then.

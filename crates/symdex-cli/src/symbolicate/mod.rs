@@ -120,7 +120,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["reports", "needs", "output"])]
     list_formats: bool,
     /// The output file, or for several reports the output folder. In a folder, each report keeps its name. The
-    /// extension becomes .json with --format json, and .crash with --format text if the report is JSON. Reports of the
+    /// extension becomes .json with --format json, and .crash with --format text if the report is JSON or binary. Reports of the
     /// same name keep their folders, too. A file that is not a report of a known format is copied unchanged. No report
     /// is overwritten. On standard output, a line `==> PATH <==` begins
     /// each of several reports
@@ -197,7 +197,7 @@ If several apply, the first of 4, 6, 5, 1, 3 counts.";
 enum OutputFormat {
     /// The format of the report. Only frames are changed
     Native,
-    /// Text for people. A report in JSON gets the layout of a .crash; other reports are written as with native
+    /// Text for people. A report in JSON or a binary one gets the layout of a .crash; others are written as with native
     Text,
     /// JSON, one object a line for each report
     Json,

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use symdex_report::{KnownImage, ReportView, Symbolicated};
+use symdex_report::{KnownImage, ReportView, Symbolicated, formats};
 
 use super::input::Input;
 use super::summary::{ReportCounts, ReportTotals};
@@ -184,21 +184,26 @@ fn are_unique(names: &[PathBuf]) -> bool {
 fn written_extension(report: &Input, format: OutputFormat) -> Option<&'static str> {
     match format {
         OutputFormat::Json => Some("json"),
-        OutputFormat::Text if is_json(report) => Some("crash"),
+        OutputFormat::Text if is_json_or_binary(report) => Some("crash"),
         OutputFormat::Native | OutputFormat::Text => None,
     }
 }
 
-/// Whether a report begins as JSON does. Returns false unless it is a regular file, because a pipe can be read only
-/// once.
-fn is_json(report: &Input) -> bool {
+/// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file,
+/// because a pipe can be read only once.
+fn is_json_or_binary(report: &Input) -> bool {
     const BEGINNING: usize = 256;
     let is_file = report.source().is_some_and(Path::is_file);
     let start = if is_file { report.start(BEGINNING) } else { Vec::new() };
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not tell: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
-    text.starts_with(b"{")
+    // Only binary formats have no line as an example. Binary files begin with a byte that no text has.
+    let is_binary = |text: Vec<u8>| {
+        formats().iter().any(|format| format.example().is_empty() && format.recognises(&text))
+    };
+    let may_be_binary = start.iter().any(|byte| *byte < b'\t');
+    text.starts_with(b"{") || (may_be_binary && report.read().is_ok_and(is_binary))
 }
 
 /// The file name `name` with the extension `written`.
@@ -208,7 +213,7 @@ fn with_extension(name: OsString, written: Option<&str>, extension: Extension) -
         return path;
     };
     let own = path.extension().and_then(OsStr::to_str);
-    let is_replaced = own.is_some_and(|own| ["ips", "json", "crash"].contains(&own));
+    let is_replaced = own.is_some_and(|own| ["ips", "json", "crash", "plcrash", "pb"].contains(&own));
     match extension {
         Extension::Replaced if is_replaced => path.set_extension(written),
         _ => path.add_extension(written),

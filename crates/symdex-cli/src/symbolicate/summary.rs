@@ -231,7 +231,7 @@ impl RunSummary {
         if self.total.unread != 0 {
             let frames = text::count(self.total.unread, "frame");
             complain(&format!(
-                "{frames} not read: a text of more than 10 MB may have one frame for every 30 bytes; split it"
+                "{frames} not read: a report of more than 10 MB may have one frame for every 30 bytes; split it"
             ));
         }
         if self.without_frames != 0 {

@@ -1,7 +1,8 @@
 //! The page in headless Chromium. The scenarios are the files in `browser/`.
 //!
 //! `.ci/run` installs Chromium, and Playwright and axe into `target/playwright`. Without them or without Node.js, these
-//! tests say so and pass. `SYMDEX_SCREENSHOTS=write` writes the pictures of the documentation.
+//! tests say so and pass. With `--ignored`, the pictures of the documentation are written; a palette of 96 colours makes
+//! them small.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,10 +120,15 @@ fn an_uploaded_debug_file_answers_the_open_report() {
 }
 
 #[test]
+fn a_report_is_asked_for_again_while_the_server_fetches_debug_files() {
+    let Some(programs) = Programs::find() else { return };
+    let (_store, server) = demo_server(&BOTH);
+    programs.run("fetching", &server, &[]);
+}
+
+#[test]
+#[ignore = "it writes docs/images"]
 fn pictures_for_the_documentation() {
-    if std::env::var_os("SYMDEX_SCREENSHOTS").is_none_or(|value| value != "write") {
-        return;
-    }
     let programs = Programs::find().expect("what .ci/run installs");
     let (_store, server) = demo_server(&BOTH);
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");

@@ -149,6 +149,22 @@ fn the_same_upload_is_the_same_job_until_the_stores_lose_its_images() {
 }
 
 #[test]
+fn an_upload_repairs_a_damaged_index() {
+    let (store, ids) = store_of(&["cxx"]);
+    let path = store.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));
+    let whole = fs::read(&path).expect("the index");
+    fs::write(&path, &whole[..whole.len() / 2]).expect("written");
+    let server = TestServer::start(store.path(), &[]);
+    let lookup = || server.post_json("/v1/lookup", &json!([{"id": ids[0], "addresses": ["0x400"]}])).json();
+    assert_eq!(lookup()[0]["status"], "malformed");
+    let job = built(&server, "cxx", &read("cxx"));
+    assert_eq!(job["images"][0]["outcome"], "repaired", "{job}");
+    assert!(job["images"][0]["warnings"][0].as_str().is_some_and(|text| text.contains("replaced")), "{job}");
+    // The server remembers damage, but not that of an index that it has replaced.
+    assert_eq!(lookup()[0]["status"], "found");
+}
+
+#[test]
 fn an_upload_continues_after_a_cut_connection() {
     let (store, state) = (folder(), folder());
     let arguments = ["--state", state.path().to_str().expect("UTF-8")];
@@ -248,8 +264,8 @@ fn uploads_that_have_no_image_fail_with_their_reason() {
     assert!(failure(&job).1.contains("it is empty"), "{job}");
     let job = built(&server, "a.zip", &zip_of(&[("notes.txt", b"x")]));
     assert_eq!(failure(&job).0, "missing");
-    // 20 MB of zeros, in 20 kB.
-    let bomb = ZipEntry::deflated("A", &[read("cxx"), vec![0; 20 << 20]].concat());
+    // 40 MB of zeros, in 50 kB.
+    let bomb = ZipEntry::deflated("A", &[read("cxx"), vec![0; 40 << 20]].concat());
     let job = built(&server, "bomb.zip", &zip(&[bomb]));
     assert!(failure(&job).1.contains("--max-ratio"), "{job}");
     let outside =

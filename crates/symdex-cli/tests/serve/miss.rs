@@ -136,3 +136,37 @@ fn files_that_cannot_be_used_are_failures_with_a_reason() {
         assert_eq!(indexes_in(store.path()), [""; 0]);
     }
 }
+
+#[test]
+fn both_foreign_interfaces_fetch_too() {
+    let (id, bytes, path) = kit();
+    let debug_id = id.to_uppercase() + "0";
+    let mozilla = json!({"memoryMap": [["DemoKit", debug_id]], "stacks": [[[0, 0x1000]]]});
+    let sentry = json!({
+        "platform": "native",
+        "stacktraces": [{"frames": [{"instruction_addr": "0x104001000"}]}],
+        "modules": [{"type": "macho", "debug_id": id, "image_addr": "0x104000000", "image_size": 0x8000}],
+    });
+    for (endpoint, request) in [("/symbolicate/v5", mozilla), ("/symbolicate", sentry)] {
+        let web = WebServer::of(path.clone(), bytes.clone());
+        let store = folder();
+        let server = start(store.path(), &web, &[]);
+        let answer = server.post_json(endpoint, &request);
+        assert_eq!((answer.status, misses(&server, "built")), (200, 1), "{endpoint}: {}", answer.text());
+        let answer = answer.json();
+        match endpoint {
+            "/symbolicate" => {
+                assert_eq!(
+                    (&answer["status"], &answer["modules"][0]["debug_status"]),
+                    (&json!("complete"), &json!("found"))
+                );
+                assert_eq!(answer["modules"][0]["arch"], "arm64", "{answer}");
+            }
+            _ => assert_eq!(
+                answer["results"][0]["found_modules"][format!("DemoKit/{debug_id}")],
+                true,
+                "{answer}"
+            ),
+        }
+    }
+}

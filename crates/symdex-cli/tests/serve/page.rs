@@ -49,8 +49,11 @@ fn every_file_has_its_type_and_a_strict_policy() {
         let policy: Vec<_> = answer.header("content-security-policy").split("; ").collect();
         let expected = ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'"];
         assert!(expected.iter().all(|directive| policy.contains(directive)), "{policy:?}");
-        for directive in ["form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"] {
-            assert!(policy.contains(&directive), "{policy:?}");
+        let trusted = ["require-trusted-types-for 'script'", "trusted-types 'none'"];
+        for directive in
+            ["form-action 'none'", "base-uri 'none'", "frame-ancestors 'none'"].iter().chain(&trusted)
+        {
+            assert!(policy.contains(directive), "{policy:?}");
         }
         assert!(!policy.iter().any(|directive| directive.contains("unsafe")), "{policy:?}");
     }

@@ -117,14 +117,15 @@ impl Collected {
             let innermost = range.exact as usize;
             let Some(outermost) = concrete.get(innermost).copied() else { continue };
             let (inner, outer) = (&chunk.frames[innermost], &chunk.frames[outermost]);
-            let size = range.end - range.start;
+            // Chunks of a damaged index may have any numbers.
+            let size = range.end.saturating_sub(range.start);
             match table {
                 Table::Dwarf => {
                     self.cover(range);
                     self.add_to_file(inner.file, size, innermost != outermost);
                 }
                 Table::SymbolTable => {
-                    let without = size - self.covered_bytes(range.start, range.end);
+                    let without = size.saturating_sub(self.covered_bytes(range.start, range.end));
                     self.add_to_file(None, without, false);
                 }
             }
@@ -138,7 +139,7 @@ impl Collected {
             let function = &mut self.functions[place];
             // A symbol at the start of a function with debug information is that function.
             if function.table == table {
-                function.size += size;
+                function.size = function.size.saturating_add(size);
                 function.ranges = function.ranges.saturating_add(1);
                 if range.start == start {
                     (function.file, function.line) = (outer.file, outer.line);
@@ -152,8 +153,9 @@ impl Collected {
             return;
         }
         let entry = self.files.entry(file).or_insert(FileEntry { file, bytes: 0, inlined_bytes: 0 });
-        entry.bytes += bytes;
-        entry.inlined_bytes += if is_inlined { bytes } else { 0 };
+        entry.bytes = entry.bytes.saturating_add(bytes);
+        let inlined = if is_inlined { bytes } else { 0 };
+        entry.inlined_bytes = entry.inlined_bytes.saturating_add(inlined);
     }
 
     fn cover(&mut self, range: &CodeRange) {
@@ -167,7 +169,8 @@ impl Collected {
     fn covered_bytes(&self, start: u64, end: u64) -> u64 {
         let first = self.covered.partition_point(|(_, covered_end)| *covered_end <= start);
         let overlapping = self.covered[first..].iter().take_while(|(covered_start, _)| *covered_start < end);
-        overlapping.map(|(from, to)| (*to).min(end) - (*from).max(start)).sum()
+        let bytes = |(from, to): &(u64, u64)| (*to).min(end).saturating_sub((*from).max(start));
+        overlapping.map(bytes).fold(0, u64::saturating_add)
     }
 
     fn overview(self) -> Overview {

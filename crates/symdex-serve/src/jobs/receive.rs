@@ -11,9 +11,11 @@ use axum::body::{Body, Bytes};
 use futures_util::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant;
 
 use super::disk::free_space;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
 /// How many uploads are received at one time. Each takes a thread that writes.
@@ -144,8 +146,8 @@ impl Incoming {
         &self.path
     }
 
-    /// Appends `body`, of at most `max` bytes. The client may pause for `pause`. What has arrived is in the file even
-    /// if this fails.
+    /// Appends `body`, of at most `max` bytes. `patience` is the longest time that the client may keep the server waiting.
+    /// What has arrived is in the file even if this fails.
     ///
     /// # Errors
     ///
@@ -154,14 +156,14 @@ impl Incoming {
         self,
         body: Body,
         max: u64,
-        pause: Duration,
+        patience: Duration,
         metrics: &Metrics,
     ) -> Result<Self, Problem> {
         let (sender, parts) = mpsc::channel(WAITING_PARTS);
         // The thread owns the file, so that the next request does not begin before the last byte is written, even if
         // nobody waits for this one any more.
         let writing = tokio::task::spawn_blocking(move || self.write(parts));
-        let sent = send(body, sender, max, pause, metrics).await;
+        let sent = send(body, sender, max, patience, metrics).await;
         let written = writing.await.map_err(|_| Problem::new(ProblemKind::Internal, ""))?;
         let incoming = written.map_err(of_disk)?;
         sent?;
@@ -237,16 +239,18 @@ async fn send(
     body: Body,
     sender: mpsc::Sender<Bytes>,
     max: u64,
-    pause: Duration,
+    patience: Duration,
     metrics: &Metrics,
 ) -> Result<(), Problem> {
-    let (mut parts, mut length) = (body.into_data_stream(), 0_u64);
+    let (mut parts, mut length, mut pace) = (body.into_data_stream(), 0_u64, Pace::new(patience));
     loop {
-        let next = tokio::time::timeout(pause, parts.next()).await;
-        let late = || format!("no bytes have arrived for {} seconds", pause.as_secs());
-        let next = next.map_err(|_| Problem::new(ProblemKind::Timeout, late()))?;
-        let Some(part) = next else { return Ok(()) };
+        let asked = Instant::now();
+        let late = |_| Problem::new(ProblemKind::Timeout, "the client sends too slowly");
+        let Some(part) = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)? else {
+            return Ok(());
+        };
         let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+        pace.moved(asked.elapsed(), part.len());
         length += part.len() as u64;
         if length > max {
             return Err(Problem::new(ProblemKind::TooLarge, format!("the body has more than {max} bytes")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image, Unanswered, build_id_start_of_debug_id, uuid_of_debug_id};
+use symdex_report::{Answer, Function, Image, build_id_start_of_debug_id, uuid_of_debug_id};
 
 use super::request::{Frame, Job};
 use super::response::Debug;
@@ -45,10 +45,8 @@ impl<'j> Lookup<'j> {
                 .collect();
             let (modules, requests): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
             let found = modules.into_iter().zip(app.answer(requests, LinePolicy::Exact));
-            answers.extend(found.filter_map(|(module, found)| match &found.answered {
-                Err(Unanswered::Missing) => None,
-                answered => Some((module, answered.is_ok().then_some(found))),
-            }));
+            let found = found.filter(|(_, found)| found.answered.is_ok());
+            answers.extend(found.map(|(module, found)| (module, Some(found))));
         }
         offsets.into_keys().for_each(|module| _ = answers.entry(module).or_insert(None));
         Self { answers, time: started.elapsed() }

@@ -30,10 +30,11 @@ use self::request::Request;
 use self::response::{Complete, Failed};
 use self::symbolicate::Symbolicated;
 use crate::app::{App, SharedApp};
-use crate::body::{Received, json_bytes, json_of};
+use crate::body::Received;
 use crate::budget::Reserved;
 use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::written::{json_bytes, json_of};
 
 pub(crate) use self::pending::PendingRequests;
 

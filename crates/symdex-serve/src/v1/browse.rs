@@ -200,7 +200,7 @@ fn list_files(image: &BrowsedImage, limit: usize) -> Result<FileList, Problem> {
     let mut strings = image.index.strings();
     let mut list = FileList { bytes: 0, without_file: 0, files: Vec::new(), others: OtherFiles::default() };
     for FileEntry { file, bytes, inlined_bytes } in image.overview.files.iter().copied() {
-        list.bytes += bytes;
+        list.bytes = list.bytes.saturating_add(bytes);
         match text(file, |id| strings.file(id))? {
             None => list.without_file += bytes,
             Some(file) if list.files.len() < limit => {
@@ -208,7 +208,7 @@ fn list_files(image: &BrowsedImage, limit: usize) -> Result<FileList, Problem> {
             }
             Some(_) => {
                 list.others.files += 1;
-                list.others.bytes += bytes;
+                list.others.bytes = list.others.bytes.saturating_add(bytes);
             }
         }
     }

@@ -13,11 +13,11 @@ use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
-use crate::body::Guarded;
 use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::accepts;
 use crate::v1::address::Address;
+use crate::written::WrittenAnswer;
 
 /// How many addresses a request may have.
 const MAX_ADDRESSES: usize = 100_000;
@@ -144,12 +144,12 @@ pub(crate) async fn lookup(
         reserved.grow(ADDRESS_MEMORY * count as u64)?;
         let answers = answer_all(app, &requests)?;
         let results = requests.iter().zip(&answers).map(|(request, answered)| request.result(answered));
-        let mut out = Guarded::new(reserved);
+        let mut out = WrittenAnswer::new(reserved);
         let written = match is_streamed {
             true => write_lines(results, &mut out),
             false => serde_json::Serializer::new(&mut out).collect_seq(results).map_err(io::Error::from),
         };
-        written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
+        written.map_err(|error| out.problem(&error))?;
         let mut answered = answers.iter().map(|one| &one.answered);
         Ok((out, answered.any(|one| matches!(one, Err(Unanswered::Fetching)))))
     };
@@ -167,7 +167,7 @@ pub(crate) fn retry_if(is_fetching: bool, response: impl IntoResponse) -> Respon
     }
 }
 
-fn write_lines(results: impl Iterator<Item = LookupResult>, out: &mut Guarded) -> io::Result<()> {
+fn write_lines(results: impl Iterator<Item = LookupResult>, out: &mut WrittenAnswer) -> io::Result<()> {
     for result in results {
         serde_json::to_writer(&mut *out, &result)?;
         out.write_all(b"\n")?;

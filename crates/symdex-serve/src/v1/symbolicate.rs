@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
-use crate::body::Guarded;
 use crate::budget::Reserved;
 use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::v1::accepts;
 use crate::v1::lookup::{Lines, retry_if};
+use crate::written::WrittenAnswer;
 
 /// How many answered lines of a batch may wait for the client.
 const WAITING_LINES: usize = 4;
@@ -145,11 +145,11 @@ fn one(
     bytes: &[u8],
     reserved: Reserved,
 ) -> Result<Response, Problem> {
-    let mut out = Guarded::new(reserved);
+    let mut out = WrittenAnswer::new(reserved);
     let is_fetching = answer(app, options, &options.name, format, bytes, &mut out)?;
     let kind = match (format, bytes.trim_ascii_start().first()) {
         (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
-        _ if std::str::from_utf8(out.bytes()).is_ok() => "text/plain; charset=utf-8",
+        _ if std::str::from_utf8(out.as_ref()).is_ok() => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
     let mut response = retry_if(is_fetching, out);
@@ -164,17 +164,17 @@ fn answer(
     name: &str,
     format: OutputFormat,
     bytes: &[u8],
-    mut out: &mut dyn Write,
+    mut out: &mut WrittenAnswer,
 ) -> Result<bool, Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let report = Report::parse(bytes).map_err(not_a_report)?;
     let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
     let written = match format {
-        OutputFormat::Native => symbolicated.write(out),
+        OutputFormat::Native => symbolicated.write(&mut *out),
         OutputFormat::Text => symbolicated.write_text(&mut out),
         OutputFormat::Json => write_json(app, name, &symbolicated, out),
     };
-    written.map_err(|_| Problem::overloaded("other requests take all memory"))?;
+    written.map_err(|error| out.problem(&error))?;
     let fetching = |outcome: &ImageOutcome| outcome.status() == Unanswered::Fetching.status();
     Ok(symbolicated.images().iter().any(fetching))
 }
@@ -223,7 +223,7 @@ fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: 
 
 /// The line of the answer for a line of a batch.
 fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Reserved) -> Bytes {
-    let mut out = Guarded::new(reserved);
+    let mut out = WrittenAnswer::new(reserved);
     let (name, answered) = match serde_json::from_slice::<BatchLine>(line) {
         Ok(BatchLine { name, report }) => {
             let answered = answer(app, options, &name, OutputFormat::Json, report.as_bytes(), &mut out);
@@ -231,16 +231,16 @@ fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Re
         }
         Err(error) => (String::new(), Err(Problem::bad_request(error.to_string()))),
     };
-    let mut answer = match answered {
-        Ok(_) => out.into_bytes(),
-        // Text and numbers are always serialized.
+    match answered.and_then(|_| out.write_all(b"\n").map_err(|error| out.problem(&error))) {
+        Ok(()) => out.into_bytes(),
         Err(problem) => {
             let failed = FailedReport { report: &name, error: problem.details() };
-            serde_json::to_vec(&failed).unwrap_or_default()
+            // Text and numbers are always serialized.
+            let mut line = serde_json::to_vec(&failed).unwrap_or_default();
+            line.push(b'\n');
+            line.into()
         }
-    };
-    answer.push(b'\n');
-    answer.into()
+    }
 }
 
 impl SymbolicateOptions {

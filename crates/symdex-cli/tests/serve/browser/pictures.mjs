@@ -7,18 +7,19 @@ const folder = process.argv[2];
 const save = (page, name) => page.screenshot({ path: join(folder, `${name}.png`) });
 
 await withBrowser(async (open) => {
-  const page = await open({ viewport: { width: 1100, height: 820 } });
+  const page = await open({ viewport: { width: 1100, height: 1240 } });
   await paste(page, crash);
-  await page.locator("#live").evaluate((element) => element.scrollIntoView);
   await save(page, "serve-report");
   await page.getByRole("button", { name: "Side by side" }).click();
   await page.locator(".compare pre").first().waitFor();
+  await page.setViewportSize({ width: 1100, height: 700 });
+  await page.locator("#compare").evaluate((element) => element.scrollIntoView());
   await save(page, "serve-side-by-side");
   const phone = await open({ viewport: { width: 390, height: 780 }, colorScheme: "dark" });
   await paste(phone, crash);
   await phone.locator(".thread.crashed").evaluate((element) => element.scrollIntoView());
   await save(phone, "serve-phone");
-  const image = await open({ viewport: { width: 1100, height: 1180 } });
+  const image = await open({ viewport: { width: 1100, height: 1450 } });
   await image.goto(`${url}#image=4c4c447955553144a170308419376afa`);
   await image.locator(".treemap").waitFor();
   await image.locator("#images-page tbody tr").first().waitFor();

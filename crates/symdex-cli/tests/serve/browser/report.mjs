@@ -92,6 +92,20 @@ await withBrowser(async (open) => {
   const answered = await columns.nth(1).textContent();
   assert.match(answered, /^Incident Identifier: 0D7B1E5C/);
   assert.match(answered, /demokit::Decoder::fail\(unsigned int\) const \+ 28 \(Decoder.cpp:41\)/);
+  // The texts scroll together: the frame at the top of one is at the top of the other.
+  const tops = () =>
+    columns.evaluateAll((all) =>
+      all.map((pre) => {
+        const height = pre.scrollHeight / pre.textContent.split("\n").length;
+        return pre.textContent.split("\n")[Math.round(pre.scrollTop / height)];
+      }),
+    );
+  const isAt = (text) => crash.slice(0, crash.indexOf(text)).split("\n").length - 1;
+  await columns.nth(0).evaluate((pre, line) => {
+    pre.scrollTop = (line * pre.scrollHeight) / pre.textContent.split("\n").length;
+  }, isAt("Thread 1:"));
+  await page.waitForFunction(() => document.querySelectorAll(".compare pre")[1].scrollTop > 1000);
+  assert.deepEqual(await tops(), ["Thread 1:", "Thread 1:"]);
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Download" }).click(),

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --service`: compares `POST /symbolicate/v5` of `symdex serve` with the crate wholesym, which is
+//! `cargo xtask bench --wholesym`: compares `POST /symbolicate/v5` of `symdex serve` with the crate wholesym, which is
 //! what samply answers the same request with, and counts the differences by kind.
 
 use std::collections::BTreeMap;
@@ -13,14 +13,16 @@ use wholesym::debugid::DebugId;
 use wholesym::{LibraryInfo, SymbolManager, SymbolManagerConfig};
 
 mod compare;
+mod facts;
 mod questions;
 mod server;
 
 use compare::Tally;
+use facts::Facts;
 use server::Server;
 
 const USAGE: &str = "\
-usage: cargo xtask bench --service FILE...
+usage: cargo xtask bench --wholesym FILE...
 
     FILE   a debug file, a bundle, or a folder of these
     The program symdex is SYMDEX, or target/release/symdex.
@@ -117,8 +119,9 @@ fn compare(server: &Server, image: &Image) -> Result<Tally> {
     let theirs = frames(&runtime.block_on(manager.query_json_api("/symbolicate/v5", &request)))?;
     ensure!(ours.len() == offsets.len() && theirs.len() == offsets.len(), "frames are missing");
     let mut tally = Tally::default();
-    for ((offset, ours), theirs) in offsets.iter().zip(&ours).zip(&theirs) {
-        tally.compare(&format!("{} {} {offset:#x}", image.image, image.arch), ours, theirs);
+    let facts = Facts::of(&index, &offsets)?;
+    for (((offset, facts), ours), theirs) in offsets.iter().zip(&facts).zip(&ours).zip(&theirs) {
+        tally.compare(&format!("{} {} {offset:#x}", image.image, image.arch), facts, ours, theirs);
     }
     Ok(tally)
 }

@@ -9,8 +9,8 @@ use symdex::{Index, Table};
 /// How many offsets are asked for in an image, at most.
 const OFFSETS: usize = 10_000;
 
-/// The starts of functions and ranges, the bytes before and after them, and random bytes of the code: all of them, or
-/// equal parts of each kind. They ascend.
+/// The starts of functions and ranges, the bytes before and after them, and random bytes of each executable section: all of
+/// them, or equal parts of each kind. They ascend.
 pub fn offsets<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<u64>> {
     let mut random = Rng::with_seed(2026);
     let (mut functions, mut ranges) = (BTreeSet::new(), BTreeSet::new());
@@ -22,8 +22,10 @@ pub fn offsets<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<u64>> {
             }
         }
     }
-    let size = index.metadata().image_size.max(1);
-    let random_bytes = std::iter::repeat_with(|| random.u64(..size)).take(OFFSETS).collect();
+    let size = index.metadata().image_size;
+    let code: Vec<_> = index.metadata().executable.iter().filter(|(start, end)| start < end).collect();
+    let byte = |_| code.get(random.usize(..code.len().max(1))).map(|(start, end)| random.u64(start..end));
+    let random_bytes = (0..OFFSETS).filter_map(byte).collect();
     let beside = |at: &u64| [at.wrapping_sub(1), *at, at + 1];
     let kinds: [BTreeSet<u64>; 3] =
         [functions.iter().flat_map(beside).collect(), ranges.iter().flat_map(beside).collect(), random_bytes];

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::facts::Facts;
+
 /// How often answers are equal, and each kind of difference with examples.
 #[derive(Default)]
 pub struct Tally {
@@ -15,8 +17,14 @@ pub struct Tally {
 /// How two answers differ. The first that fits counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// All else is equal.
-    NamesOnly,
+    /// All else is equal, and wholesym's names are what its demanglers make of ours.
+    Demangled,
+    /// Wholesym answers outside of executable sections, from the symbol before the offset.
+    OutsideOfCode,
+    /// Wholesym states the source file by its repository or package.
+    MappedPath,
+    /// Wholesym has a folder before `<compiler-generated>`.
+    CompilerGenerated,
     OnlyOurs,
     OnlyTheirs,
     /// Only one has a file and a line.
@@ -24,20 +32,20 @@ pub enum Kind {
     OnlyTheirsHasLines,
     /// The number of inlined functions.
     Inlines,
-    /// The start of the function, and the name or not.
     FunctionOffset,
-    /// The line of the innermost function, in the same file.
-    InnermostLine,
-    /// The line of another function, in the same file.
-    OuterLine,
+    /// Wholesym has no line, or only it has one.
+    OnlyOursHasALine,
+    OnlyTheirsHasALine,
+    Line,
     File,
+    Name,
 }
 
 impl Tally {
     /// Compares the answers for one offset. `what` describes it.
-    pub fn compare(&mut self, what: &str, ours: &Value, theirs: &Value) {
+    pub fn compare(&mut self, what: &str, facts: &Facts, ours: &Value, theirs: &Value) {
         self.asked += 1;
-        match difference(ours, theirs) {
+        match difference(facts, ours, theirs) {
             None => self.equal += 1,
             Some(kind) => {
                 let (count, examples) = self.kinds.entry(kind).or_default();
@@ -60,9 +68,9 @@ impl Tally {
         }
     }
 
-    /// The numbers of offsets, of equal answers, of those that differ in names only, and of the others.
+    /// The numbers of offsets, of equal answers, of those whose names are demangled otherwise, and of the others.
     pub fn row(&self) -> [usize; 4] {
-        let names = self.kinds.get(&Kind::NamesOnly).map_or(0, |(count, _)| *count);
+        let names = self.kinds.get(&Kind::Demangled).map_or(0, |(count, _)| *count);
         [self.asked, self.equal, names, self.asked - self.equal - names]
     }
 
@@ -73,20 +81,20 @@ impl Tally {
 }
 
 /// How two frames differ; `None` if they do not. Members that only samply has, such as `function_size`, do not count.
-fn difference(ours: &Value, theirs: &Value) -> Option<Kind> {
+fn difference(facts: &Facts, ours: &Value, theirs: &Value) -> Option<Kind> {
     let has = |frame: &Value, member| frame.get(member).is_some();
     match (has(ours, "function"), has(theirs, "function")) {
         (false, false) => return None,
         (true, false) => return Some(Kind::OnlyOurs),
+        (false, true) if !facts.is_code => return Some(Kind::OutsideOfCode),
         (false, true) => return Some(Kind::OnlyTheirs),
         (true, true) => {}
     }
-    let chains = [ours, theirs].map(chain);
-    let [our_chain, their_chain] = &chains;
-    let has_lines = chains.each_ref().map(|chain| chain.iter().any(|function| function.file.is_some()));
-    match has_lines {
-        [true, false] => return Some(Kind::OnlyOursHasLines),
-        [false, true] => return Some(Kind::OnlyTheirsHasLines),
+    let [our_chain, their_chain] = [ours, theirs].map(chain);
+    let has_lines = |chain: &[Function<'_>]| chain.iter().any(|function| function.file.is_some());
+    match (has_lines(&our_chain), has_lines(&their_chain)) {
+        (true, false) => return Some(Kind::OnlyOursHasLines),
+        (false, true) => return Some(Kind::OnlyTheirsHasLines),
         _ => {}
     }
     if our_chain.len() != their_chain.len() {
@@ -95,16 +103,32 @@ fn difference(ours: &Value, theirs: &Value) -> Option<Kind> {
     if ours["function_offset"] != theirs["function_offset"] {
         return Some(Kind::FunctionOffset);
     }
-    for (at, (ours, theirs)) in our_chain.iter().zip(their_chain).enumerate() {
-        if ours.file != theirs.file {
-            return Some(Kind::File);
+    let mut kind = None;
+    for ((ours, theirs), expected) in our_chain.iter().zip(&their_chain).zip(&facts.names) {
+        match (ours.line, theirs.line) {
+            (ours, theirs) if ours == theirs => {}
+            (Some(_), None) => return Some(Kind::OnlyOursHasALine),
+            (None, Some(_)) => return Some(Kind::OnlyTheirsHasALine),
+            _ => return Some(Kind::Line),
         }
-        if ours.line != theirs.line {
-            return Some(if at == 0 { Kind::InnermostLine } else { Kind::OuterLine });
+        let file = match (ours.file, theirs.file) {
+            (ours, theirs) if ours == theirs => None,
+            (Some("<compiler-generated>"), Some(_)) => Some(Kind::CompilerGenerated),
+            (Some(_), Some(theirs)) if is_mapped(theirs) => Some(Kind::MappedPath),
+            _ => return Some(Kind::File),
+        };
+        if theirs.name != expected.as_deref() && theirs.name != ours.name {
+            return Some(Kind::Name);
         }
+        let name = (ours.name != theirs.name).then_some(Kind::Demangled);
+        kind = kind.max(file).max(name);
     }
-    let has_other_name = our_chain.iter().zip(their_chain).any(|(ours, theirs)| ours.name != theirs.name);
-    has_other_name.then_some(Kind::NamesOnly)
+    kind
+}
+
+/// Whether a path names a repository or a package, as in `git:github.com/rust-lang/rust:library/core/src/lib.rs:1a2b`.
+fn is_mapped(path: &str) -> bool {
+    ["git:", "hg:", "s3:", "cargo:"].iter().any(|scheme| path.starts_with(scheme))
 }
 
 struct Function<'f> {
