@@ -12,6 +12,10 @@ use tokio::time::{Instant, Sleep, sleep};
 /// Bytes a second.
 const LOWEST_RATE: f64 = 16.0 * 1024.0;
 
+/// How long, and how many bytes, the server reads from a client after its last answer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 16 << 20;
+
 /// How long a client may still keep the server waiting. Each byte that it sends or reads adds time.
 #[derive(Debug)]
 pub(crate) struct Pace {
@@ -44,11 +48,13 @@ pub(crate) struct PacedWriter<S> {
     pace: Pace,
     /// Since when the stream takes no more bytes, and when the client has kept the server waiting too long.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+    /// After the last answer: until when the client is read, and how many more bytes of it.
+    lingering: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl<S> PacedWriter<S> {
     pub(crate) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, pace: Pace::new(patience), waiting: None }
+        Self { stream, pace: Pace::new(patience), waiting: None, lingering: None }
     }
 
     /// What the stream has answered; an error if it has been waiting too long. `bytes` are those that it has taken.
@@ -80,7 +86,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedWriter<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PacedWriter<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedWriter<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let answered = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -107,10 +113,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PacedWriter<S> {
         this.check(context, answered, |()| 0)
     }
 
+    /// Reads and drops what the client is still sending, for a short time. If a connection is closed with bytes that were
+    /// not read, the system resets it, and the client may lose the answer.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let answered = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.check(context, answered, |()| 0)
+        if this.lingering.is_none() {
+            let answered = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.check(context, answered, |()| 0))?;
+        }
+        let (end, left) = this.lingering.get_or_insert_with(|| (Box::pin(sleep(LINGER)), LINGER_BYTES));
+        let mut part = [0; 4 << 10];
+        while *left != 0 && end.as_mut().poll(context).is_pending() {
+            let mut part = ReadBuf::new(&mut part);
+            let read = ready!(Pin::new(&mut this.stream).poll_read(context, &mut part));
+            if read.is_err() || part.filled().is_empty() {
+                break;
+            }
+            *left = left.saturating_sub(part.filled().len());
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -168,5 +189,15 @@ mod tests {
         written.expect("20 kB a second");
         assert!(time > 40 * SECOND, "{time:?}");
         assert_eq!(total, 1_000_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_client_still_sends_is_read_for_a_second_after_the_answer() {
+        let (server, mut client) = duplex(1 << 10);
+        let mut server = PacedWriter::new(server, 10 * SECOND);
+        let started = Instant::now();
+        let (closed, sent) = tokio::join!(server.shutdown(), client.write_all(&[0; 100_000]));
+        assert!(closed.is_ok() && sent.is_ok());
+        assert_eq!(started.elapsed().as_secs(), 1);
     }
 }
