@@ -60,3 +60,51 @@ fn sigterm_stops_a_server_without_an_error() {
     assert_eq!(server.get("/healthz").status, 200);
     assert!(server.terminate().success());
 }
+
+/// Runs `openssl` with the words of `line` in `folder`, and `input` on standard input. `None` if it is not installed.
+#[cfg(unix)]
+fn openssl(folder: &std::path::Path, line: &str, input: &str) -> Option<String> {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    let mut openssl = Command::new("openssl");
+    openssl.args(line.split(' ')).current_dir(folder);
+    openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = openssl.spawn() else {
+        eprintln!("skipped: openssl is missing; .ci/run installs it");
+        return None;
+    };
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("openssl ends");
+    assert!(output.status.success(), "openssl {line}");
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+#[cfg(unix)]
+#[test]
+fn tls_is_spoken_with_a_certificate_and_a_key() {
+    let keys = folder();
+    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
+                -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost";
+    if openssl(keys.path(), line, "").is_none() {
+        return;
+    }
+    let path = |name: &str| keys.path().join(name).to_str().expect("text").to_owned();
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
+    let server = TestServer::start(store_of(&[]).0.path(), &["--tls-cert", &cert, "--tls-key", &key]);
+    let address = server.url.trim_start_matches("http://");
+    let client = format!(
+        "s_client -quiet -connect {address} -servername localhost -verify_return_error -CAfile cert.pem"
+    );
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let answer = openssl(keys.path(), &client, request).expect("it is installed");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
+
+    // The key of another file is refused when the server starts.
+    let store = folder();
+    let line =
+        format!("--no-config serve --listen 127.0.0.1:0 --store {{}} --tls-cert {cert} --tls-key {cert}");
+    let refused = symdex_on(store.path(), &line);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("cert.pem"), "{}", refused.err);
+}
