@@ -20,8 +20,8 @@ use crate::stores::StoreArgs;
 /// The server answers from the indexes in its stores. Without tokens, it listens at this machine only, and everybody on
 /// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Nothing of a report is logged.
 ///
-/// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits, and
-/// its index is put into the first store that can be written.
+/// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits,
+/// and its index is put into the first store that can be written.
 ///
 /// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and requests that run have 30 seconds to end.
 #[derive(clap::Args)]
@@ -34,8 +34,8 @@ pub(crate) struct Args {
     stores: StoreArgs,
     #[command(flatten)]
     debug_sources: DebugSourceArgs,
-    /// How long a request waits for images that are fetched and built. Then it says that they are being fetched. At most
-    /// --timeout
+    /// How long a request waits for images that are fetched and built. Then it says that they are being fetched. At
+    /// most --timeout
     #[arg(long, value_name = "TIME", default_value = "45s", value_parser = number::parse_time)]
     fetch_wait: Duration,
     /// For how long an image that no --debug-source has is not asked for again
@@ -43,7 +43,8 @@ pub(crate) struct Args {
     fetch_absent: Duration,
     #[command(flatten)]
     access: AccessOption,
-    /// A token that may be used: its scopes (read, upload, admin) and its hash, as --new-token prints it. May be repeated
+    /// A token that may be used: its scopes (read, upload, admin) and its hash, as --new-token prints it. May be
+    /// repeated
     #[arg(long, value_name = "SCOPES:sha256:HASH")]
     token: Vec<Token>,
     /// Make a new token with these scopes, print it and its line for symdex.toml, and exit
@@ -58,7 +59,8 @@ pub(crate) struct Args {
     /// The private key for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be repeated
+    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be
+    /// repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8
@@ -67,7 +69,8 @@ pub(crate) struct Args {
     /// How much memory the reports and answers of all requests may take. More requests are refused with 503
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     request_memory: usize,
-    /// How much memory indexes and values of the stores may take. Those that were used last stay. Mapped files do not count
+    /// How much memory indexes and values of the stores may take. Those that were used last stay. Mapped files do not
+    /// count
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = number::parse_size)]
     index_memory: usize,
     /// How many bytes a request may have, before and after it is decompressed. Uploads are not limited by this
@@ -85,7 +88,8 @@ const UPLOADS: &str = "Uploads";
 
 #[derive(clap::Args)]
 struct UploadArgs {
-    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's folder for state
+    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's folder for
+    /// state
     #[arg(long, help_heading = UPLOADS, value_name = "DIR")]
     state: Option<PathBuf>,
     /// How many bytes an upload may have
@@ -149,7 +153,8 @@ fn default_state() -> Option<PathBuf> {
 const EXAMPLES: &str = "\
 Examples:
   symdex serve --store indexes
-  symdex serve --store redis://cache:6379 --store s3://bucket/indexes --listen 0.0.0.0:8040 --tls-cert cert.pem --tls-key key.pem
+  symdex serve --store redis://cache:6379 --store s3://bucket/indexes --listen 0.0.0.0:8040 \\
+    --tls-cert cert.pem --tls-key key.pem
   symdex serve --store indexes --debug-source unified+s3://bucket/symbols
   symdex serve --new-token read,upload
   curl -T MyApp.app.dSYM.zip 'http://127.0.0.1:8040/v1/debug-files?name=MyApp.app.dSYM.zip'
