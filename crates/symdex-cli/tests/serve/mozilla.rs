@@ -2,10 +2,8 @@
 //! in the form of Eliot.
 
 use serde_json::{Value, json};
-use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 
-use crate::common::{folder, symdex_on};
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, elf_store, store_of};
 
 const GRID: &str = "/src/symdex/inline/level/../grid.h";
 const MIP: &str = "/src/symdex/inline/level/mip.h";
@@ -126,17 +124,8 @@ fn version_4_has_only_names() {
 
 #[test]
 fn a_debug_id_of_an_elf_image_has_the_start_of_its_build_id() {
-    let store = folder();
-    let build_id: Vec<u8> = (0..20).map(|byte| 0x11 * (byte % 15) + byte / 15).collect();
-    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
-    let elf = Elf { base: BASE, build_id: Some(build_id), ..Elf::default() }.debug(debug_sections(&[unit]));
-    let library = store.path().join("libapp.so");
-    std::fs::write(&library, elf.bytes()).expect("written");
-    let indexes = store.path().join("indexes");
-    let built = symdex_on(&library, &format!("build {{}} --json --store {}", indexes.display()));
-    assert_eq!(built.code, Some(0), "{}", built.err);
-    assert_eq!(built.images()[0]["id"], "00112233445566778899aabbccddee0112233445");
-    let server = TestServer::start(&indexes, &[]);
+    let store = elf_store();
+    let server = TestServer::start(store.path(), &[]);
     // 00112233 4455 6677, each field in the order of a GUID.
     let module = "33221100554477668899AABBCCDDEE010";
     let request = json!({"memoryMap": [["libapp.so", module]], "stacks": [[[0, 0x1010]]]});

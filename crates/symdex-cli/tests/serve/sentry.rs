@@ -2,10 +2,9 @@
 //! about the same address, in the form of Symbolicator.
 
 use serde_json::{Value, json};
-use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 
 use crate::common::{folder, symdex_on, testdata};
-use crate::server::{Answer, TestServer, store_of};
+use crate::server::{Answer, ELF_BUILD_ID, TestServer, elf_store, store_of};
 
 const GRID: &str = "/src/symdex/inline/level/../grid.h";
 const MIP: &str = "/src/symdex/inline/level/mip.h";
@@ -191,17 +190,10 @@ fn frames_may_be_sent_in_the_other_order() {
 
 #[test]
 fn an_elf_image_is_found_by_its_build_id_or_its_debug_id() {
-    let store = folder();
-    let build_id: Vec<u8> = (0..20).map(|byte| 0x11 * (byte % 15) + byte / 15).collect();
-    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
-    let elf = Elf { base: BASE, build_id: Some(build_id), ..Elf::default() }.debug(debug_sections(&[unit]));
-    let library = store.path().join("libapp.so");
-    std::fs::write(&library, elf.bytes()).expect("written");
-    let indexes = store.path().join("indexes");
-    assert_eq!(symdex_on(&library, &format!("build {{}} --store {}", indexes.display())).code, Some(0));
-    let server = TestServer::start(&indexes, &[]);
+    let store = elf_store();
+    let server = TestServer::start(store.path(), &[]);
     let debug_id = "33221100-5544-7766-8899-aabbccddee01";
-    let code_id = "00112233445566778899aabbccddee0112233445";
+    let code_id = ELF_BUILD_ID;
     for ids in [
         json!({"debug_id": debug_id, "code_id": code_id}),
         json!({"debug_id": debug_id}),

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use tempfile::TempDir;
 use ureq::http::Response;
 use ureq::{Agent, Body};
@@ -148,4 +149,22 @@ pub(crate) fn store_of(names: &[&str]) -> (TempDir, Vec<String>) {
     };
     let ids = names.iter().map(id_of).collect();
     (store, ids)
+}
+
+/// The build id of the image of [`elf_store`].
+pub(crate) const ELF_BUILD_ID: &str = "00112233445566778899aabbccddee0112233445";
+
+/// A store with the index of an ELF image that has the function `f` from 0x1000 to 0x1100, and its build id of 20 bytes.
+pub(crate) fn elf_store() -> TempDir {
+    let store = folder();
+    let build_id: Vec<u8> = (0..20).map(|byte| 0x11 * (byte % 15) + byte / 15).collect();
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    let elf = Elf { base: BASE, build_id: Some(build_id), ..Elf::default() }.debug(debug_sections(&[unit]));
+    let files = folder();
+    let library = files.path().join("libapp.so");
+    std::fs::write(&library, elf.bytes()).expect("written");
+    let built = symdex_on(&library, &format!("build {{}} --json --store {}", store.path().display()));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    assert_eq!(built.images()[0]["id"], ELF_BUILD_ID);
+    store
 }
