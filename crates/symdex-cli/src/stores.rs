@@ -165,6 +165,7 @@ impl FoundImage {
     }
 
     /// The whole index, which the store must keep in one piece.
+    #[cfg(feature = "stores")]
     pub(crate) fn whole(&self) -> Result<Index<IndexBytes>, Failure> {
         let bytes = self.store().get(&self.image.metadata().id)?;
         Index::open(bytes.ok_or_else(|| self.gone())?).map_err(|error| Failure::index(&self.location, &error))

@@ -68,6 +68,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         return match &*found.image {
             StoredImage::Index(index) => print(args, index, &found.location),
             StoredImage::Values(_) => values::print(args, &found),
+            #[cfg(feature = "stores")]
             StoredImage::Ranged(_) => print(args, &found.whole()?, &found.location),
         };
     }
