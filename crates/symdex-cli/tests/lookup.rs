@@ -6,10 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use common::{
-    CommandOutput, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
-    without_debug_information,
-};
+use common::{command, debug_file, dsym, folder, index_of, symdex, symdex_on, without_debug_information};
 use serde_json::json;
 
 /// The answer at 0x400 of inline-dwarf4, whose base is 0x100000000: `row` is inlined into `mip`, and `mip` into
@@ -102,26 +99,6 @@ fn an_unreadable_file_is_reported_only_if_no_other_has_the_image() {
     let other = symdex_on(root.path(), "lookup {} --id ffff 0x400");
     assert_eq!((other.code, &*other.out), (Some(4), ""), "{}", other.err);
     assert!(other.err.contains("a-damaged: the file is cut short"), "{}", other.err);
-}
-
-#[test]
-fn a_file_that_a_debug_file_refers_to_is_found_in_a_debug_dir() {
-    let root = folder();
-    let Some(corpus) = corpus("samply-fixtures", root.path()) else { return };
-    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
-    let main = root.path().join("main");
-    fs::copy(original.join("main"), &main).expect("copied");
-    let lookup = |more: &[&str]| {
-        let mut run = command();
-        run.arg("lookup").arg(&main).args(["--svma", "0x8a0"]).args(more);
-        CommandOutput::from(run.output().expect("ran"))
-    };
-    let alone = lookup(&[]);
-    assert!(alone.out.ends_with("main + 0x0 (symbol table)\n"), "{}", alone.out);
-    assert!(alone.err.contains("the debug file main.dbg (build id 581d3e0c"), "{}", alone.err);
-    assert!(alone.err.contains("give its folder with --debug-dir; answers have the names"), "{}", alone.err);
-    let with = lookup(&["--debug-dir", original.to_str().expect("UTF-8")]);
-    assert!(with.out.ends_with("/src/main.cpp:5\n") && with.err.is_empty(), "{}{}", with.out, with.err);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{CommandOutput, command, dsym, folder, names_in, symdex, symdex_on, testdata};
@@ -29,7 +29,6 @@ fn build(root: &Path) -> String {
     id
 }
 
-#[test]
 fn every_command_reads_a_store_as_it_reads_the_index() {
     let root = folder();
     let id = build(root.path());
@@ -50,7 +49,6 @@ fn every_command_reads_a_store_as_it_reads_the_index() {
     }
 }
 
-#[test]
 fn an_index_that_no_store_has_is_not_found() {
     let root = folder();
     build(root.path());
@@ -63,7 +61,6 @@ fn an_index_that_no_store_has_is_not_found() {
     assert!(any.err.contains("choose an index of the store with --id"), "{}", any.err);
 }
 
-#[test]
 fn an_index_is_put_into_the_folder_and_into_all_stores() {
     let root = folder();
     let [flat, near, far] = ["flat", "near", "far"].map(|name| root.path().join(name));
@@ -89,7 +86,6 @@ fn an_index_is_put_into_the_folder_and_into_all_stores() {
     }
 }
 
-#[test]
 fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     let root = folder();
     let file = root.path().join("file");
@@ -102,7 +98,6 @@ fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     assert_eq!(names_in(&root.path().join("good")).len(), 1);
 }
 
-#[test]
 fn the_environment_names_the_stores_if_the_command_line_does_not() {
     let root = folder();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
@@ -122,7 +117,6 @@ fn the_environment_names_the_stores_if_the_command_line_does_not() {
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-#[test]
 fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted() {
     for (url, part) in [
         ("redis://:hunter2@host/0", "SYMDEX_REDIS_PASSWORD_FILE"),
@@ -154,23 +148,19 @@ impl Drop for Redis {
 }
 
 impl Redis {
-    /// Starts a server. `None` if it is not installed.
-    fn start() -> Option<Self> {
+    fn start() -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-        let mut server = Command::new("redis-server");
+        let mut server = symdex_testkit::program("redis-server", "--version");
         server.args(["--port", &port.to_string()]).args(options).stdout(Stdio::null()).stderr(Stdio::null());
-        let Ok(child) = server.spawn() else {
-            eprintln!("skipped: redis-server is not installed; .ci/run installs it");
-            return None;
-        };
+        let child = server.spawn().expect("started");
         let (server, begun) = (Self(child, port), Instant::now());
         while server.run("PING").is_none_or(|answer| answer != "+PONG") {
             assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(server)
+        server
     }
 
     /// The first line of the answer to the last of the commands, which are lines.
@@ -186,9 +176,8 @@ impl Redis {
     }
 }
 
-#[test]
 fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let (root, url, demo) = (folder(), server.url(), testdata().join("demo"));
     let built =
         symdex(["build".as_ref(), demo.as_os_str(), "--store".as_ref(), url.as_ref(), "--json".as_ref()]);
@@ -216,9 +205,8 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
     assert!(lost.err.contains("3 of the calls failed"), "{}", lost.err);
 }
 
-#[test]
 fn an_index_in_redis_expires_after_the_time_of_the_option() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let (root, url, other) = (folder(), server.url(), server.url().replace("/0", "/1"));
     let id = build(root.path());
     let local = root.path().join("store");
@@ -245,4 +233,15 @@ fn an_index_in_redis_expires_after_the_time_of_the_option() {
         let wrong = symdex(line.split(' ').chain(["--ttl", "999ms"]));
         assert!(wrong.code == Some(2) && wrong.err.contains("at least a second"), "{}", wrong.err);
     }
+}
+
+symdex_testkit::main! {
+    every_command_reads_a_store_as_it_reads_the_index,
+    an_index_that_no_store_has_is_not_found,
+    an_index_is_put_into_the_folder_and_into_all_stores,
+    an_index_that_one_store_cannot_take_is_still_put_into_the_others,
+    the_environment_names_the_stores_if_the_command_line_does_not,
+    urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted,
+    a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered,
+    an_index_in_redis_expires_after_the_time_of_the_option
 }

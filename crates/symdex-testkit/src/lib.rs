@@ -122,8 +122,20 @@ fn outcome(result: Result<(), Box<dyn Any + Send>>) -> Result<Completion, Failed
 /// reports a function that is not listed as unused.
 #[macro_export]
 macro_rules! main {
-    ($($test:path),+ $(,)? $(; on request: $($slow:path),+ $(,)?)? $(; children: $($child:path),+ $(,)?)?) => {
+    ($($tests:tt)+) => {
+        $crate::tests!($($tests)+);
+
         fn main() -> std::process::ExitCode {
+            run_tests()
+        }
+    };
+}
+
+/// As [`main!`], for a program that has a `main` of its own: declares the function `run_tests`.
+#[macro_export]
+macro_rules! tests {
+    ($($test:path),+ $(,)? $(; on request: $($slow:path),+ $(,)?)? $(; children: $($child:path),+ $(,)?)?) => {
+        fn run_tests() -> std::process::ExitCode {
             let tests = vec![
                 $($crate::Test::new(stringify!($test), $test),)+
                 $($($crate::Test::on_request(stringify!($slow), $slow),)+)?
