@@ -191,7 +191,8 @@ impl Class {
         "addr2line drops a unit for one unreadable sequence, path or DIE",
         "addr2line answers with an error, and a unit that it looks into, or a reference of the function, is \
          unreadable; or it answers nothing, and the unit's line program is unreadable",
-    );
+    )
+    .described();
     /// A reference from one split unit to another.
     pub const SPLIT_UNIT: Self = Self::new(
         "split unit",

@@ -23,8 +23,8 @@ pub trait Peer: Sync {
     /// does not look into it.
     fn shows_empty_inlined(&self) -> bool;
 
-    /// Whether it finds a symbol for the address, whose name it takes for the concrete function. It must return false if
-    /// the symbolizer does not read the symbol table.
+    /// Whether it finds a symbol for the address, whose name it takes for the concrete function. Always false if the
+    /// symbolizer does not read the symbol table.
     fn finds_symbol(&self, question: &Question<'_, '_>) -> bool;
 
     /// Its frames for an address whose answer by the rules is `expected`; `None` for an address that nothing covers.
@@ -189,8 +189,8 @@ impl<'q, 'd> Question<'q, 'd> {
         })
     }
 
-    /// Whether the DIEs of the function or inlined subroutine at `depth` state `name`: as linkage name, as plain name, or
-    /// as plain name in its namespaces and types.
+    /// Whether the DIEs of the function or inlined subroutine at `depth` state `name` as the linkage name, as the plain
+    /// name, or as the plain name in its namespaces and types.
     #[must_use]
     pub fn states_name(&self, depth: usize, name: &[u8]) -> bool {
         let by_rules = self.die(depth).map(|(_, name)| name);

@@ -178,7 +178,7 @@ fn a_function_of_several_ranges_is_named_by_the_symbol_at_its_entry_alone() {
     let both = entry_pc(low_pc(parts(&[low, high]), 0x1200), Value::Number(0x10));
     assert_eq!(names_of_parts(both), ["inside", "inside"]);
     assert_eq!(names_of_parts(entry_pc(subprogram().range(mid), Value::Number(0x10))), ["inside"]);
-    // Without a symbol at the entry no other symbol counts: not where the entry was dropped, nor where it has no symbol.
+    // No other symbol counts, if the code at the entry was dropped or has no symbol.
     assert_eq!(names_of_parts(parts(&[(0x9000, 0x9100), low])), ["plain"]);
     assert_eq!(names_of_parts(parts(&[(0x1300, 0x1310), low])), ["plain", "plain"]);
     assert_eq!(names_of_parts(entry_pc(parts(&[low]), Value::Number(u64::MAX))), ["plain"]);

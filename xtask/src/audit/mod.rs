@@ -150,18 +150,22 @@ fn audited(
     Ok(Audited { file: file.to_owned(), arch, id: image.info().id.to_string(), report })
 }
 
-/// Why a corpus does not pass. A finding counts in the corpus and in files of some size: in a small file, a single
-/// function may have more than its share of the addresses.
+/// The findings, if the report is not that of a small file: there, one function has more than its share of the addresses.
+fn findings(report: &AuditReport) -> Vec<String> {
+    if report.addresses < SMALL { Vec::new() } else { report.findings() }
+}
+
+/// Why a corpus does not pass.
 fn failures(corpus: &Corpus) -> Vec<String> {
     let of_slice = |slice: &Audited| {
         let head = format!("{} {}", slice.file.display(), slice.arch);
         let failures = slice.report.failures();
         let shown: String = slice.report.unexplained.iter().map(ToString::to_string).collect();
-        let findings = if slice.report.addresses < SMALL { Vec::new() } else { slice.report.findings() };
+        let findings = findings(&slice.report);
         let failures = failures.into_iter().map(|failure| format!("{head}: {failure}\n{shown}"));
         failures.chain(findings.iter().map(|finding| format!("{head}: {finding}"))).collect::<Vec<_>>()
     };
-    let findings = output::total(corpus).findings();
+    let findings = findings(&output::total(corpus));
     let of_all = findings.iter().map(|finding| format!("all of {}: {finding}", corpus.name));
     corpus.slices.iter().flat_map(of_slice).chain(of_all).collect()
 }

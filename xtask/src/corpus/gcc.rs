@@ -38,8 +38,8 @@ const OPTIMISATIONS: [&str; 2] = ["-O2", "-Os"];
 /// The folder in which cargo puts the sources of the crates.
 const SOURCES: &str = "sources";
 
-/// Makes `libNAME-O2.so` and `libNAME-Os.so` of each library in the folder `out`. The sources come from the registry that
-/// cargo is configured with.
+/// Makes `libNAME-O2.so` and `libNAME-Os.so` of each library in the folder `out`. The sources come from the registry
+/// that cargo is configured with.
 ///
 /// # Errors
 /// A tool is missing or fails.

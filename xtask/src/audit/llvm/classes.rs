@@ -57,6 +57,14 @@ const SYMBOL_OF_COPY: Class = Class::new(
      that name, a dot, and a suffix",
 )
 .described();
+/// A name that a bitcode build hides.
+const HIDDEN_NAME: Class = Class::new(
+    "hidden name",
+    "llvm-symbolizer removes an underscore from the hidden names of bitcode builds, which Mach-O did not add",
+    "the symbol that llvm-symbolizer finds is at the function's entry, and our name is it behind an underscore and \
+     begins with __hidden#",
+)
+.described();
 /// A symbol that has nothing of the linkage name, or several symbols at the entry of a function without one.
 const SYMBOL_NOT_STATED: Class = Class::new(
     "symbol not stated",
@@ -105,12 +113,14 @@ const SYMBOL_FILE: Class = Class::new(
     "there is no file, and llvm-symbolizer's is that of the last STT_FILE before the local symbol that it finds",
 )
 .described();
-/// A line whose file the line program does not list.
+/// A line whose file the line program does not list, or lists without a readable name.
 const LINE_WITHOUT_FILE: Class = Class::new(
     "line without file",
-    "llvm-symbolizer has no line where the line program does not list the file",
-    "the row names a file that its line program does not list, and llvm-symbolizer has no file and no line",
-);
+    "llvm-symbolizer has no line where the line program does not list the file, or its name is not readable",
+    "the row names a file that its line program does not list with a readable name, and llvm-symbolizer has no file and \
+     no line",
+)
+.described();
 
 /// llvm-symbolizer as a peer, for one image.
 pub(crate) struct LlvmPeer<'d> {
@@ -153,6 +163,9 @@ impl<'d> LlvmPeer<'d> {
             return Some(if is_part { SYMBOL_OF_PART } else { SYMBOL_ELSEWHERE });
         }
         let ours = frame.ours.name.as_deref()?;
+        if ours.starts_with(b"__hidden#") && ours.strip_prefix(b"_") == Some(symbol.name) {
+            return Some(HIDDEN_NAME);
+        }
         if self.all_names.binary_search(&(symbol.svma, ours)).is_ok() {
             return Some(SYMBOL_ALIAS);
         }
