@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod audit;
 mod corpus;
+mod host;
 mod scale;
 mod testdata;
 mod tools;

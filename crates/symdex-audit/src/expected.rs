@@ -25,7 +25,7 @@ pub struct Frame<'f> {
 pub struct Expected<'f> {
     /// Innermost first, not empty.
     pub frames: Vec<Frame<'f>>,
-    /// The image offset at which the function starts.
+    /// The image offset at which the function starts, or the piece of it that contains the address.
     pub function_start: Option<u64>,
     /// The table that answers.
     pub table: Table,
@@ -78,7 +78,7 @@ impl<'d> Facts<'_, 'd> {
         });
         let aliases = aliases.count();
         if aliases > 1 {
-            let unique = self.symbol_at_entry(buffer.covering[0].start);
+            let unique = self.symbol_at(buffer.covering[0].start);
             let named_so =
                 |id: &FunctionId| unique.is_some() && self.text(self.function(*id).name).as_deref() == unique;
             ids[..aliases].sort_by_key(|id| (!named_so(id), id.unit, self.function(*id).die));

@@ -117,6 +117,12 @@ impl<'a, 'd> Facts<'a, 'd> {
         self.units.iter_mut().zip(pieces).for_each(|(unit, pieces)| unit.lines.pieces = pieces);
     }
 
+    /// Whether the image is Mach-O.
+    pub(crate) fn is_macho(&self) -> bool {
+        // An image of a shared cache has no file of its own.
+        self.image.files().first().is_none_or(|file| !file.starts_with(b"\x7fELF"))
+    }
+
     /// What `text` stands for if a symbol map hides it; otherwise itself.
     pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
         resolve(self.image, text)

@@ -163,6 +163,26 @@ impl<'d> Attributes<'d> {
         }
         Ok(0)
     }
+
+    /// The SVMA at which a call enters the function, or `None` if it is unknown. `first` is the start of the first range
+    /// that [`Self::each_range`] passes on.
+    ///
+    /// It is `DW_AT_entry_pc`: an address, or a distance from the base address (DWARF 5, 2.18). Without it, it is the
+    /// base address: `DW_AT_low_pc`, else the first listed range (2.17). It need not be the lowest address: GCC lists
+    /// `f` before `f.cold`, which may lie below.
+    pub(crate) fn entry(
+        &self,
+        dwarf: &Dwarf<Reader<'d>>,
+        unit: &gimli::Unit<Reader<'d>>,
+        first: Option<u64>,
+    ) -> Option<u64> {
+        let address = |slot| dwarf.attr_address(unit, self.get(slot)?).ok().flatten();
+        let base = || address(Slot::LowPc).or(first);
+        match self.constant(Slot::EntryPc) {
+            Some(distance) => base()?.checked_add(distance),
+            None => address(Slot::EntryPc).or_else(base),
+        }
+    }
 }
 
 /// The text of an attribute. Returns `None` if the value is not text or the text is unterminated. Text that is longer

@@ -260,8 +260,13 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
-        self.read_ranges(attributes);
-        let start = self.stated.first()?.0;
+        let first = self.read_ranges(attributes);
+        if self.stated.is_empty() {
+            return None;
+        }
+        let UnitEntry { dwarf, unit, .. } = self.entry;
+        let start = attributes.entry(dwarf, unit, first);
+        let start = start.and_then(|start| start.checked_sub(self.image.info.base));
         let stated = self.names.stated_name(entry, attributes);
         let name = self.names.concrete(stated, start);
         let name = self.number(name);
@@ -377,12 +382,14 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
     }
 
-    /// Sets `stated` to the ranges of an entry.
-    fn read_ranges(&mut self, attributes: &Attributes<'d>) {
+    /// Sets `stated` to the ranges of an entry. Returns the SVMA at which the first listed range starts.
+    fn read_ranges(&mut self, attributes: &Attributes<'d>) -> Option<u64> {
         let Self { image, functions: Functions { problems, .. }, stated: ranges, .. } = self;
         ranges.clear();
+        let mut first = None;
         let mut left = self.limits.ranges;
         let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
+            first.get_or_insert(start);
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),
@@ -400,6 +407,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         if self.stated.len() > 1 {
             join(&mut self.stated);
         }
+        first
     }
 }
 

@@ -13,6 +13,7 @@ use crate::reader::Reader;
 pub(crate) enum Slot {
     LowPc,
     HighPc,
+    EntryPc,
     Ranges,
     Name,
     LinkageName,
@@ -30,6 +31,7 @@ impl Slot {
         Some(match name {
             constants::DW_AT_low_pc => Self::LowPc,
             constants::DW_AT_high_pc => Self::HighPc,
+            constants::DW_AT_entry_pc => Self::EntryPc,
             constants::DW_AT_ranges => Self::Ranges,
             constants::DW_AT_name => Self::Name,
             constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => Self::LinkageName,
@@ -45,7 +47,9 @@ impl Slot {
     pub(crate) fn takes(self, class: Class) -> bool {
         match self {
             Self::LowPc => matches!(class, Class::Address | Class::AddressIndex),
-            Self::HighPc => matches!(class, Class::Address | Class::AddressIndex | Class::Constant),
+            Self::HighPc | Self::EntryPc => {
+                matches!(class, Class::Address | Class::AddressIndex | Class::Constant)
+            }
             Self::Ranges => matches!(class, Class::RangeList | Class::RangeListIndex),
             Self::Name | Self::LinkageName => {
                 matches!(class, Class::Text | Class::TextIndex | Class::TextSup | Class::LineText)
