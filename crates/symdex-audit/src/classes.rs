@@ -42,11 +42,6 @@ impl Class {
         self.is_rare
     }
 
-    /// Several line rows stand at one address.
-    pub const ROWS_AT_ONE_ADDRESS: Self = Self::new(
-        "rows at one address",
-        "of several rows at one address atos takes the first, the peers the last",
-    );
     /// addr2line has no line for line 0.
     pub const LINE_ZERO: Self =
         Self::new("line zero", "addr2line has no line where the debug information has line 0");

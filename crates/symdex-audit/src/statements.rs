@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher as _, Hash};
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
-use symdex::RowRule;
 
 use crate::expected::{Expected, Frame, Position};
 use crate::facts::FunctionId;
@@ -26,7 +25,6 @@ pub(crate) struct Piece {
 pub(crate) fn pieces<I: Eq + Hash + Copy>(
     lines: &Lines,
     borders: impl Iterator<Item = u64>,
-    rule: RowRule,
     mut instance: impl FnMut(u64) -> Option<I>,
 ) -> Vec<Piece> {
     let ends = lines.by_address.all().iter().flat_map(|sequence| [sequence.start, sequence.end]);
@@ -35,7 +33,7 @@ pub(crate) fn pieces<I: Eq + Hash + Copy>(
     cuts.dedup();
     let (mut last, mut covering, mut pieces) = (FxHashMap::default(), Vec::new(), Vec::new());
     for start in cuts {
-        let Some(number) = lines.row_at(start, rule, &mut covering) else { continue };
+        let Some(number) = lines.row_at(start, &mut covering) else { continue };
         let sequence = covering.first().map(|sequence| sequence.item);
         let row = lines.rows[number];
         let mut piece = Piece { start, file: row.file, line: row.line };

@@ -112,23 +112,24 @@ fn sequences_come_in_any_order_and_addresses_may_go_backwards() {
 }
 
 #[test]
-fn of_rows_at_one_address_the_first_counts() {
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, false)];
+fn of_rows_at_one_address_the_last_counts() {
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
-    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
-    // As atos does; addr2line takes the last.
+    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:7"]);
     assert_eq!(peer(&file, 0x1040), "f:7");
-    // The first row also decides under the policy `statement`.
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, false), (0x1040, 2, 6, true), (0x1080, 1, 7, false)];
+    // The last row also decides under the policy `statement`.
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 0, false), (0x1080, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
     assert_eq!(
         dwarf(&file),
-        [
-            "1000..1040 f a.c:2",
-            "1040..1080 f a.c:5 [statement a.c:2]",
-            "1080..1100 f a.c:7 [statement a.c:2]",
-        ]
+        ["1000..1040 f a.c:2", "1040..1080 f b.h:0 [statement a.c:2]", "1080..1100 f a.c:7"]
     );
+    // Behind two sequences that end at one address, the last one decides.
+    let [outer, inner] = [[(0x1000, 1, 2, true)], [(0x1040, 2, 9, true)]];
+    for (first, last, end) in [(outer, inner, "b.h:9"), (inner, outer, "a.c:2")] {
+        let file = debug_file(&[with_function().sequence(&first, 0x1080).sequence(&last, 0x1080)], &[]);
+        assert_eq!(dwarf(&file).last(), Some(&format!("1080..1100 f - [statement {end}]")));
+    }
 }
 
 #[test]
