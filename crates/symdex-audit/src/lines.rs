@@ -212,21 +212,21 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_begins_no_statement_answers_as_the_one_before_in_its_instance() {
+    fn a_piece_without_a_line_answers_as_the_last_statement_in_its_instance() {
         let rows =
-            [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
-        let lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+            [(10, 1, true), (20, 3, true), (20, 2, true), (25, 4, false), (30, 0, false), (40, 0, true)];
+        let lines = lines(&[&rows[..], &[(50, 6, true), (60, 0, false)]].concat());
         let answers = |instance: fn(u64) -> Option<u64>| {
             let pieces = pieces(&lines, [35, 70].into_iter(), instance);
             pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
-        // The second row at 20 does not count, so its is_stmt has no effect.
-        let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
+        // The first row at 20 does not count.
+        let one = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
         assert_eq!(answers(|_| Some(0)), one);
         // The instance changes within the row at 30, and within the one at 60.
-        let changed = [(10, 1), (20, 2), (30, 2), (35, 4), (40, 5), (50, 6), (60, 6), (70, 2)];
+        let changed = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 0), (40, 0), (50, 6), (60, 6), (70, 2)];
         assert_eq!(answers(|offset| Some(u64::from((35..70).contains(&offset)))), changed);
-        let none = [(10, 1), (20, 2), (30, 4), (35, 4), (40, 5), (50, 6), (60, 7), (70, 7)];
+        let none = [(10, 1), (20, 2), (25, 4), (30, 0), (35, 0), (40, 0), (50, 6), (60, 0), (70, 0)];
         assert_eq!(answers(|_| None), none);
     }
 }

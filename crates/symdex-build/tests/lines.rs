@@ -141,7 +141,7 @@ fn line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
         dwarf(&file),
         [
             "1000..1020 f main.swift:2",
-            "1020..1040 f <compiler-generated>:0",
+            "1020..1040 f <compiler-generated>:0 [statement main.swift:2]",
             "1040..1060 f main.swift:3",
             "1060..1080 f main.swift:0 [statement main.swift:3]",
             "1080..1100 f - [statement main.swift:0]",
@@ -191,7 +191,7 @@ fn rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// The policy `statement` takes lines only from rows in the same inline instance.
+/// The policy `statement` takes lines only from rows in the same inline instance that begin a statement.
 #[test]
 fn and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))
@@ -199,19 +199,21 @@ fn and_statements_stay_in_their_inline_instance() {
         .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"));
     let rows = [
         (0x1000, 1, 2, true),
-        (0x1040, 2, 5, false),
+        (0x1040, 2, 0, false),
         (0x1050, 2, 6, true),
         (0x1060, 2, 7, false),
-        (0x1080, 1, 3, false),
+        (0x1070, 2, 0, true),
+        (0x1080, 1, 0, false),
     ];
     assert_eq!(
         dwarf(&debug_file(&[unit.sequence(&rows, 0x1100)], &[])),
         [
             "1000..1040 f a.c:2",
-            "1040..1050 g b.h:5 < f a.c:9",
+            "1040..1050 g b.h:0 < f a.c:9",
             "1050..1060 g b.h:6 < f a.c:9",
-            "1060..1080 g b.h:7 [statement b.h:6] < f a.c:9",
-            "1080..1100 f a.c:3 [statement a.c:2]",
+            "1060..1070 g b.h:7 < f a.c:9",
+            "1070..1080 g b.h:0 [statement b.h:6] < f a.c:9",
+            "1080..1100 f a.c:0 [statement a.c:2]",
         ]
     );
 }
