@@ -52,13 +52,6 @@ impl Class {
         self.is_described
     }
 
-    /// Several line rows stand at one address.
-    pub const ROWS_AT_ONE_ADDRESS: Self = Self::new(
-        "rows at one address",
-        "of several rows at one address atos takes the first, the peers the last",
-        "the peer has the line of the last row of the same sequence at the row's address",
-    )
-    .described();
     /// addr2line has no line for line 0.
     pub const LINE_ZERO: Self = Self::new(
         "line zero",

@@ -163,8 +163,7 @@ impl<'d> Facts<'_, 'd> {
         offset: u64,
         buffer: &mut SearchBuffer,
     ) -> Position {
-        let rule = self.image.info().row_rule;
-        let row = self.units[unit as usize].lines.row_at(offset, rule, &mut buffer.covering);
+        let row = self.units[unit as usize].lines.row_at(offset, &mut buffer.covering);
         Position { function, inlined, row: row.map(|row| (unit, row)) }
     }
 
@@ -186,7 +185,7 @@ impl<'d> Facts<'_, 'd> {
             }
             (None, Some(function), LinePolicy::Statement) => {
                 let lines = &self.units[function.unit as usize].lines;
-                let end = lines.end_before(offset, self.image.info().row_rule);
+                let end = lines.end_before(offset);
                 end.map(|end| (function.unit, end.file, end.line))
             }
             (None, _, _) => None,

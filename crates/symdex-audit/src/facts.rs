@@ -105,12 +105,12 @@ impl<'a, 'd> Facts<'a, 'd> {
     /// Finds out what each piece of a line row answers under the `statement` policy.
     fn resolve_statements(&mut self) {
         let facts = &*self;
-        let (base, rule) = (facts.image.info().base, facts.image.info().row_rule);
+        let base = facts.image.info().base;
         let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut buffer = Default::default();
             let instance = |offset| facts.instance(number, offset, &mut buffer);
             let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
-            statements::pieces(&unit.lines, borders, rule, instance)
+            statements::pieces(&unit.lines, borders, instance)
         };
         let numbered: Vec<_> = (0u32..).zip(&facts.units).collect();
         let pieces: Vec<_> = numbered.into_par_iter().map(of_unit).collect();

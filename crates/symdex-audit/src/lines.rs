@@ -1,7 +1,6 @@
 //! The lines of a unit: the valid sequences, the row that covers an address, and the paths of files.
 
 use gimli::{FileEntry, LineProgramHeader, UnitRef};
-use symdex::RowRule;
 use symdex_build::Image;
 
 use crate::budget::{Budget, TooMuch};
@@ -103,17 +102,15 @@ impl Lines {
     }
 
     /// The index of the row that covers `offset`; `None` if no sequence does. `covering` is overwritten.
-    pub(crate) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
+    pub(crate) fn row_at(&self, offset: u64, covering: &mut Vec<Interval>) -> Option<usize> {
         self.by_address.covering(offset, covering);
-        pick(self.rows_at(covering.first()?.item, offset), rule)
+        self.rows_at(covering.first()?.item, offset).next_back()
     }
 
     /// The end_sequence row with the greatest address up to `offset`.
-    pub(crate) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
+    pub(crate) fn end_before(&self, offset: u64) -> Option<Row> {
         let end = self.ends.partition_point(|row| row.address <= offset);
-        let address = self.ends[..end].last()?.address;
-        let start = self.ends.partition_point(|row| row.address < address);
-        pick(start..end, rule).map(|row| self.ends[row])
+        self.ends[..end].last().copied()
     }
 
     /// The path of file `number`.
@@ -125,14 +122,6 @@ impl Lines {
     pub(crate) fn piece_at(&self, offset: u64) -> Option<Piece> {
         let end = self.pieces.partition_point(|piece| piece.start <= offset);
         self.pieces[..end].last().copied()
-    }
-}
-
-/// Which of several rows at one address is used.
-fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
-    match rule {
-        RowRule::First => rows.next(),
-        RowRule::Last => rows.next_back(),
     }
 }
 
@@ -207,40 +196,37 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_says_which_row_of_an_address_counts() {
+    fn of_rows_at_one_address_the_last_counts() {
         let lines = lines(&[(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, true)]);
-        let line = |offset, rule| lines.row_at(offset, rule, &mut Vec::new()).map(|row| lines.rows[row].line);
+        let line = |offset| lines.row_at(offset, &mut Vec::new()).map(|row| lines.rows[row].line);
         let at = [9, 10, 19, 20, 29, 30, 99, 100];
-        let first = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(4), None];
-        assert_eq!(at.map(|offset| line(offset, RowRule::First)), first);
-        assert_eq!(line(25, RowRule::Last), Some(3));
+        let last = [None, Some(1), Some(1), Some(3), Some(3), Some(4), Some(4), None];
+        assert_eq!(at.map(line), last);
     }
 
     #[test]
     fn a_tail_takes_the_end_before_it() {
         let lines = lines(&[(10, 1, true)]);
-        let end = |offset, rule| lines.end_before(offset, rule).map(|row| row.line);
-        let at = [39, 40, 99, 100, 200];
-        assert_eq!(at.map(|at| end(at, RowRule::First)), [None, Some(8), Some(8), Some(9), Some(9)]);
-        assert_eq!(end(100, RowRule::Last), Some(10));
+        let end = |offset| lines.end_before(offset).map(|row| row.line);
+        assert_eq!([39, 40, 99, 100, 200].map(end), [None, Some(8), Some(8), Some(10), Some(10)]);
     }
 
     #[test]
-    fn a_piece_that_begins_no_statement_answers_as_the_one_before_in_its_instance() {
+    fn a_piece_without_a_line_answers_as_the_last_statement_in_its_instance() {
         let rows =
-            [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
-        let lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+            [(10, 1, true), (20, 3, true), (20, 2, true), (25, 4, false), (30, 0, false), (40, 0, true)];
+        let lines = lines(&[&rows[..], &[(50, 6, true), (60, 0, false)]].concat());
         let answers = |instance: fn(u64) -> Option<u64>| {
-            let pieces = pieces(&lines, [35, 70].into_iter(), RowRule::First, instance);
+            let pieces = pieces(&lines, [35, 70].into_iter(), instance);
             pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
-        // The second row at 20 does not count, so its is_stmt has no effect.
-        let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
+        // The first row at 20 does not count.
+        let one = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
         assert_eq!(answers(|_| Some(0)), one);
         // The instance changes within the row at 30, and within the one at 60.
-        let changed = [(10, 1), (20, 2), (30, 2), (35, 4), (40, 5), (50, 6), (60, 6), (70, 2)];
+        let changed = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 0), (40, 0), (50, 6), (60, 6), (70, 2)];
         assert_eq!(answers(|offset| Some(u64::from((35..70).contains(&offset)))), changed);
-        let none = [(10, 1), (20, 2), (30, 4), (35, 4), (40, 5), (50, 6), (60, 7), (70, 7)];
+        let none = [(10, 1), (20, 2), (25, 4), (30, 0), (35, 0), (40, 0), (50, 6), (60, 0), (70, 0)];
         assert_eq!(answers(|_| None), none);
     }
 }

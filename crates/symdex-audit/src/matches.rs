@@ -162,7 +162,7 @@ fn is_of_backward_sequence(
     lines.backward.iter().any(has_it)
 }
 
-/// Whether the innermost line is that of another row at the same address.
+/// Whether the innermost line is that of another row: of a sequence that overlaps, or of one whose addresses decrease.
 fn other_row_matches(
     peer: &dyn Peer,
     question: &Question<'_, '_>,
@@ -177,23 +177,21 @@ fn other_row_matches(
         classes.push(Class::BACKWARD_ROWS);
         return true;
     }
-    let Some((_, row)) = position.row else { return false };
+    if position.row.is_none() {
+        return false;
+    }
     if (&theirs.file, theirs.line) == (&None, None) && another_sequence_hides_it(unit, offset, buffer) {
         classes.push(Class::OVERLAPPING_SEQUENCES);
         return true;
     }
     unit.lines.by_address.covering(offset, &mut buffer.covering);
-    for sequence in &buffer.covering {
-        // The peers keep the last of the rows at one address.
+    // The first sequence is that of the position.
+    for sequence in buffer.covering.iter().skip(1) {
         let Some(last) = unit.lines.rows_at(sequence.item, offset).next_back() else { continue };
         let other = Position { row: Some((number, last)), ..Position::default() };
         let before = classes.len();
         if facts.frames(&other, offset).iter().all(|other| line_matches(peer, other, theirs, classes)) {
-            let same_address = unit.lines.rows[last].address == unit.lines.rows[row].address;
-            classes.push(match same_address && sequence.item == buffer.covering[0].item {
-                true => Class::ROWS_AT_ONE_ADDRESS,
-                false => Class::OVERLAPPING_SEQUENCES,
-            });
+            classes.push(Class::OVERLAPPING_SEQUENCES);
             return true;
         }
         classes.truncate(before);

@@ -112,23 +112,24 @@ fn sequences_come_in_any_order_and_addresses_may_go_backwards() {
 }
 
 #[test]
-fn of_rows_at_one_address_the_first_counts() {
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, false)];
+fn of_rows_at_one_address_the_last_counts() {
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
-    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
-    // As atos does; addr2line takes the last.
+    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:7"]);
     assert_eq!(peer(&file, 0x1040), "f:7");
-    // The first row also decides under the policy `statement`.
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, false), (0x1040, 2, 6, true), (0x1080, 1, 7, false)];
+    // The last row also decides under the policy `statement`.
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 0, false), (0x1080, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
     assert_eq!(
         dwarf(&file),
-        [
-            "1000..1040 f a.c:2",
-            "1040..1080 f a.c:5 [statement a.c:2]",
-            "1080..1100 f a.c:7 [statement a.c:2]",
-        ]
+        ["1000..1040 f a.c:2", "1040..1080 f b.h:0 [statement a.c:2]", "1080..1100 f a.c:7"]
     );
+    // Behind two sequences that end at one address, the last one decides.
+    let [outer, inner] = [[(0x1000, 1, 2, true)], [(0x1040, 2, 9, true)]];
+    for (first, last, end) in [(outer, inner, "b.h:9"), (inner, outer, "a.c:2")] {
+        let file = debug_file(&[with_function().sequence(&first, 0x1080).sequence(&last, 0x1080)], &[]);
+        assert_eq!(dwarf(&file).last(), Some(&format!("1080..1100 f - [statement {end}]")));
+    }
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
         dwarf(&file),
         [
             "1000..1020 f main.swift:2",
-            "1020..1040 f <compiler-generated>:0",
+            "1020..1040 f <compiler-generated>:0 [statement main.swift:2]",
             "1040..1060 f main.swift:3",
             "1060..1080 f main.swift:0 [statement main.swift:3]",
             "1080..1100 f - [statement main.swift:0]",
@@ -190,7 +191,7 @@ fn rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// The policy `statement` takes lines only from rows in the same inline instance.
+/// The policy `statement` takes lines only from rows in the same inline instance that begin a statement.
 #[test]
 fn and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))
@@ -198,19 +199,21 @@ fn and_statements_stay_in_their_inline_instance() {
         .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"));
     let rows = [
         (0x1000, 1, 2, true),
-        (0x1040, 2, 5, false),
+        (0x1040, 2, 0, false),
         (0x1050, 2, 6, true),
         (0x1060, 2, 7, false),
-        (0x1080, 1, 3, false),
+        (0x1070, 2, 0, true),
+        (0x1080, 1, 0, false),
     ];
     assert_eq!(
         dwarf(&debug_file(&[unit.sequence(&rows, 0x1100)], &[])),
         [
             "1000..1040 f a.c:2",
-            "1040..1050 g b.h:5 < f a.c:9",
+            "1040..1050 g b.h:0 < f a.c:9",
             "1050..1060 g b.h:6 < f a.c:9",
-            "1060..1080 g b.h:7 [statement b.h:6] < f a.c:9",
-            "1080..1100 f a.c:3 [statement a.c:2]",
+            "1060..1070 g b.h:7 < f a.c:9",
+            "1070..1080 g b.h:0 [statement b.h:6] < f a.c:9",
+            "1080..1100 f a.c:0 [statement a.c:2]",
         ]
     );
 }

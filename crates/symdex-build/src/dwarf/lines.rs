@@ -21,7 +21,7 @@ use crate::report::Problems;
 pub(crate) struct Lines<'d> {
     /// Sorted, not empty, disjoint.
     pub(crate) rows: Vec<Row>,
-    /// Sorted by address. If several sequences end at one address, the first one of the program is kept.
+    /// Sorted by address. If several sequences end at one address, the last one of the program is kept.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
     /// How much work was done, in counted steps: files, directories and rows.
@@ -81,7 +81,13 @@ impl<'d> Lines<'d> {
         problems.merge(of_program);
         let steps = read + header.file_names().len() + header.include_directories().len();
         ends.sort_by_key(|end| end.at);
-        ends.dedup_by_key(|end| end.at);
+        ends.dedup_by(|later, kept| {
+            let is_same = later.at == kept.at;
+            if is_same {
+                *kept = *later;
+            }
+            is_same
+        });
         Self {
             rows: in_address_order(sequences, rows, share),
             ends,

@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::Range;
 
 use gimli::{FileEntry, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
-use symdex::RowRule;
 use symdex::write::NonMaxU32;
 
 use super::rows::{Registers, Row, SequenceEnd, file};
@@ -174,7 +173,7 @@ impl SequenceReader<'_, '_> {
         let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
         let new = Row { start, end: start, file, line, is_stmt, sequence };
-        self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
+        self.in_order &= push_row(&mut self.rows, self.finished, new);
     }
 
     /// Whether the deadline has passed. The program is then given up.
@@ -261,7 +260,7 @@ impl SequenceReader<'_, '_> {
                 false => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
-        finish_rows(&mut self.rows, finished, self.in_order, end, image.info.row_rule);
+        finish_rows(&mut self.rows, finished, self.in_order, end);
         if self.sequences.len() >= self.taken.1 && !self.may_have_more_sequences() {
             return;
         }
@@ -294,18 +293,16 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row to the sequence whose rows begin at index `first`. If rows have equal addresses, `rule` decides which one
-/// is kept. Returns `false` if the new row is below the last one.
+/// Adds a row to the sequence whose rows begin at index `first`. It replaces the last row if both have the same address.
+/// Returns `false` if the new row is below the last one.
 #[inline]
-fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
+fn push_row(rows: &mut Vec<Row>, first: usize, new: Row) -> bool {
     let mut in_order = true;
     if rows.len() > first
         && let Some(last) = rows.last_mut()
     {
         if last.start == new.start {
-            if rule == RowRule::Last {
-                *last = new;
-            }
+            *last = new;
             return true;
         }
         in_order = last.start < new.start;
@@ -317,7 +314,7 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool 
 
 /// Finishes the sequence that ends at image offset `end`, whose rows begin at index `first`. Sorts the rows by address,
 /// keeps one row for each address, and sets their ends. In most programs the rows are in order already.
-fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
+fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
         return;
@@ -327,7 +324,7 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     rows[first..].sort_by_key(|row| row.start);
     let sorted = rows.split_off(first);
     for row in sorted.into_iter().take_while(|row| row.start < end) {
-        push_row(rows, first, row, rule);
+        push_row(rows, first, row);
     }
     if let [.., last] = &mut rows[first..] {
         last.end = end;
@@ -381,30 +378,28 @@ mod tests {
         rows.iter().map(row).collect::<Vec<_>>().join(" ")
     }
 
-    fn finished(rows: Vec<Row>, end: u64, rule: RowRule) -> Vec<Row> {
+    fn finished(rows: Vec<Row>, end: u64) -> Vec<Row> {
         let mut finished = Vec::new();
         let mut in_order = true;
         for row in rows {
-            in_order &= push_row(&mut finished, 0, row, rule);
+            in_order &= push_row(&mut finished, 0, row);
         }
-        finish_rows(&mut finished, 0, in_order, end, rule);
+        finish_rows(&mut finished, 0, in_order, end);
         finished
     }
 
     #[test]
-    fn of_two_rows_at_one_address_the_first_counts_in_mach_o_and_the_last_in_elf() {
-        let rows = || vec![row(0, 1), row(4, 2), row(4, 3), row(8, 4)];
-        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "0-4:1 4-8:2 8-12:4");
-        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "0-4:1 4-8:3 8-12:4");
+    fn of_rows_at_one_address_the_last_counts() {
+        let rows = vec![row(0, 1), row(4, 2), row(4, 3), row(8, 4)];
+        assert_eq!(text(&finished(rows, 12)), "0-4:1 4-8:3 8-12:4");
     }
 
     #[test]
     fn rows_that_go_backwards_are_sorted_and_rows_behind_the_end_dropped() {
         let rows = vec![row(8, 1), row(0, 2), row(4, 3), row(20, 4)];
-        assert_eq!(text(&finished(rows, 12, RowRule::First)), "0-4:2 4-8:3 8-12:1");
-        let rows = || vec![row(4, 1), row(8, 2), row(4, 3), row(12, 4)];
-        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "4-8:1 8-12:2");
-        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "4-8:3 8-12:2");
+        assert_eq!(text(&finished(rows, 12)), "0-4:2 4-8:3 8-12:1");
+        let rows = vec![row(4, 1), row(8, 2), row(4, 3), row(12, 4)];
+        assert_eq!(text(&finished(rows, 12)), "4-8:3 8-12:2");
     }
 
     #[test]

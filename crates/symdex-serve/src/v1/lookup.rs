@@ -43,7 +43,7 @@ pub(crate) struct LookupRequest {
     #[schema(value_type = Option<String>)]
     #[serde(default)]
     load_address: Option<Address>,
-    /// Which rows of the line table answer.
+    /// Which lines answer for code with line 0.
     #[serde(default)]
     lines: Lines,
 }
@@ -58,14 +58,14 @@ enum AddressKind {
     ReturnAddress,
 }
 
-/// Which rows of the line table answer.
+/// Which lines answer for code with line 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Lines {
-    /// Rows that begin a statement.
+    /// The line of the last statement before it in the same function.
     #[default]
     Statement,
-    /// All rows.
+    /// Line 0.
     Exact,
 }
 
