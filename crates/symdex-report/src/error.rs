@@ -44,11 +44,15 @@ pub struct NearFormat {
     pub missing: Vec<&'static str>,
 }
 
-/// `; nearest: kscrash (has "crash", lacks "backtrace")`. Empty if no format is near.
+/// `` ; nearest: kscrash (has `"crash"`; lacks `"backtrace"`) ``. Empty if no format is near.
 fn listed(near: &[NearFormat]) -> String {
+    let quoted = |marks: &[&str]| {
+        let marks: Vec<_> = marks.iter().map(|mark| format!("`{}`", mark.trim())).collect();
+        marks.join(", ")
+    };
     let described = |NearFormat { name, found, missing }: &NearFormat| {
-        let lacks = if missing.is_empty() { "a frame".to_owned() } else { missing.join(" ") };
-        format!("{name} (has {}, lacks {lacks})", found.join(" "))
+        let lacks = if missing.is_empty() { "a frame".to_owned() } else { quoted(missing) };
+        format!("{name} (has {}; lacks {lacks})", quoted(found))
     };
     let near: Vec<_> = near.iter().map(described).collect();
     if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) }

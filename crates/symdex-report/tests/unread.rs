@@ -182,8 +182,8 @@ fn an_unknown_text_lists_the_nearest_formats() {
     assert_eq!(
         message.as_deref(),
         Some(
-            "not a crash report of a known format; nearest: apple-crash (has Incident Identifier: Exception Type: \
-             Crashed:, lacks Binary Images:)"
+            "not a crash report of a known format; nearest: apple-crash (has `Incident Identifier:`, \
+             `Exception Type:`, `Crashed:`; lacks `Binary Images:`)"
         )
     );
     let many: String = formats_with_marks();
