@@ -79,9 +79,9 @@ Examples:
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
 JSON:
-  {\"address\", \"reason\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
+  {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
     \"function_start\", \"function_offset\", \"table\", \"aliases\"}],
-   \"error\": {\"kind\", \"message\"}}
+   \"reason\", \"error\": {\"kind\", \"message\"}}
 The address is the offset in the image. If nothing is known there, frames is empty, reason says
 why, and there is no error. A function that the linker folded with others has their names as aliases.
 
@@ -167,10 +167,10 @@ struct Lookup<'a, 'i, 'd> {
 #[derive(Serialize)]
 struct AddressAnswer {
     address: String,
+    frames: Vec<AnsweredFrame>,
     /// Why there are no frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    frames: Vec<AnsweredFrame>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorText>,
 }
@@ -225,7 +225,7 @@ impl Lookup<'_, '_, '_> {
         };
         let is_unknown = frames.is_empty() && error.is_none();
         let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
-        let answer = AddressAnswer { address, reason, frames, error };
+        let answer = AddressAnswer { address, frames, reason, error };
         match self.args.json {
             true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
             false => write!(out, "{}", human(typed, &answer))?,
