@@ -110,7 +110,10 @@ impl Unanswered {
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
-            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous { .. } => "missing",
+            Unanswered::Missing
+            | Unanswered::OtherArch(_)
+            | Unanswered::Ambiguous { .. }
+            | Unanswered::NoStart(_) => "missing",
             Unanswered::Damaged(_) => "malformed",
             Unanswered::Unsupported(_) => "unsupported",
             Unanswered::Fetching => "fetching",
@@ -128,6 +131,7 @@ impl Unanswered {
             Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
             Unanswered::Damaged(what)
             | Unanswered::Unsupported(what)
+            | Unanswered::NoStart(what)
             | Unanswered::FetchFailed(what)
             | Unanswered::Failed(what) => what.clone().into(),
             Unanswered::Ambiguous { candidates, count } => {

@@ -67,6 +67,7 @@
 )]
 
 mod answer;
+mod by_name;
 mod cache;
 mod error;
 mod file;

@@ -13,7 +13,8 @@ mod summary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symdex::LinePolicy;
+use symdex::{Index, LinePolicy};
+use symdex_build::slices;
 use symdex_fetch::{FetchingSource, Misses};
 use symdex_report::{Image, Options, Report, symbolicate};
 use symdex_store::StoreUrl;
@@ -76,7 +77,8 @@ use crate::write_options::WriteOptions;
 ///
 /// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as they
 /// are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of more than
-/// 10 MB, one frame is read for every 30 bytes.
+/// 10 MB, one frame is read for every 30 bytes. Frames whose address is not a whole number, and text after the end of a
+/// report, such as a second report in a file, are not read; the summary counts them, and the command exits with code 3.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.
@@ -172,7 +174,7 @@ JSON, one object a line for each report:
    \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\",
      \"status\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\",
      \"inlined\", \"function_offset\", \"table\"}]}]}],
-   \"totals\"}
+   \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
 missing_symbol, unknown_image, missing, malformed or too_large (see LIMITS). The status of an image is found,
@@ -299,6 +301,10 @@ impl Answering<'_> {
         let Self { args, symbolicator, events, misses } = *self;
         let path = input.path();
         let text = input.read()?;
+        if let Some(what) = misplaced(&text) {
+            let failure = Failure::new(FailureKind::Unsupported, format!("{}: {what}", shown(path)));
+            return Err(Refused { failure, text: Some(text) });
+        }
         let report = match Report::parse(&text) {
             Ok(report) => report,
             Err(error) => {
@@ -331,6 +337,15 @@ impl Answering<'_> {
         })?;
         Ok((Some(text), counted))
     }
+}
+
+/// What a file that was given in a report's place is, and the option for it. `None` for any other file.
+fn misplaced(file: &[u8]) -> Option<&'static str> {
+    if !matches!(Index::open(file), Err(symdex::Error::NotAnIndex { .. })) {
+        return Some("an index, not a report; pass it with --index");
+    }
+    let is_debug_file = !matches!(slices(file), Err(symdex_build::Error::NotADebugFile { .. }));
+    is_debug_file.then_some(input::DEBUG_FILE)
 }
 
 /// The name of a report in messages.

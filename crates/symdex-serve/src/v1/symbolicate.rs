@@ -147,7 +147,8 @@ fn one(
 ) -> Result<Response, Problem> {
     let mut out = WrittenAnswer::new(reserved);
     let is_fetching = answer(app, options, &options.name, format, bytes, &mut out)?;
-    let kind = match (format, bytes.trim_ascii_start().first()) {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let kind = match (format, text.trim_ascii_start().first()) {
         (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
         _ if std::str::from_utf8(out.as_ref()).is_ok() => "text/plain; charset=utf-8",
         _ => "application/octet-stream",

@@ -22,6 +22,9 @@ impl ImageQuery<'_> {
         scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
         let answered = stores.ask_image(store, image, |image| {
+            if let StoredImage::Index(index) = image {
+                return Ok(self.ask(index, scratch));
+            }
             let mut read = Ok(());
             let metadata = image.metadata();
             let answers = answer_from_lookups(metadata, self.image, self.offsets, |offsets, each| {
