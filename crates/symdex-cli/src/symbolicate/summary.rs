@@ -369,11 +369,16 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
         Unanswered::Damaged(_) => Some(FailureKind::Damaged),
         Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
-        Unanswered::FetchFailed(_) | Unanswered::Failed(_) => Some(FailureKind::Other),
+        Unanswered::FetchFailed(_) | Unanswered::StoreFailed(_) | Unanswered::Failed(_) => {
+            Some(FailureKind::Other)
+        }
         _ => None,
     };
     match outcome {
-        ImageOutcome::Found(by) => by.passed_over.iter().filter_map(of).max(),
+        // A store that could not be asked is no failure if another source answers.
+        ImageOutcome::Found(by) => {
+            by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
+        }
         ImageOutcome::Unanswered(why) => of(why),
         ImageOutcome::Unused | ImageOutcome::NoId => None,
     }

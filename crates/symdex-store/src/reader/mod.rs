@@ -72,7 +72,7 @@ impl StoreReader {
     /// A reader of `stores`, in the order in which they are asked.
     #[must_use]
     pub fn new(stores: Vec<Box<dyn Store>>, options: &ReaderOptions) -> Self {
-        let state = || State { breaker: Breaker::new(options.pause), counts: Counts::default() };
+        let state = || State { breaker: Breaker::of_store(options.first_pause, options.pause), counts: Counts::default() };
         let states = stores.iter().map(|_| state()).collect();
         let memory = Mutex::new(Memory::new(options.memory));
         let (fresh, absent) = (options.fresh, options.absent);
@@ -338,7 +338,7 @@ impl StoreReader {
         Error::Store {
             location: self.stores[store].url().to_string(),
             action: "ask",
-            reason: "it could not be reached several times; it is asked again after a pause".to_owned(),
+            reason: "it could not be reached before; it is asked again after a pause".to_owned(),
             is_unavailable: true,
         }
     }
