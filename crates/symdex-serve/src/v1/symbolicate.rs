@@ -17,6 +17,7 @@ use crate::app::{App, SharedApp};
 use crate::budget::Reserved;
 use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::unasked::StoreFailures;
 use crate::v1::accepts;
 use crate::v1::lookup::{Lines, retry_if};
 use crate::written::WrittenAnswer;
@@ -111,7 +112,9 @@ struct FailedReport<'s> {
     params(SymbolicateOptions),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A report"),
     responses((status = 200, description = "The report, with answers"),
-        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads")))]
+        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads"),
+        (status = 503, body = ProblemDetails,
+            description = "A store cannot be asked for an image that no other source has; `images` lists them")))]
 pub(crate) async fn symbolicate_report(
     State(app): State<SharedApp>,
     options: Result<Query<SymbolicateOptions>, QueryRejection>,
@@ -169,6 +172,7 @@ fn answer(
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let report = Report::parse(bytes).map_err(not_a_report)?;
     let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
+    StoreFailures::of(&symbolicated).check()?;
     let written = match format {
         OutputFormat::Native => symbolicated.write(&mut *out),
         OutputFormat::Text => symbolicated.write_text(&mut out),

@@ -306,6 +306,46 @@ impl StoreReader {
         outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
     }
 
+    /// Asks the store with this number for an image that does not exist. See [`Store::check`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::check`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn check(&self, store: usize) -> Result<(), Error> {
+        self.ask(store, 1, || vec![self.stores[store].check()]).pop().unwrap_or(Ok(()))
+    }
+
+    /// Whether the store with this number has the image `id` now, whatever is in memory. The index is not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::stat`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn is_there(&self, store: usize, id: &ImageId) -> Result<bool, Error> {
+        let stated = self.ask(store, 1, || vec![self.stores[store].stat(id)]).pop().unwrap_or(Ok(None));
+        Ok(stated?.is_some())
+    }
+
+    /// The whole index of `id` in the store with this number. See [`Store::get`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn get(&self, store: usize, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
+        self.ask(store, 1, || vec![self.stores[store].get(id)]).pop().unwrap_or(Ok(None))
+    }
+
     /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately. Does
     /// not call it for no images.
     fn ask<T>(

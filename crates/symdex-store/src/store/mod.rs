@@ -80,6 +80,16 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Asks the store for an image that does not exist, to learn whether it can be asked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read.
+    fn check(&self) -> Result<(), Error> {
+        let Some(id) = ImageId::new(&[0; 16]) else { return Ok(()) };
+        self.stat(&id).map(|_| ())
+    }
+
     /// What the store states of the index of `id`; `None` if the store has none. The index is not read.
     ///
     /// # Errors
