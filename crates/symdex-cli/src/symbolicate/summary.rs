@@ -268,6 +268,11 @@ impl RunSummary {
             }
         });
         hints.report();
+        let unasked = self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
+        if unasked != 0 {
+            let images = text::count(unasked as u64, "image");
+            complain(&format!("{images} not answered because a store could not be asked; it may have them"));
+        }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
             let images = text::count(of_system.len() as u64, "image");

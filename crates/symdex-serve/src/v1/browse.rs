@@ -10,7 +10,7 @@ use symdex_store::IndexBytes;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::SharedApp;
-use crate::browse::{self, BrowsedImage, FileEntry, FunctionEntry};
+use crate::browse::{BrowsedImage, FileEntry, FunctionEntry};
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::address::Address;
 use crate::v1::images;

@@ -378,7 +378,7 @@ impl StoreReader {
         Error::Store {
             location: self.stores[store].url().to_string(),
             action: "ask",
-            reason: "it could not be reached before; it is asked again after a pause".to_owned(),
+            reason: "it could not be reached before, and is left alone for a while".to_owned(),
             is_unavailable: true,
         }
     }

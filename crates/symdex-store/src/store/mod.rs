@@ -189,6 +189,9 @@ pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
 pub struct StoreEntry {
     /// The image.
     pub id: ImageId,
+    /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only of
+    /// objects that have it. `None` if the store does not state it.
+    pub image_name: Option<String>,
     /// The same as [`Store::location`].
     pub location: String,
     /// How many bytes the store keeps, compressed or not.
@@ -210,8 +213,9 @@ pub struct StoreEntry {
 impl StoreEntry {
     /// An entry that states no times and no size of the index.
     pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
-        let (index_size, digest, written, last_use, expires) = (None, None, None, None, None);
-        Self { id, location, stored_size, index_size, digest, written, last_use, expires, layout }
+        let (image_name, index_size, digest) = (None, None, None);
+        let (written, last_use, expires) = (None, None, None);
+        Self { id, image_name, location, stored_size, index_size, digest, written, last_use, expires, layout }
     }
 }
 
