@@ -31,20 +31,27 @@ pub(crate) struct StoreFailures {
     /// The first images without an answer.
     images: Vec<UnaskedImage>,
     unanswered: usize,
-    /// How many images another source has answered.
+    /// How many of these the answer must have.
+    needed: usize,
+    /// How many images are answered, and how many of these after a store has failed.
+    found: usize,
     answered: usize,
     /// The first reason.
     reason: Option<String>,
 }
 
 impl StoreFailures {
-    /// The failures for the images of an answered report.
+    /// The failures for the images of an answered report, which needs those of the app: most images of the system are in
+    /// no store.
     pub(crate) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let mut failures = Self::default();
         for (image, outcome) in symbolicated.report.images().iter().zip(symbolicated.images()) {
             match outcome {
                 ImageOutcome::Found(by) => failures.add_answered(by),
-                ImageOutcome::Unanswered(why) => failures.add(image.id.as_ref(), &image.name, why),
+                ImageOutcome::Unanswered(why) => {
+                    failures.add(image.id.as_ref(), &image.name, why);
+                    failures.needed += usize::from(why.is_of_store() && image.is_app());
+                }
                 ImageOutcome::Unused | ImageOutcome::NoId => {}
             }
         }
@@ -67,6 +74,7 @@ impl StoreFailures {
 
     /// Adds an image that was answered, perhaps after a store could not be asked for it.
     pub(crate) fn add_answered(&mut self, by: &AnsweredBy) {
+        self.found += 1;
         if let Some(why) = by.passed_over.iter().find(|why| why.is_of_store()) {
             self.answered += 1;
             self.reason.get_or_insert_with(|| why.reason().into_owned());
@@ -85,15 +93,20 @@ impl StoreFailures {
         }
     }
 
-    /// Logs the failures.
+    /// The same failures, for an answer that cannot say which images are not answered, and needs all of them.
+    pub(crate) fn of_all(self) -> Self {
+        Self { needed: self.unanswered, ..self }
+    }
+
+    /// Logs the failures. Returns whether some images are not answered because a store could not be asked for them.
     ///
     /// # Errors
     ///
-    /// A problem that lists the images, if one is not answered because a store could not be asked for it.
-    pub(crate) fn check(self) -> Result<(), Problem> {
+    /// A problem that lists these images, if one of them is needed, or if no image is answered.
+    pub(crate) fn check(self) -> Result<bool, Problem> {
         self.log();
-        if self.unanswered == 0 {
-            return Ok(());
+        if self.unanswered == 0 || (self.needed == 0 && self.found != 0) {
+            return Ok(self.unanswered != 0);
         }
         let detail = format!(
             "a store could not be asked for {} of the images, and no other source has them; try again later",

@@ -9,6 +9,7 @@ mod redis_server;
 mod abuse;
 mod browse;
 mod browser;
+mod dead_store;
 mod deploy;
 mod jobs;
 mod lookup;

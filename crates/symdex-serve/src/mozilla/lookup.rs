@@ -63,7 +63,7 @@ impl<'j> Lookup<'j> {
         answers.values().flatten().for_each(|found| found.note(&mut failures, ""));
         let unanswered = unanswered.iter().filter(|(module, _)| !answers.contains_key(*module));
         unanswered.for_each(|((name, _), found)| found.note(&mut failures, name));
-        failures.check()?;
+        failures.of_all().check()?;
         offsets.into_keys().for_each(|module| _ = answers.entry(module).or_insert(None));
         Ok(Self { answers, time: started.elapsed() })
     }
