@@ -145,7 +145,8 @@ Exit codes:
   4  a debug file or an archive is damaged
   6  a file is not a debug file, or an entry of an archive is refused
   5  a file is missing
-  1  an index could not be written, has a wrong answer, or a limit of --isolate has ended its build
+  1  a store cannot be asked, an index could not be written or has a wrong answer, or a limit of --isolate has ended
+     its build
   3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";
 

@@ -192,7 +192,7 @@ Exit codes:
   4  a report, an index or a debug file is damaged
   5  a file is missing
   6  a file is not a crash report
-  1  another error
+  1  a store cannot be asked for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

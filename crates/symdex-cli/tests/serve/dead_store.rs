@@ -161,7 +161,7 @@ fn a_store_that_is_back_is_asked_again() {
     assert_eq!(server.get("/readyz").status, 200);
     redis.kill();
     assert!(is_store_failure(&server.post("/v1/symbolicate", report())));
-    until(&server, || server.get("/readyz").status == 503);
+    until(&server, || server.get("/readyz").text().contains("cannot be asked: redis://"));
     redis.restart();
     redis.wait();
     fill(&redis);

@@ -238,6 +238,10 @@ impl Build<'_> {
             (_, Err(failure)) => return vec![Err(failure.clone())],
             (None, Ok(_)) => return Vec::new(),
         };
+        // The job is not done, so that all of it is built again.
+        if self.store_error.get().is_some() {
+            return Vec::new();
+        }
         // A file whose ids cannot be read fails in its child, which says why.
         let is_wanted = |wanted: &ImageId| part.ids.is_empty() || part.ids.contains(&wanted.to_string());
         if !self.wanted.is_none_or(is_wanted) {

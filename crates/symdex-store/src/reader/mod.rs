@@ -66,13 +66,19 @@ pub struct StoreReader {
 struct State {
     breaker: Breaker,
     counts: Counts,
+    /// Why the store could not be reached the last time.
+    failure: Mutex<String>,
 }
 
 impl StoreReader {
     /// A reader of `stores`, in the order in which they are asked.
     #[must_use]
     pub fn new(stores: Vec<Box<dyn Store>>, options: &ReaderOptions) -> Self {
-        let state = || State { breaker: Breaker::of_store(options.first_pause, options.pause), counts: Counts::default() };
+        let state = || State {
+            breaker: Breaker::of_store(options.first_pause, options.pause),
+            counts: Counts::default(),
+            failure: Mutex::default(),
+        };
         let states = stores.iter().map(|_| state()).collect();
         let memory = Mutex::new(Memory::new(options.memory));
         let (fresh, absent) = (options.fresh, options.absent);
@@ -357,15 +363,23 @@ impl StoreReader {
         if images == 0 {
             return Vec::new();
         }
-        let State { breaker, counts } = &self.states[store];
+        let State { breaker, counts, failure } = &self.states[store];
         if !breaker.allows(Instant::now()) {
             count(&counts.skipped);
             return (0..images).map(|_| Err(self.left_alone(store))).collect();
         }
         count(&counts.calls);
         let answers = call();
-        let is_lost = |answer: &Result<T, Error>| answer.as_ref().is_err_and(Error::is_unavailable);
-        breaker.record(!answers.iter().all(is_lost), Instant::now());
+        let lost = |answer: &Result<T, Error>| match answer {
+            Err(Error::Store { reason, is_unavailable: true, .. }) => Some(reason.clone()),
+            _ => None,
+        };
+        // Answers for other images may have come before the store was lost.
+        let why = answers.iter().map(lost).collect::<Option<Vec<_>>>().and_then(|mut reasons| reasons.pop());
+        breaker.record(why.is_none(), Instant::now());
+        if let Some(why) = why {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        }
         let is_failure = |error: &Error| !matches!(error, Error::Replaced { .. });
         if answers.iter().any(|answer| answer.as_ref().is_err_and(is_failure)) {
             count(&counts.failed);
@@ -375,10 +389,11 @@ impl StoreReader {
 
     /// The error for a store that is not asked for a while.
     fn left_alone(&self, store: usize) -> Error {
+        let why = self.states[store].failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Error::Store {
             location: self.stores[store].url().to_string(),
             action: "ask",
-            reason: "it could not be reached before, and is left alone for a while".to_owned(),
+            reason: format!("{why} (it is not asked again for a while)"),
             is_unavailable: true,
         }
     }
