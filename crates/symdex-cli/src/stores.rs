@@ -115,8 +115,10 @@ impl StoreArgs {
         }
         let Some((store, image)) = found else {
             // A store that has failed may have the image.
-            if let Some((_, error)) = failures.pop_first() {
-                return Err(error.into());
+            if let Some(gravest) =
+                failures.into_values().map(Failure::from).max_by_key(|failure| failure.kind)
+            {
+                return Err(gravest);
             }
             let message = format!("{}: no index has an id that begins with {prefix}", names());
             return Err(Failure::new(FailureKind::NotFound, message));
@@ -133,11 +135,7 @@ impl StoreArgs {
 pub(crate) type Failures = BTreeMap<usize, symdex_store::Error>;
 
 /// The image `id` of the first store that has it. Stores that have failed before are left out.
-fn find(
-    reader: &StoreReader,
-    id: &ImageId,
-    failures: &mut Failures,
-) -> Option<(usize, Arc<StoredImage>)> {
+fn find(reader: &StoreReader, id: &ImageId, failures: &mut Failures) -> Option<(usize, Arc<StoredImage>)> {
     (0..reader.stores().len()).find_map(|store| {
         if failures.contains_key(&store) {
             return None;
@@ -278,11 +276,7 @@ pub(crate) fn id_of(
 }
 
 /// Adds the ids in `store` that begin with `prefix` to `ids`.
-fn add_ids(
-    store: &dyn Store,
-    prefix: &IdPrefix,
-    ids: &mut Vec<ImageId>,
-) -> Result<(), symdex_store::Error> {
+fn add_ids(store: &dyn Store, prefix: &IdPrefix, ids: &mut Vec<ImageId>) -> Result<(), symdex_store::Error> {
     if let Some(start) = whole_id(prefix) {
         // Debug ids of ELF images are the first 16 bytes of longer ids.
         let found = store.ids_from(&[start]).pop().unwrap_or(Ok(Vec::new()))?;

@@ -39,7 +39,10 @@ fn ls_prints_each_index_and_totals() {
     assert_eq!(listed.code, Some(0), "{}", listed.err);
     let mut lines = listed.out.lines();
     let header = lines.next().expect("a header");
-    assert!(header.contains("STORED") && header.contains("LAYOUT") && header.ends_with("ID  IMAGE"), "{header}");
+    assert!(
+        header.contains("STORED") && header.contains("LAYOUT") && header.ends_with("ID  IMAGE"),
+        "{header}"
+    );
     let id_and_name = |line: &str| {
         let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
         words[words.len() - 2..].join(" ")
@@ -238,11 +241,16 @@ fn every_reader_of_a_folder_records_a_use() {
         ("ids {}".to_owned(), &[]),
     ] {
         for id in &ids {
-            File::options().write(true).open(file(&path, id)).and_then(|file| file.set_modified(old)).expect("aged");
+            File::options()
+                .write(true)
+                .open(file(&path, id))
+                .and_then(|file| file.set_modified(old))
+                .expect("aged");
         }
         symdex_on(&path, &line.replace("{}/none", &root.path().join("none").display().to_string()));
         let dry = store("gc", [&path], ["--older-than", "45d", "--dry-run", "--json"]);
-        let unused: Vec<_> = dry.json().iter().filter_map(|line| Some(line["id"].as_str()?.to_owned())).collect();
+        let unused: Vec<_> =
+            dry.json().iter().filter_map(|line| Some(line["id"].as_str()?.to_owned())).collect();
         let expected: Vec<_> = ids.iter().filter(|id| !used.contains(id)).copied().collect();
         let mut expected = expected;
         expected.sort_unstable();

@@ -86,7 +86,12 @@ impl StoreFailures {
         let Self { unanswered, answered, reason, .. } = self;
         match reason {
             Some(error) if *unanswered != 0 => {
-                tracing::warn!(error, unanswered, answered, "a store cannot be asked, and images are not answered");
+                tracing::warn!(
+                    error,
+                    unanswered,
+                    answered,
+                    "a store cannot be asked, and images are not answered"
+                );
             }
             Some(error) => tracing::warn!(error, answered, "a store cannot be asked; others have answered"),
             None => {}

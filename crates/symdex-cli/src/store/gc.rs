@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex_store::{GcCounts, Store, StoreEntry};
+use symdex_store::{GcCounts, Store, StoreEntry, StoredLayout};
 
 use super::output::Output;
 use super::remove::RemovedLine;
@@ -18,9 +18,11 @@ use crate::text;
 ///
 /// The last use counts; in an object store, which records no uses, the time of writing. In a folder, a use is recorded
 /// once a day by every command and server that reads the index and may write its file, whether it reads the folder as a
-/// store, with --index, or by its path. Uses of readers that may not write cannot be seen. An index that is used while gc
-/// runs stays. Temporary files that killed processes have left in a folder are removed, too, after a day. Values that
-/// killed processes have left in Redis expire by themselves.
+/// store, with --index, or by its path. Uses of readers that may not write cannot be seen. Redis records a use once in a
+/// tenth of the time after which an index expires. An index that is used while gc runs stays.
+///
+/// Temporary files that killed processes have left in a folder are removed, too, after a day. Values that killed processes
+/// have left in Redis expire by themselves.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -73,24 +75,22 @@ pub(super) fn run(args: &Args) -> CommandResult {
     }
     if args.dry_run {
         let (old, kept) = older_than(&*store, args.older_than)?;
-        if let Some(unseen) = unseen_uses(&*store, &old) {
-            complain(&format!("{}: {unseen}", store.url()));
-        }
+        say_unseen_uses(&*store, old.first());
         old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
         output.add("kept", kept);
         return output.finish();
     }
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
-    if let Some(unseen) = unseen_uses(&*store, &candidates) {
-        complain(&format!("{}: {unseen}", store.url()));
-    }
     let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
+    let mut first_removed = None;
     for entry in &candidates {
         if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
+            first_removed.get_or_insert(entry);
             report(&*store, entry, "removed", &mut output)?;
         }
     }
+    say_unseen_uses(&*store, first_removed);
     output.add("kept", kept);
     if leftovers > 0 {
         output.add("leftover_files", leftovers);
@@ -139,18 +139,17 @@ fn in_words(duration: Duration) -> String {
     unit.map_or_else(|| "less than a second".to_owned(), |(unit, noun)| text::count(seconds / unit, noun))
 }
 
-/// Which uses of `entries`, which seem to be unused, the store does not record.
-fn unseen_uses(store: &dyn Store, entries: &[StoreEntry]) -> Option<&'static str> {
-    let is_any_unrecorded = entries.iter().any(|entry| entry.last_use.is_none());
-    match store.url().path() {
-        Some(_) if !entries.is_empty() => {
-            Some("uses by readers that may not write the files of the indexes are not recorded")
+/// Says which uses of an index such as `removed` the store does not record.
+fn say_unseen_uses(store: &dyn Store, removed: Option<&StoreEntry>) {
+    let unseen = match removed {
+        None => return,
+        Some(StoreEntry { layout: StoredLayout::Values, .. }) => {
+            "a use is recorded once in a tenth of the time after which an index expires (4.5 days, unless --ttl was given)"
         }
-        None if is_any_unrecorded => {
-            Some("the store records no uses, so that indexes in use are removed, too: their age counts")
-        }
-        _ => None,
-    }
+        Some(entry) if entry.last_use.is_none() => "the store records no uses; the age of an index counts",
+        Some(_) => "uses by readers that may not write the files of the indexes are not recorded",
+    };
+    complain(&format!("{}: {unseen}", store.url()));
 }
 
 /// The indexes that were not used for `age`, sorted by id, and the number of the others.

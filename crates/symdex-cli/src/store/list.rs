@@ -103,8 +103,10 @@ pub(super) fn layout_name(layout: StoredLayout) -> &'static str {
 pub(super) fn run(args: &Args) -> CommandResult {
     let stores = target::open_all(&args.urls)?;
     let mut output = Output::new(args.json);
-    output
-        .text(&row(["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned), "ID  IMAGE"))?;
+    output.text(&row(
+        ["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned),
+        "ID  IMAGE",
+    ))?;
     for store in &stores {
         list(&**store, args, stores.len() > 1, &mut output)?;
     }

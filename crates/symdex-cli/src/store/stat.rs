@@ -12,8 +12,8 @@ use crate::text;
 
 /// Show what a store states of single indexes: name of the image, place, sizes, times, layout
 ///
-/// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows what an index
-/// has.
+/// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows what an
+/// index has.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

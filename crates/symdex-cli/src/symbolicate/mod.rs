@@ -16,8 +16,8 @@ use std::sync::Arc;
 use symdex::LinePolicy;
 use symdex_fetch::{FetchingSource, Misses};
 use symdex_report::{Image, Options, Report, symbolicate};
-use symdex_store::{ReaderOptions, StoreUrl};
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
+use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::Events;
 use self::input::{Input, Inputs};

@@ -268,7 +268,8 @@ impl RunSummary {
             }
         });
         hints.report();
-        let unasked = self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
+        let unasked =
+            self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
         if unasked != 0 {
             let images = text::count(unasked as u64, "image");
             complain(&format!("{images} not answered because a store could not be asked; it may have them"));

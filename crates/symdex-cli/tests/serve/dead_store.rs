@@ -42,7 +42,8 @@ fn sentry(ids: &[&str]) -> Value {
         let start = format!("{:#x}", number * 0x10_0000);
         json!({"type": "macho", "debug_id": id, "image_addr": start, "image_size": 0x8000})
     });
-    let frames = (1..=ids.len()).map(|number| json!({"instruction_addr": format!("{:#x}", number * 0x10_0000 + 0x3cf)}));
+    let frames = (1..=ids.len())
+        .map(|number| json!({"instruction_addr": format!("{:#x}", number * 0x10_0000 + 0x3cf)}));
     json!({"stacktraces": [{"frames": frames.collect::<Vec<_>>()}], "modules": modules.collect::<Vec<_>>()})
 }
 
@@ -75,7 +76,11 @@ fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() {
     let debug_id = id.to_uppercase() + "0";
     let mozilla = json!({"memoryMap": [["DemoApp", debug_id]], "stacks": [[[0, 0x1000]]]});
     let mozilla = server.post_json("/symbolicate/v5", &mozilla);
-    assert!(is_store_failure(&mozilla) && mozilla.json()["images"][0]["name"] == "DemoApp", "{}", mozilla.text());
+    assert!(
+        is_store_failure(&mozilla) && mozilla.json()["images"][0]["name"] == "DemoApp",
+        "{}",
+        mozilla.text()
+    );
     let batch = json!({"name": "a", "report": String::from_utf8(report()).expect("text")}).to_string();
     let batch = server.post_with("/v1/symbolicate", &[("content-type", "application/x-ndjson")], batch);
     assert_eq!((batch.status, &batch.json()["error"]["status"]), (200, &json!(503)), "{}", batch.text());
@@ -96,7 +101,11 @@ fn a_store_that_does_not_answer_is_not_ready_either() {
     let server = start(&[&url]);
     let begun = Instant::now();
     let not_ready = server.get("/readyz");
-    assert!(is_store_failure(&not_ready) && begun.elapsed() < Duration::from_secs(10), "{}", not_ready.text());
+    assert!(
+        is_store_failure(&not_ready) && begun.elapsed() < Duration::from_secs(10),
+        "{}",
+        not_ready.text()
+    );
     assert!(not_ready.text().contains("have not answered within"), "{}", not_ready.text());
 }
 
@@ -203,10 +212,17 @@ fn an_index_is_put_again_when_the_store_takes_it() {
     let path = accepted.header("location").to_owned();
     let waits = job(&server, &path, |job| !job["store_error"].is_null());
     assert_eq!((&waits["state"], &waits["attempts"]), (&json!("running"), &json!(0)), "{waits}");
-    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")), "{waits}");
+    assert!(
+        waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")),
+        "{waits}"
+    );
     fs::remove_file(&store).expect("removed");
     let done = job(&server, &path, |job| job["state"] == "done");
-    assert_eq!((&done["images"][0]["outcome"], &done["store_error"]), (&json!("written"), &Value::Null), "{done}");
+    assert_eq!(
+        (&done["images"][0]["outcome"], &done["store_error"]),
+        (&json!("written"), &Value::Null),
+        "{done}"
+    );
     assert_eq!(fs::read_dir(state.path().join("uploads")).expect("a folder").count(), 0);
 }
 
@@ -224,7 +240,10 @@ fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
     let events = server.get_with(&path, &[("accept", "text/event-stream")]);
     assert!(events.text().contains(r#""state":"unpublished""#), "{}", events.text());
     let waits = job(&server, &path, is_unpublished);
-    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")), "{waits}");
+    assert!(
+        waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")),
+        "{waits}"
+    );
     assert_eq!((&waits["finished"], uploads_there()), (&Value::Null, 1));
     let listed = server.get("/v1/jobs").json();
     assert_eq!((&listed[0]["state"], &listed[0]["store_error"]), (&waits["state"], &waits["store_error"]));

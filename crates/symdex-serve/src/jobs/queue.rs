@@ -20,6 +20,8 @@ use crate::metrics::Metrics;
 const MAX_ATTEMPTS: u32 = 3;
 /// How many finished jobs are kept at most. Each can have megabytes of results.
 const MAX_FINISHED: usize = 10_000;
+/// Longer than a server runs.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How often old jobs are removed.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
 
@@ -121,17 +123,7 @@ impl Jobs {
         }
         let (shared, filing, wakes) = (Mutex::new(shared), Mutex::default(), Condvar::new());
         let stopping = watch::Sender::new(false);
-        Ok(Arc::new(Self {
-            state,
-            builder,
-            metrics,
-            keep,
-            publish_within,
-            shared,
-            filing,
-            wakes,
-            stopping,
-        }))
+        Ok(Arc::new(Self { state, builder, metrics, keep, publish_within, shared, filing, wakes, stopping }))
     }
 
     /// Starts `threads` threads that run jobs until [`stop`](Self::stop).
@@ -303,7 +295,9 @@ impl Jobs {
             if let Some(job) = self.change(id, |job| job.lacks_store(why)) {
                 log_unsaved(&job, self.state.save(&job));
             }
-            Instant::now() + self.publish_within
+            // A time beyond the clock is as long as a server runs.
+            let now = Instant::now();
+            now.checked_add(self.publish_within).unwrap_or(now + FOREVER)
         });
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -79,7 +79,8 @@ pub(crate) async fn resume(
     let jobs = Arc::clone(app.jobs()?);
     let state = jobs.view(&id, |job| job.state).ok_or_else(|| missing(&id))?;
     if state != JobState::Unpublished {
-        let problem = Problem::new(ProblemKind::Conflict, "only a job with the state `unpublished` is resumed");
+        let problem =
+            Problem::new(ProblemKind::Conflict, "only a job with the state `unpublished` is resumed");
         return Err(problem.titled("The job does not wait for an operator"));
     }
     let wanted = id.clone();

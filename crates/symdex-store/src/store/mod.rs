@@ -87,7 +87,13 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be read.
     fn check(&self) -> Result<(), Error> {
         let Some(id) = ImageId::new(&[0; 16]) else { return Ok(()) };
-        self.stat(&id).map(|_| ())
+        match self.stat(&id) {
+            // The key does not matter.
+            Err(Error::Store { reason, is_unavailable, .. }) => {
+                Err(Error::Store { location: self.url().to_string(), action: "ask", reason, is_unavailable })
+            }
+            stated => stated.map(|_| ()),
+        }
     }
 
     /// What the store states of the index of `id`; `None` if the store has none. The index is not read.

@@ -15,7 +15,10 @@ use self::known::{KnownImages, MAX_OPENED, known_index};
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
 use super::listed_folder::ListedFolder;
-use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered, unanswered_by_store};
+use super::{
+    Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered,
+    unanswered_by_store,
+};
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
