@@ -91,8 +91,9 @@ Exit codes:
   2  an argument is not an address, or a list mixes decimal and hexadecimal addresses
   4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
+  1  a store cannot be asked, and no other store has the image
   6  it is of a kind or version that symdex does not read
-If several apply, the first of 4, 6, 5, 2, 3 counts.";
+If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum LineRows {

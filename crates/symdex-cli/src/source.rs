@@ -34,7 +34,12 @@ pub(crate) fn open(
         (Some(found), _) => AddressSource::Stored(found),
         (None, None) => return Err(Failure::new(FailureKind::Usage, "name a file, or a store with --store")),
         (None, Some(object)) => match index_file(object, id)? {
-            Some(path) => AddressSource::Index { index: Box::new(open::index(&path, id, access)?), path },
+            Some(path) => {
+                let index = Box::new(open::index(&path, id, access)?);
+                // A reader need not be allowed to write.
+                _ = symdex_store::record_use(&path);
+                AddressSource::Index { index, path }
+            }
             None => return debug_files(object, arch, id).map(AddressSource::DebugFiles),
         },
     };

@@ -290,7 +290,7 @@ fn every_line_of_the_commands_for_stores_conforms() {
         (format!("verify {to}"), 0),
         (format!("gc {to} --older-than 0s --dry-run"), 0),
         (format!("rm {to} {first} 00000000"), 3),
-        (format!("gc {to} --older-than 0s"), 0),
+        (format!("gc {to} --older-than 0s --force"), 0),
     ] {
         let done = run(line.clone());
         assert_eq!(done.code, Some(code), "{line}: {}", done.err);

@@ -51,6 +51,8 @@ fn every_verb_works(port: u16, url: &str, layout: &str) {
     for (file, id) in indexes() {
         let line = lines.iter().find(|line| line["id"] == *id).expect("listed");
         assert!(line["stored_size"].as_u64().is_some_and(|size| size > 0), "{line}");
+        let name = symdex::Metadata::read_file(&file).expect("an index").image_name;
+        assert_eq!(line["image"], name, "{line}");
         assert_eq!((line["layout"].as_str(), line["written"].is_string()), (Some(layout), true), "{line}");
         let stat = store(&format!("stat {url} {} --json", &id[..8]));
         let size = fs::metadata(file).expect("there").len();
@@ -66,9 +68,12 @@ fn every_verb_works(port: u16, url: &str, layout: &str) {
         "{}",
         whole.err
     );
-    let kept = store(&format!("gc {url} --older-than 1h"));
+    let kept = store(&format!("gc {url} --older-than 1h --force"));
     assert_eq!((kept.code, kept.out.as_str()), (Some(0), ""), "{}", kept.err);
     assert!(kept.err.contains("3 kept"), "{}", kept.err);
+    let unseen = store(&format!("gc {url} --older-than 0s --dry-run"));
+    let said = if layout == "whole" { "the store records no uses" } else { "once in a tenth of the time" };
+    assert!(unseen.err.contains(said), "{}", unseen.err);
     let (_, id) = &indexes()[0];
     let removed = store(&format!("rm {url} {id}")).ok();
     assert!(removed.starts_with(&format!("removed  {id}")) && removed.contains(url), "{removed}");

@@ -201,8 +201,88 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
     drop(server);
     let lost = ask(&[url.as_ref()]);
     assert_eq!(lost.code, Some(1), "{}", lost.err);
-    assert!(lost.err.contains(&format!("store {url}: 0 images and values found in 3 calls")), "{}", lost.err);
-    assert!(lost.err.contains("3 of the calls failed"), "{}", lost.err);
+    assert!(lost.err.contains(&format!("store {url}: 0 images and values found in 1 call")), "{}", lost.err);
+    assert!(lost.err.contains("1 of the calls failed"), "{}", lost.err);
+}
+
+/// The URL of a store at a port that no program listens to.
+fn dead() -> String {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    format!("redis://127.0.0.1:{port}/0")
+}
+
+/// Runs the words of `line`. It must not take longer than one call of a store that does not answer.
+fn in_time(line: &str) -> CommandOutput {
+    let begun = Instant::now();
+    let done = symdex(line.split(' '));
+    assert!(begun.elapsed() < Duration::from_secs(15), "{line}: {:?}", begun.elapsed());
+    done
+}
+
+#[test]
+fn a_report_names_the_images_that_no_store_could_be_asked_for() {
+    let (root, url, demo) = (folder(), dead(), testdata().join("demo"));
+    let (crash, live) = (demo.join("demo.crash"), root.path().join("live"));
+    let (crash, live) = (crash.display(), live.display());
+    assert_eq!(symdex(format!("build {} --store {live}", demo.display()).split(' ')).code, Some(0));
+    let lost = in_time(&format!("symbolicate {crash} --store {url} --json"));
+    assert_eq!(lost.code, Some(1), "{}", lost.err);
+    assert!(lost.err.contains("1 of the calls failed"), "{}", lost.err);
+    assert!(lost.err.contains("not answered because a store could not be asked"), "{}", lost.err);
+    let [report] = &lost.json()[..] else { panic!("{}", lost.out) };
+    let images = report["images"].as_array().expect("a list");
+    for name in ["DemoApp", "DemoKit", "DemoPlain.dylib"] {
+        let line = lost.err.lines().find(|line| line.contains(&format!("other: {name} ")));
+        assert!(line.is_some_and(|line| line.contains(&url)), "{name}: {}", lost.err);
+        let image = images.iter().find(|image| image["name"] == name).expect("listed");
+        assert!(image["status"] == "other" && image["reason"].as_str().is_some_and(|why| why.contains(&url)));
+    }
+    assert_eq!(report["threads"][0]["frames"][0]["status"], "other");
+
+    // The images of the system are in no store, so that nobody knows whether the other store has them.
+    let both = in_time(&format!("symbolicate {crash} --store {url} --store {live}"));
+    let whole = in_time(&format!("symbolicate {crash} --store {live}"));
+    assert_eq!((both.code, whole.code, &both.out), (Some(1), Some(0), &whole.out), "{}", both.err);
+    assert!(both.err.contains("found: DemoApp ") && !both.err.contains("other: DemoApp "), "{}", both.err);
+}
+
+#[test]
+fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
+    let (root, url) = (folder(), dead());
+    let id = build(root.path());
+    let live = root.path().join("store");
+    let live = live.display();
+    for command in ["lookup", "atos -offset"] {
+        for id in [&id[..], &id[..8]] {
+            let answered = in_time(&format!("{command} 0x3cf --store {url} --store {live} --id {id}"));
+            let expected = in_time(&format!("{command} 0x3cf --store {live} --id {id}")).ok();
+            assert_eq!((answered.code, &answered.out), (Some(0), &expected), "{command}: {}", answered.err);
+            let warning = answered.err.starts_with(&format!("symdex: warning: {url}"));
+            assert!(warning && answered.err.contains("answered from"), "{command}: {}", answered.err);
+            let lost = in_time(&format!("{command} 0x3cf --store {url} --id {id}"));
+            assert_eq!((lost.code, lost.out.as_str()), (Some(1), ""), "{command}: {}", lost.err);
+            assert!(lost.err.contains(&url), "{command}: {}", lost.err);
+        }
+        let absent = "00112233445566778899aabbccddeeff";
+        let unsure = in_time(&format!("{command} 0x3cf --store {live} --store {url} --id {absent}"));
+        assert_eq!(unsure.code, Some(1), "{command}: {}", unsure.err);
+    }
+}
+
+#[test]
+fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
+    let (root, url) = (folder(), dead());
+    let nothing = in_time(&format!("build gone.zip --store {url}"));
+    assert_eq!(nothing.code, Some(1), "{}", nothing.err);
+    assert!(nothing.err.contains(&url) && !nothing.err.contains("gone.zip"), "{}", nothing.err);
+    let live = root.path().join("live");
+    let demo = testdata().join("demo");
+    let both = in_time(&format!("build {} --store {url} --store {}", demo.display(), live.display()));
+    assert_eq!(both.code, Some(1), "{}", both.err);
+    assert_eq!(names_in(&live).len(), 1, "all ids begin with the same digits");
+    assert_eq!(common::indexes_in(&live).len(), 3, "{}", both.err);
+    let read_only = in_time("build gone.zip --store https://127.0.0.1:1/x");
+    assert!(read_only.code == Some(1) && read_only.err.contains("read only"), "{}", read_only.err);
 }
 
 fn an_index_in_redis_expires_after_the_time_of_the_option() {

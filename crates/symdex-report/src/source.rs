@@ -199,6 +199,9 @@ pub enum Unanswered {
     Fetching,
     /// Its debug file could not be fetched. The text says why.
     FetchFailed(String),
+    /// A store of indexes could not be asked, and no other source has the image. The text says why. The same request may
+    /// be answered later.
+    StoreFailed(String),
     /// Something else failed. The text says what.
     Failed(String),
 }

@@ -31,6 +31,7 @@ mod router;
 mod sentry;
 mod server;
 mod trace;
+mod unasked;
 mod unread;
 mod v1;
 mod workers;

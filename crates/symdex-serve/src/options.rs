@@ -68,6 +68,9 @@ pub struct ServerOptions {
     pub build_seconds: u64,
     /// How long finished jobs are kept. The default is 7 days.
     pub keep_jobs: Duration,
+    /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator. The
+    /// default is 5 minutes.
+    pub publish_within: Duration,
     /// Where the debug files of images that no store has are fetched. None by default. They are built as
     /// [`isolation`](Self::isolation) says.
     pub debug_sources: Vec<SourceUrl>,
@@ -109,6 +112,7 @@ impl ServerOptions {
             build_memory: 1_000_000_000,
             build_seconds: 60 * 60,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
+            publish_within: Duration::from_secs(5 * 60),
             debug_sources: Vec::new(),
             fetch: FetchOptions::new(),
             fetch_wait: Duration::from_secs(45),

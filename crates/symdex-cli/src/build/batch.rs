@@ -8,7 +8,7 @@ use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, ImageGroups, InputFiles, JobError, UnreadArchives,
 };
 use symdex_isolate::build::FileImage;
-use symdex_store::Store;
+use symdex_store::StoreReader;
 
 use super::intake::Batch;
 use super::isolated::Isolated;
@@ -26,7 +26,7 @@ pub(super) struct Build<'a> {
     pub(super) args: &'a Args,
     pub(super) pool: &'a ThreadPool,
     /// Where the indexes are put. There is at least one.
-    pub(super) stores: &'a [Box<dyn Store>],
+    pub(super) stores: &'a StoreReader,
     pub(super) progress: &'a Progress,
     pub(super) required: &'a Required<'a>,
     totals: BuildTotals,
@@ -40,7 +40,7 @@ impl<'a> Build<'a> {
     pub(super) fn new(
         args: &'a Args,
         pool: &'a ThreadPool,
-        stores: &'a [Box<dyn Store>],
+        stores: &'a StoreReader,
         progress: &'a Progress,
         required: &'a Required<'a>,
     ) -> Self {
@@ -94,7 +94,6 @@ impl<'a> Build<'a> {
         let groups = self.pool.install(|| ImageGroups::of(&inputs));
         self.progress.add(jobs.iter().map(BuildJob::size).sum());
         let Self { args, pool, stores, progress, required, .. } = *self;
-        let store = stores.first().filter(|_| !args.force);
         let work = Work {
             archs: &args.arch,
             debug_dirs: &args.debug_dir,
@@ -104,7 +103,7 @@ impl<'a> Build<'a> {
             max_seconds: args.max_seconds,
             verify: args.verify,
             wants: &|id| required.wants(id),
-            existing: &|id| store?.get(id).ok().flatten(),
+            existing: &|id| if args.force { None } else { stores.get(0, id).ok().flatten() },
             progress: JobProgress::Bar(progress),
         };
         self.all(jobs, |job| build_job(&job, &work))

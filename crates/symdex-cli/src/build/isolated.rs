@@ -11,7 +11,7 @@ use symdex_isolate::build::{
     TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits, Protections};
-use symdex_store::Store;
+use symdex_store::StoreReader;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::batch::Build;
@@ -109,7 +109,7 @@ struct IsolatedJobs<'i> {
     symbol_maps: Vec<TaskFile>,
     progress: &'i Progress,
     required: &'i Required<'i>,
-    stores: &'i [Box<dyn Store>],
+    stores: &'i StoreReader,
 }
 
 impl IsolatedJobs<'_> {
@@ -170,14 +170,14 @@ impl IsolatedJobs<'_> {
 
     /// The indexes in the first store of the wanted images of `part`, as files that the child can read.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let Some(store) = self.stores.first().filter(|_| !self.isolated.args.force) else {
+        if self.isolated.args.force {
             return Vec::new();
-        };
+        }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let wanted = ids.filter(|id| is_asked_for(self.required.ids(), id));
         // An index that cannot be read or copied is built again.
         let copied = |id: ImageId| {
-            let index = store.get(&id).ok().flatten()?;
+            let index = self.stores.get(0, &id).ok().flatten()?;
             let mut file = NamedTempFile::new().ok()?;
             file.write_all(&index).ok()?;
             Some((id, file))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_isolate::build::{BuiltImage, Coverage, Verified};
-use symdex_store::{PublishOutcome, Store};
+use symdex_store::{PublishOutcome, StoreReader};
 
 use super::job::{BuiltBytes, FinishedIndex};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
@@ -97,7 +97,7 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
-pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Result<ImageSummary, Failure> {
+pub(super) fn publish(finished: FinishedIndex, stores: &StoreReader) -> Result<ImageSummary, Failure> {
     let FinishedIndex { image, bytes } = finished;
     let BuiltImage { file, joined, debug_size, mut warnings, verified, time, .. } = image;
     let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = image;
@@ -118,7 +118,7 @@ pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Res
         ));
     }
     let outcome = outcomes.first();
-    let mut locations = stores.iter().take(outcomes.len()).map(|store| store.location(index.id()));
+    let mut locations = stores.stores().iter().take(outcomes.len()).map(|store| store.location(index.id()));
     let (word, outcome_text) = outcome_words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
@@ -153,11 +153,11 @@ pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Res
 }
 
 /// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
-fn put(index: &Index<BuiltBytes>, stores: &[Box<dyn Store>]) -> Result<Vec<PublishOutcome>, Failure> {
+fn put(index: &Index<BuiltBytes>, stores: &StoreReader) -> Result<Vec<PublishOutcome>, Failure> {
     let bytes = Index::open(index.as_bytes()).map_err(|error| {
         Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
     })?;
-    let outcomes: Vec<_> = stores.iter().map(|store| store.put(&bytes)).collect();
+    let outcomes: Vec<_> = (0..stores.stores().len()).map(|store| stores.put(store, &bytes)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 

@@ -17,8 +17,8 @@ use symdex::{Index, LinePolicy};
 use symdex_build::slices;
 use symdex_fetch::{FetchingSource, Misses};
 use symdex_report::{Image, Options, Report, symbolicate};
-use symdex_store::StoreUrl;
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
+use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::Events;
 use self::input::{Input, Inputs};
@@ -44,7 +44,8 @@ use crate::write_options::WriteOptions;
 /// image without an index is answered from the debug files given with --dsym: up to 200 addresses directly, from the
 /// compile units that have them. For more addresses, or with --store, its index is built into the first store. If the
 /// store cannot be written, the index is kept in memory, and a warning says so. A damaged source is reported, and the
-/// next one answers. A new index replaces a damaged one in the store.
+/// next one answers. A store that cannot be reached is reported and not asked again; images that no other source answers
+/// are listed, and the exit code is 1. A new index replaces a damaged one in the store.
 ///
 /// FETCHING. The debug files of images that none of these sources has are fetched from those given with --debug-source;
 /// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into the
@@ -177,9 +178,10 @@ JSON, one object a line for each report:
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed or too_large (see LIMITS). The status of an image is found,
-unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even if another source
-answers. matched_by is id, name or assumed; frames have it only if it is not id.
+missing_symbol, unknown_image, missing, malformed, other or too_large (see LIMITS). The status of an image is found,
+unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even
+if another source answers. It is other if a store cannot be asked and no other source answers; then so are its frames.
+matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object a line for each image:
@@ -192,7 +194,7 @@ Exit codes:
   4  a report, an index or a debug file is damaged
   5  a file is missing
   6  a file is not a crash report
-  1  another error
+  1  a store cannot be asked for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -382,6 +384,7 @@ impl Args {
         sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
         Ok(sources
             .private_store(is_private)
+            .reader_options(ReaderOptions::of_one_run())
             .store_options(self.writing.add_to(self.stores.options(self.access))))
     }
 

@@ -300,6 +300,12 @@ impl RunSummary {
             }
         });
         hints.report();
+        let unasked =
+            self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
+        if unasked != 0 {
+            let images = text::count(unasked as u64, "image");
+            complain(&format!("{images} not answered because a store could not be asked; it may have them"));
+        }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
             let images = text::count(of_system.len() as u64, "image");
@@ -401,11 +407,16 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
         Unanswered::Damaged(_) => Some(FailureKind::Damaged),
         Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
-        Unanswered::FetchFailed(_) | Unanswered::Failed(_) => Some(FailureKind::Other),
+        Unanswered::FetchFailed(_) | Unanswered::StoreFailed(_) | Unanswered::Failed(_) => {
+            Some(FailureKind::Other)
+        }
         _ => None,
     };
     match outcome {
-        ImageOutcome::Found(by) => by.passed_over.iter().filter_map(of).max(),
+        // A store that could not be asked is no failure if another source answers.
+        ImageOutcome::Found(by) => {
+            by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
+        }
         ImageOutcome::Unanswered(why) => of(why),
         ImageOutcome::Unused | ImageOutcome::NoId => None,
     }

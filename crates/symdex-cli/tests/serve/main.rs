@@ -5,6 +5,7 @@ mod common;
 
 mod abuse;
 mod browse;
+mod dead_store;
 mod deploy;
 mod jobs;
 mod lookup;

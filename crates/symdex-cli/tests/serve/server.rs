@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::common::{command, dsym, folder, symdex_on};
 /// A `symdex serve`, which ends when this is dropped.
 pub(crate) struct TestServer {
     child: Child,
+    log: Arc<Mutex<String>>,
     /// The folder for uploads.
     _state: TempDir,
     /// `http://127.0.0.1:PORT`.
@@ -78,12 +80,23 @@ impl TestServer {
             seen += &line;
         };
         // The pipe is read to its end, or the server would wait when it is full.
-        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        let log = Arc::new(Mutex::new(seen));
+        let lines = Arc::clone(&log);
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                *lines.lock().expect("not poisoned") += &format!("{line}\n");
+            }
+        });
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        Self { child, _state: state, url: format!("http://{address}"), agent: config.into() }
+        Self { child, log, _state: state, url: format!("http://{address}"), agent: config.into() }
+    }
+
+    /// What the server has written to standard error.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().expect("not poisoned").clone()
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

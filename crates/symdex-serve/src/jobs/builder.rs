@@ -3,21 +3,21 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use symdex::{ImageId, Index};
+use symdex::ImageId;
 use symdex_isolate::build::{
     BuildFailure, BuildOutput, BuildTask, Planned, PlannedPart, TaskFile, TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits};
-use symdex_report::KnownImage;
 use symdex_store::symbolicator::Symbolicator;
 use tempfile::{NamedTempFile, TempDir};
 
 use super::disk::free_space;
 use super::intake::{BuildInput, Intake, failure};
 use super::permits::Permits;
+use super::publish::{Retry, Unpublished};
 use super::published::PublishedImage;
 use crate::known::Known;
 
@@ -41,8 +41,8 @@ pub(crate) struct BuildLimits {
 #[derive(Debug)]
 pub(crate) struct Builder {
     isolation: Isolation,
-    symbolicator: Arc<Symbolicator>,
-    known: Arc<Known>,
+    pub(super) symbolicator: Arc<Symbolicator>,
+    pub(super) known: Arc<Known>,
     /// The folder for temporary files.
     work: PathBuf,
     limits: BuildLimits,
@@ -65,6 +65,8 @@ pub(crate) struct BuildResults {
     pub(crate) images: Vec<Result<PublishedImage, BuildFailure>>,
     /// Entries of archives that were left out, as archives of good faith have them.
     pub(crate) warnings: Vec<String>,
+    /// Why no store takes an index that was built. It is one of the failures of `images`, too.
+    pub(crate) store_error: Option<String>,
 }
 
 impl Builder {
@@ -87,17 +89,21 @@ impl Builder {
     /// written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no image. A
     /// lookup finds an image once this has returned.
     ///
-    /// This blocks, also until other builds leave room for more children. `on_progress` is called from several threads.
+    /// An index that no store takes is put again as often as `retry` says.
+    ///
+    /// This blocks, also until other builds leave room for more children. `on_progress` and `retry` are called from
+    /// several threads.
     pub(crate) fn build(
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> BuildResults {
         let name = inputs.first().map_or("", |input| &input.name);
-        self.try_build(inputs, wanted, on_progress).unwrap_or_else(|error| {
+        self.try_build(inputs, wanted, retry, on_progress).unwrap_or_else(|error| {
             let what = format!("cannot make temporary files in {}: {error}", self.work.display());
-            BuildResults { images: vec![Err(failure(name, "other", &what))], warnings: Vec::new() }
+            BuildResults { images: vec![Err(failure(name, "other", &what))], ..BuildResults::default() }
         })
     }
 
@@ -105,11 +111,12 @@ impl Builder {
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> io::Result<BuildResults> {
         let intake = Intake::new(inputs, &self.work, self.archive_limits()?)?;
         let folders = BuildFolders::new(&self.work)?;
-        let mut results = BuildResults { images: Vec::new(), warnings: intake.warnings.clone() };
+        let mut results = BuildResults { warnings: intake.warnings.clone(), ..BuildResults::default() };
         results.images.extend(intake.failures.iter().cloned().map(Err));
         let planned = {
             let _permit = self.children.take();
@@ -125,9 +132,11 @@ impl Builder {
             }
         };
         let progress = Progress::new(tasks.iter().map(|task| task.size).sum(), on_progress);
+        let (maps, store_error) = (&intake.maps, OnceLock::new());
         let build =
-            Build { builder: self, wanted, maps: &intake.maps, folders: &folders, progress: &progress };
+            Build { builder: self, wanted, maps, folders: &folders, progress: &progress, retry, store_error };
         results.images.extend(build.all(&tasks));
+        results.store_error = build.store_error.into_inner();
         Ok(results)
     }
 
@@ -151,36 +160,16 @@ impl Builder {
         (cpus / self.limits.children.max(1)).max(1)
     }
 
-    /// Puts a new index into the first store that can be written.
-    fn publish(&self, built: &BuildOutput) -> Result<PublishedImage, BuildFailure> {
-        let name = built.image.file.to_string_lossy();
-        let failed = |what: &str| failure(&name, "other", what);
-        let index = Index::open(built.index.as_ref()).map_err(|error| failed(&error.to_string()))?;
-        let stores = self.symbolicator.stores().stores();
-        let mut first_error = None;
-        for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
-            match self.symbolicator.put(number, &index) {
-                Ok(outcome) => {
-                    let metadata = index.metadata();
-                    let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-                    self.known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    return Ok(PublishedImage::new(built, metadata, &outcome, store.url()));
-                }
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
-        }
-        Err(match first_error {
-            Some(error) => failed(&format!("its index is not published: {error}")),
-            None => failed("its index is not published: every store of this server is read-only"),
-        })
-    }
-
-    /// Whether the stores have the indexes of all `images`.
+    /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not count.
+    /// A store that cannot be asked has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
-        let has = |id: &str| {
-            id.parse().is_ok_and(|id| self.symbolicator.stores().find(&id).is_ok_and(|it| it.is_some()))
+        let reader = self.symbolicator.stores();
+        let is_in = |store: usize, id: &ImageId| {
+            reader.is_there(store, id).is_ok_and(|is_there| is_there)
+                && reader.open(store, id).is_ok_and(|image| image.is_some())
         };
-        images.iter().all(|image| has(&image.id))
+        let has = |id: &ImageId| (0..reader.stores().len()).any(|store| is_in(store, id));
+        images.iter().all(|image| image.id.parse().is_ok_and(|id| has(&id)))
     }
 
     /// The number of the first store that can be written.
@@ -211,6 +200,9 @@ struct Build<'b> {
     maps: &'b [TaskFile],
     folders: &'b BuildFolders,
     progress: &'b Progress<'b>,
+    retry: &'b Retry<'b>,
+    /// Why no store takes an index.
+    store_error: OnceLock<String>,
 }
 
 type Images = Vec<Result<PublishedImage, BuildFailure>>;
@@ -246,6 +238,10 @@ impl Build<'_> {
             (_, Err(failure)) => return vec![Err(failure.clone())],
             (None, Ok(_)) => return Vec::new(),
         };
+        // The job is not done, so that all of it is built again.
+        if self.store_error.get().is_some() {
+            return Vec::new();
+        }
         // A file whose ids cannot be read fails in its child, which says why.
         let is_wanted = |wanted: &ImageId| part.ids.is_empty() || part.ids.contains(&wanted.to_string());
         if !self.wanted.is_none_or(is_wanted) {
@@ -262,7 +258,17 @@ impl Build<'_> {
             Event::Result(TaskResult::Image(built)) => read.finish(built.debug_size),
             Event::Result(_) => {}
         });
-        outputs.images.into_iter().map(|built| self.builder.publish(&built?)).collect()
+        outputs.images.into_iter().map(|built| self.publish(&built?)).collect()
+    }
+
+    fn publish(&self, built: &BuildOutput) -> Result<PublishedImage, BuildFailure> {
+        self.builder.publish(built, self.retry).map_err(|unpublished| match unpublished {
+            Unpublished::Failed(failure) => failure,
+            Unpublished::NoStore(failure) => {
+                self.store_error.get_or_init(|| failure.message.clone());
+                failure
+            }
+        })
     }
 
     fn build_task(
@@ -286,13 +292,11 @@ impl Build<'_> {
     /// The indexes of the images of `part` in the store that gets the new ones, as files that the child can read. An image
     /// whose index is up to date is not built again. An index that cannot be read or copied is built again.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let stores = self.builder.symbolicator.stores().stores();
-        let Some(store) = self.builder.writable_store().and_then(|number| stores.get(number)) else {
-            return Vec::new();
-        };
+        let Some(store) = self.builder.writable_store() else { return Vec::new() };
+        let reader = self.builder.symbolicator.stores();
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let copied = |id: ImageId| {
-            let index = store.get(&id).ok().flatten()?;
+            let index = reader.get(store, &id).ok().flatten()?;
             let mut file = NamedTempFile::new_in(self.folders.existing.path()).ok()?;
             file.write_all(&index).ok()?;
             Some((id, file))

@@ -5,6 +5,7 @@ mod disk;
 mod intake;
 mod job;
 mod permits;
+mod publish;
 mod published;
 mod queue;
 mod receive;

@@ -241,6 +241,9 @@ impl Serialize for ModuleList<'_> {
 #[derive(Serialize)]
 struct ModuleView<'r> {
     debug_status: &'static str,
+    /// Why the status is `other`. Symbolicator does not have this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'static, str>>,
     features: Features,
     arch: &'r str,
     #[serde(flatten)]
@@ -270,6 +273,6 @@ impl<'r> ModuleView<'r> {
             None => "unknown",
         };
         let features = found.map(features).unwrap_or_default();
-        Self { debug_status: outcome.status(), features, arch, module }
+        Self { debug_status: outcome.status(), reason: outcome.reason(), features, arch, module }
     }
 }

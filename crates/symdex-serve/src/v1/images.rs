@@ -133,7 +133,7 @@ pub(crate) struct ImageOptions {
         ImageOptions),
     responses((status = 200, body = ImageView),
         (status = 404, body = ProblemDetails, description = "No store has the image"),
-        (status = 502, body = ProblemDetails, description = "A store has failed, and no other has the image")))]
+        (status = 503, body = ProblemDetails, description = "A store cannot be asked, and no other has the image")))]
 pub(crate) async fn image(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
@@ -178,7 +178,8 @@ fn not_found(app: &App, id: &ImageId, name: &str) -> Problem {
 #[utoipa::path(post, path = "/v1/missing", tag = "symdex", security(("bearer" = ["read"])),
     request_body = Vec<String>,
     responses((status = 200, body = Vec<String>), (status = 400, body = ProblemDetails),
-        (status = 502, body = ProblemDetails, description = "A store has failed")))]
+        (status = 503, body = ProblemDetails,
+            description = "A store cannot be asked, and no other has one of the images")))]
 pub(crate) async fn missing(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -202,9 +203,13 @@ pub(crate) async fn missing(
 }
 
 /// Whether each of `ids` is in no store. The next store is asked for those that the ones before do not have.
+///
+/// # Errors
+///
+/// The first error of a store, if no other store has one of the images.
 fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
     let reader = app.symbolicator.stores();
-    let mut is_missing = vec![true; ids.len()];
+    let (mut is_missing, mut first_error) = (vec![true; ids.len()], None);
     for (number, store) in reader.stores().iter().enumerate() {
         let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
         let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
@@ -212,21 +217,29 @@ fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
             true => reader.open_many(number, &asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
             false => are_in(&**store, &asked),
         };
-        for (at, found) in left.into_iter().zip(found) {
-            is_missing[at] = !found?;
+        match found {
+            Ok(found) => left.into_iter().zip::<Vec<bool>>(found).for_each(|(at, is)| is_missing[at] = !is),
+            Err(error) => _ = first_error.get_or_insert(error),
         }
     }
-    Ok(is_missing)
+    match first_error {
+        Some(error) if is_missing.contains(&true) => Err(error),
+        _ => Ok(is_missing),
+    }
 }
 
-/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes.
-fn are_in(store: &dyn Store, ids: &[ImageId]) -> Vec<Result<bool, Error>> {
+/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes. After the first
+/// error, the store is not asked again.
+fn are_in(store: &dyn Store, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(ids.len())));
     let ask = || {
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(id) = ids.get(at)
         {
             let entry = store.stat(id).map(|entry| entry.is_some());
+            if entry.is_err() {
+                next.fetch_max(ids.len(), Ordering::Relaxed);
+            }
             found.lock().unwrap_or_else(PoisonError::into_inner).push((at, entry));
         }
     };

@@ -71,6 +71,7 @@ impl GatheredAnswers {
         Err(match Unanswered::gravest(&passed_over) {
             Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
             Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
+            Some(Unanswered::StoreFailed(_)) => Unanswered::StoreFailed(all),
             Some(_) => Unanswered::Failed(all),
             None => no_match.unwrap_or(Unanswered::Missing),
         })
@@ -142,6 +143,8 @@ mod tests {
         let other = Unanswered::OtherArch("arm64".to_owned());
         assert_eq!(gathered(vec![]), Unanswered::Missing);
         assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
+        let lost = Unanswered::StoreFailed("lost".to_owned());
+        assert_eq!(gathered(vec![other.clone(), lost.clone()]), lost, "the store may have the image");
         let [x, y] = ["x", "y"].map(str::to_owned);
         assert_eq!(
             gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),

@@ -9,7 +9,7 @@ use symdex_report::{Answer, Answers, Base, Image, Source, Unanswered, answer_fro
 use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
 use super::gathered::{GatheredAnswers, SourceAnswers};
 use super::sources::Candidate;
-use super::{Event, Symbolicator, unanswered};
+use super::{Event, Symbolicator, unanswered, unanswered_by_store};
 use crate::folder::open_index;
 
 /// Answers reports, one at a time, from the sources of a [`Symbolicator`]. Each thread needs its own session.
@@ -53,7 +53,7 @@ impl<'a> Session<'a> {
             let answers = match location {
                 IndexLocation::Stored(store) => {
                     let image = symbolicator.stores().open(*store, id);
-                    let image = image.map_err(|error| unanswered(&error.into()))?;
+                    let image = image.map_err(unanswered_by_store)?;
                     let image = image.ok_or(Unanswered::Missing)?;
                     query.ask_stored(symbolicator.stores(), *store, &image, scratch)?
                 }

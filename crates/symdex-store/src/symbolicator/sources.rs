@@ -15,7 +15,10 @@ use self::known::{KnownImages, MAX_OPENED, known_index};
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
 use super::listed_folder::ListedFolder;
-use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered};
+use super::{
+    Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered,
+    unanswered_by_store,
+};
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
@@ -310,7 +313,7 @@ impl Symbolicator {
 
     /// The image `id` in the store with this number.
     fn stored(&self, store: usize, id: &ImageId) -> Result<Option<Candidate<'_>>, Unanswered> {
-        let open = || self.stores.open(store, id).map_err(|error| unanswered(&error.into()));
+        let open = || self.stores.open(store, id).map_err(unanswered_by_store);
         let image = self.unless_damaged(&self.stores.stores()[store].location(id), open)?;
         Ok(image.map(|image| Candidate::Stored(store, image)))
     }

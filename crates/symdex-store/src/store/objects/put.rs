@@ -6,11 +6,12 @@ use std::time::Duration;
 use object_store::{
     Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions, PutPayload, UpdateVersion,
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
 use super::body::Encoding;
 use super::errors::{Failed, reason};
-use super::{DIGEST_FIELD, ObjectsStore, SIZE_FIELD};
+use super::{DIGEST_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, SIZE_FIELD};
 use crate::error::Error;
 use crate::publish::{PublishOutcome, compare};
 use crate::store::{Store as _, runtime};
@@ -118,6 +119,11 @@ impl ObjectsStore {
         attributes.insert(Attribute::Metadata(SIZE_FIELD.into()), size.into());
         let digest = format!("{:032x}", u128::from_be_bytes(index.digest()));
         attributes.insert(Attribute::Metadata(DIGEST_FIELD.into()), digest.into());
+        let name = &index.metadata().image_name;
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
+        if name.len() <= MAX_NAME {
+            attributes.insert(Attribute::Metadata(NAME_FIELD.into()), name.into());
+        }
         let mode = version.map_or(PutMode::Create, PutMode::Update);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);
