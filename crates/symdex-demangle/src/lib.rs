@@ -12,7 +12,10 @@
 //!
 //! The text of C++ names is compared with llvm-cxxfilt 19. This crate reads some names that llvm-cxxfilt does not read:
 //! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, vectors of no elements (`Dv0_`), and template
-//! parameters in the signatures of functions with a local name. llvm-cxxfilt has no [`limits`].
+//! parameters in the signatures of functions with a local name. Names of GCC that LLVM's grammar does not cover are read
+//! as libiberty reads them, and printed in the style of LLVM: conversions to templates (`operator std::list<int>()`),
+//! members of dependent types (`std::is_same<T, U>::value`), inherited constructors, old argument packs, and clones for
+//! transactional memory. llvm-cxxfilt has no [`limits`].
 
 #![cfg_attr(
     not(test),
