@@ -1,25 +1,32 @@
 //! Signals that end the command. Temporary folders are deleted first.
 
 use std::sync::Once;
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use symdex_archive::TemporaryFolder;
 
-/// From now on, a signal that ends the command deletes its temporary folders.
+/// When this has returned, a signal that ends the command deletes its temporary folders.
 pub(crate) fn delete_temporary_folders() {
     static BEGUN: Once = Once::new();
-    // If there is no thread, the next process that makes a temporary folder deletes them.
-    BEGUN.call_once(|| _ = thread::Builder::new().spawn(wait_and_delete));
+    BEGUN.call_once(|| {
+        let (ready, is_ready) = mpsc::channel();
+        // If signals cannot be handled, the next process that makes a temporary folder deletes those of this one.
+        if thread::Builder::new().spawn(|| wait_and_delete(ready)).is_ok() {
+            let _ = is_ready.recv();
+        }
+    });
 }
 
 #[cfg(unix)]
-fn wait_and_delete() {
+fn wait_and_delete(ready: Sender<()>) {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
     let handled = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !may_be_ignored(*signal));
     let Ok(mut signals) = Signals::new(handled) else { return };
+    drop(ready);
     if let Some(signal) = signals.forever().next() {
         TemporaryFolder::remove_all(|| {
             // The parent process sees that the signal has ended this one.
@@ -47,11 +54,19 @@ fn may_be_ignored(signal: i32) -> bool {
     }
 }
 
-#[cfg(not(unix))]
-fn wait_and_delete() {
+#[cfg(windows)]
+fn wait_and_delete(ready: Sender<()>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    if runtime.block_on(tokio::signal::ctrl_c()).is_ok() {
-        // What Windows ends such a process with.
-        TemporaryFolder::remove_all(|| std::process::exit(0xc000_013a_u32.cast_signed()));
-    }
+    runtime.block_on(async {
+        let Ok(mut pressed) = tokio::signal::windows::ctrl_c() else { return };
+        drop(ready);
+        if pressed.recv().await.is_some() {
+            // What Windows ends such a process with.
+            TemporaryFolder::remove_all(|| std::process::exit(0xc000_013a_u32.cast_signed()));
+        }
+    });
 }
+
+/// Elsewhere, there are no signals.
+#[cfg(not(any(unix, windows)))]
+fn wait_and_delete(_: Sender<()>) {}

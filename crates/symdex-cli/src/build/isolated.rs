@@ -100,7 +100,7 @@ impl<'a> Isolated<'a> {
     /// Prints once which limits are in force.
     fn tell(&self, protections: &Protections) {
         let mut is_told = self.is_told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *is_told, true) {
+        if !std::mem::replace(&mut *is_told, true) && !self.args.quiet {
             let missing = match &protections.missing[..] {
                 [] => String::new(),
                 missing => format!("; this system lacks {}", missing.join(", ")),
