@@ -28,8 +28,8 @@ use symdex_store::IdPrefix;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary. With
-    /// --store, there is no FILE
+    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary, an archive
+    /// of these. With --store, there is no FILE
     #[arg(value_name = "FILE", required_unless_present = "urls")]
     file: Option<PathBuf>,
     /// Addresses. Without any, they are read from standard input, one per line
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
         AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files) => {
+        AddressSource::DebugFiles(files, _unpacker) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }

@@ -10,6 +10,7 @@ mod failure;
 mod ids;
 mod in_order;
 mod inspect;
+mod interrupt;
 mod lookup;
 mod number;
 mod open;

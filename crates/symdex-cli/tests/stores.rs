@@ -219,7 +219,6 @@ fn in_time(line: &str) -> CommandOutput {
     done
 }
 
-#[test]
 fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     let (root, url, demo) = (folder(), dead(), testdata().join("demo"));
     let (crash, live) = (demo.join("demo.crash"), root.path().join("live"));
@@ -246,7 +245,6 @@ fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     assert!(both.err.contains("found: DemoApp ") && !both.err.contains("other: DemoApp "), "{}", both.err);
 }
 
-#[test]
 fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
     let (root, url) = (folder(), dead());
     let id = build(root.path());
@@ -269,7 +267,6 @@ fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
     }
 }
 
-#[test]
 fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
     let (root, url) = (folder(), dead());
     let nothing = in_time(&format!("build gone.zip --store {url}"));
@@ -323,5 +320,8 @@ symdex_testkit::main! {
     the_environment_names_the_stores_if_the_command_line_does_not,
     urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted,
     a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered,
-    an_index_in_redis_expires_after_the_time_of_the_option
+    an_index_in_redis_expires_after_the_time_of_the_option,
+    a_report_names_the_images_that_no_store_could_be_asked_for,
+    lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image,
+    build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once
 }

@@ -27,7 +27,7 @@ use symdex_store::IdPrefix;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
-    /// A dSYM bundle, the DWARF file in it, a binary, an index, or a folder of indexes (with --id)
+    /// A dSYM bundle, the DWARF file in it, a binary, an archive of these, an index, or a folder of indexes (with --id)
     #[arg(short, value_name = "FILE", required_unless_present = "urls")]
     object: Option<PathBuf>,
     #[command(flatten)]
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
         AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files) => {
+        AddressSource::DebugFiles(files, _unpacker) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }

@@ -16,7 +16,7 @@ use super::job::{FinishedIndex, JobProgress, Work, build_job};
 use super::required::{Required, images_of};
 use super::totals::BuildTotals;
 use super::{Args, in_flight, summary};
-use crate::failure::{CommandError, CommandResult, Failure, complain};
+use crate::failure::{CommandError, CommandResult, Failure};
 use crate::in_order::in_order;
 use crate::progress::Progress;
 use crate::text;
@@ -55,8 +55,8 @@ impl<'a> Build<'a> {
         isolated: Option<&Isolated<'_>>,
     ) -> Result<(), CommandError> {
         self.progress.suspend(|| {
-            warn_about_archives(&batch.inputs);
-            batch.warnings.iter().for_each(|fault| complain(&format!("warning: {fault}")));
+            self.warn_about_archives(&batch.inputs);
+            batch.warnings.iter().for_each(|fault| self.args.warn(&fault.to_string()));
         });
         batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
         for failure in &batch.failures {
@@ -125,7 +125,8 @@ impl<'a> Build<'a> {
                 match image.and_then(|image| summary::publish(image, stores)) {
                     Ok(image) => {
                         required.built(&image);
-                        progress.suspend(|| summary::report(&image, args.json, are_many))?;
+                        let reported = progress.suspend(|| summary::report(&image, args, are_many));
+                        self.totals.count_losses(reported?);
                         self.totals.count(&Ok(image));
                     }
                     Err(failure) => self.fail(failure)?,
@@ -168,21 +169,25 @@ impl<'a> Build<'a> {
         let Self { args, progress, mut totals, jobs, .. } = self;
         match args.json {
             true => totals.print_json(begun.elapsed())?,
+            false if args.quiet => {}
             false if jobs > 2 || totals.has_skipped() => progress.suspend(|| totals.report(begun.elapsed())),
             false => {}
         }
+        if let Some(losses) = totals.losses() {
+            progress.suspend(|| args.warn(&losses));
+        }
         Ok(totals.gravest())
     }
-}
 
-/// Warns about archives in folders of debug files.
-fn warn_about_archives(inputs: &InputFiles) {
-    for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
-        let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
-        complain(&format!(
-            "warning: {}: archives in a folder are not read: {}; give them to symdex build as inputs",
-            folder.display(),
-            text::list(names)
-        ));
+    /// Warns about archives in folders of debug files.
+    fn warn_about_archives(&self, inputs: &InputFiles) {
+        for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
+            let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
+            self.args.warn(&format!(
+                "{}: archives in a folder are not read: {}; give them to symdex build as inputs",
+                folder.display(),
+                text::list(names)
+            ));
+        }
     }
 }

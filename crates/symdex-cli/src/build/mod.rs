@@ -120,6 +120,37 @@ pub(crate) struct Args {
     /// Print JSON, one object a line: each image, each input that failed, and the totals
     #[arg(long)]
     json: bool,
+    /// Print everything that could not be read of each image, not only what other files can avoid
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Print only failures, and with --json the JSON: no images, warnings, totals and progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// How much is printed beside failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+impl Args {
+    fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        }
+    }
+
+    /// Prints a warning, unless --quiet is given.
+    fn warn(&self, warning: &str) {
+        if !self.quiet {
+            complain(&format!("warning: {warning}"));
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -163,11 +194,12 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let maps = symbol_maps(&args.symbol_map)?;
     let inputs = args.inputs.list()?;
     if inputs.is_empty() {
-        complain("warning: there is nothing to build: no input is listed, or none is in this shard");
+        args.warn("there is nothing to build: no input is listed, or none is in this shard");
     }
     let stores = StoreReader::new(stores(args)?, &ReaderOptions::of_one_run());
     check(&stores)?;
-    let (progress, required) = (Progress::new(0), Required::new(&args.required));
+    let progress = if args.quiet { Progress::hidden() } else { Progress::new(0) };
+    let required = Required::new(&args.required);
     let isolated = args.isolate.then(|| Isolated::new(args)).transpose()?;
     let mut intake = Intake::new(&args.inputs, inputs, maps);
     let mut build = Build::new(args, &pool, &stores, &progress, &required);

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
+use symdex_build::can_be_avoided;
 use symdex_isolate::build::{BuiltImage, Coverage, Verified};
 use symdex_store::{PublishOutcome, StoreReader};
 
 use super::job::{BuiltBytes, FinishedIndex};
+use super::{Args, Verbosity};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
 use crate::text;
 
@@ -178,24 +180,31 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
 }
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say
-/// how many images have no debug information.
-pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), CommandError> {
-    match json {
-        true => print_line(summary)?,
-        false => print(&human(summary))?,
+/// how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
+pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Result<u64, CommandError> {
+    match (args.json, args.verbosity()) {
+        (true, _) => print_line(summary)?,
+        (false, Verbosity::Quiet) => {}
+        (false, _) => print(&human(summary))?,
     }
     let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {
         complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
     };
+    let wrong = verified.iter().flat_map(|verified| &verified.wrong);
+    wrong.for_each(|wrong| say("not published", wrong));
+    if args.verbosity() == Verbosity::Quiet {
+        return Ok(0);
+    }
     if !summary.has_dwarf && !are_many {
         say("warning", "no debug information: only the symbol table is indexed");
     }
     warnings.iter().for_each(|warning| say("warning", warning));
-    partial.iter().for_each(|partial| say("warning", &text::partial(partial)));
-    let wrong = verified.iter().flat_map(|verified| &verified.wrong);
-    wrong.for_each(|wrong| say("not published", wrong));
-    Ok(())
+    let is_said =
+        |partial: &&Partial| args.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
+    let (said, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_said);
+    said.iter().for_each(|partial| say("warning", &text::partial(partial)));
+    Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))
 }
 
 fn human(summary: &ImageSummary) -> String {

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use symdex::{Index, LinePolicy};
+use symdex_archive::Unpacker;
+use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
 use symdex_fetch::{FetchingSource, Misses};
 use symdex_report::{Image, Options, Report, symbolicate};
@@ -24,6 +26,7 @@ use self::events::Events;
 use self::input::{Input, Inputs};
 use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
+use crate::archive;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -95,8 +98,8 @@ pub(crate) struct Args {
     index: Vec<PathBuf>,
     #[command(flatten)]
     access: AccessOption,
-    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library. May be
-    /// repeated
+    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an archive
+    /// of these, such as appDsyms.zip. May be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
@@ -220,10 +223,17 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let Inputs { reports, has_folder, failures } = Inputs::find(&args.reports);
     let mut summary = RunSummary::default();
     failures.iter().for_each(|failure| summary.failure(failure));
-    let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()));
+    let progress = Progress::new(0);
+    let (debug_files, _unpackers) = debug_files(&args.dsym, &progress, &mut summary);
+    let sources = debug_files.into_iter().fold(args.sources()?, |sources, file| match file.archive_entry() {
+        Some(_) => sources.unpacked(file),
+        None => sources.debug_files(file.path()),
+    });
+    let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
+        progress.suspend(|| summary.failure(&skipped.into()));
+    });
     let symbolicator = Arc::new(symbolicator.map_err(Failure::from)?);
-    let progress =
-        Progress::new(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
+    progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Arc::new(Events::new(progress.bar().clone()));
     let misses = match args.needs {
         true => None,
@@ -271,6 +281,32 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     }
     progress.suspend(|| summary.report(&symbolicator));
     Ok(summary.gravest())
+}
+
+/// What --dsym names: debug files of archives, which are unpacked, and other paths. The unpackers own the former.
+fn debug_files(
+    paths: &[PathBuf],
+    progress: &Progress,
+    summary: &mut RunSummary,
+) -> (Vec<DebugFile>, Vec<Unpacker>) {
+    let (mut files, mut unpackers) = (Vec::new(), Vec::new());
+    for path in paths {
+        match archive::debug_files(path, Some(progress)) {
+            Ok(None) => files.push(DebugFile::on_disk(path)),
+            Ok(Some(archive)) => {
+                unpackers.push(archive.unpacker);
+                progress.suspend(|| archive.failures.iter().for_each(|failure| summary.failure(failure)));
+                for file in archive.files.into_files() {
+                    match file {
+                        Ok(file) => files.push(file),
+                        Err(error) => progress.suspend(|| summary.failure(&error.into())),
+                    }
+                }
+            }
+            Err(failure) => progress.suspend(|| summary.failure(&failure)),
+        }
+    }
+    (files, unpackers)
 }
 
 /// The output of a report, `None` with `--needs`, and its counts.
@@ -369,9 +405,6 @@ impl Args {
             .match_by_name(self.match_by_name);
         for path in &self.index {
             sources = sources.index(path);
-        }
-        for path in &self.dsym {
-            sources = sources.debug_files(path);
         }
         for folder in &self.debug_dir {
             sources = sources.debug_dir(folder);

@@ -5,7 +5,6 @@ mod common;
 
 mod abuse;
 mod browse;
-mod dead_store;
 mod deploy;
 mod jobs;
 mod lookup;

@@ -83,6 +83,9 @@ impl Symbolicator {
         let stores = StoreReader::new(stores.collect::<Result<_, _>>()?, &options.reader_options);
         let stores = Arc::new(stores);
         let mut debug_files = DebugFiles::new(options, Arc::clone(&stores));
+        for file in &options.unpacked {
+            debug_files.add_file(file, skipped);
+        }
         for path in &options.debug_files {
             debug_files.add(path, skipped);
         }

@@ -47,8 +47,7 @@ fn sentry(ids: &[&str]) -> Value {
     json!({"stacktraces": [{"frames": frames.collect::<Vec<_>>()}], "modules": modules.collect::<Vec<_>>()})
 }
 
-#[test]
-fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() {
+pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() {
     let url = dead();
     let server = start(&[&url]);
     let begun = Instant::now();
@@ -94,8 +93,7 @@ fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() {
     assert!(log.contains("WARN") && log.contains("a store cannot be asked"), "{log}");
 }
 
-#[test]
-fn a_store_that_does_not_answer_is_not_ready_either() {
+pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("redis://{}/0", silent.local_addr().expect("an address"));
     let server = start(&[&url]);
@@ -109,8 +107,7 @@ fn a_store_that_does_not_answer_is_not_ready_either() {
     assert!(not_ready.text().contains("have not answered within"), "{}", not_ready.text());
 }
 
-#[test]
-fn images_that_another_store_has_are_answered() {
+pub(crate) fn images_that_another_store_has_are_answered() {
     let demo = folder();
     let built = crate::common::symdex_on(
         demo.path(),
@@ -157,9 +154,8 @@ fn until(server: &TestServer, is_so: impl Fn() -> bool) {
     }
 }
 
-#[test]
-fn a_store_that_is_back_is_asked_again() {
-    let Some(mut redis) = redis_server::Server::start(&[]) else { return };
+pub(crate) fn a_store_that_is_back_is_asked_again() {
+    let mut redis = redis_server::Server::start(&[]);
     let demo = testdata().join("demo").display().to_string();
     let fill = |redis: &redis_server::Server| {
         let built = crate::common::symdex(["build", &demo, "--store", &redis.url()]);
@@ -201,8 +197,7 @@ fn job(server: &TestServer, path: &str, is_so: impl Fn(&Value) -> bool) -> Value
     }
 }
 
-#[test]
-fn an_index_is_put_again_when_the_store_takes_it() {
+pub(crate) fn an_index_is_put_again_when_the_store_takes_it() {
     let (root, state) = (folder(), folder());
     // A file is in the place of the folder.
     let store = root.path().join("store");
@@ -226,8 +221,7 @@ fn an_index_is_put_again_when_the_store_takes_it() {
     assert_eq!(fs::read_dir(state.path().join("uploads")).expect("a folder").count(), 0);
 }
 
-#[test]
-fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
+pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
     let (root, state) = (folder(), folder());
     let store = root.path().join("store");
     fs::write(&store, b"").expect("written");
@@ -274,8 +268,7 @@ fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
     assert_eq!((uploads_there(), resume(&server).status), (0, 409));
 }
 
-#[test]
-fn an_upload_is_done_only_if_the_store_has_its_index_now() {
+pub(crate) fn an_upload_is_done_only_if_the_store_has_its_index_now() {
     let (store, ids) = store_of(&[]);
     assert!(ids.is_empty());
     let server = TestServer::start(store.path(), &[]);
