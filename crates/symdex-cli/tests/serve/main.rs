@@ -13,6 +13,7 @@ mod mozilla;
 mod operation;
 mod page;
 mod sentry;
+#[allow(dead_code, reason = "serve_with_programs uses the rest")]
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
