@@ -357,7 +357,7 @@ impl<'d> Walk<'_, 'd> {
             None => base,
             Some(value) => match value.udata_value() {
                 Some(distance) => base.and_then(|base| base.checked_add(distance)),
-                None => self.unit.attr_address(value.clone()).ok().flatten().or(base),
+                None => self.unit.attr_address(*value).ok().flatten().or(base),
             },
         };
         entry?.checked_sub(self.image.info().base)
