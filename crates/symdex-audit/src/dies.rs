@@ -16,6 +16,8 @@ pub(crate) struct Function<'d> {
     pub(crate) ranges: Vec<(u64, u64)>,
     /// The image offset at which a call enters the function; `None` if it lies below the image or is not stated.
     pub(crate) entry: Option<u64>,
+    /// The offset in `.debug_line` of the sequence with its rows, if it states one.
+    pub(crate) line_sequence: Option<u64>,
     pub(crate) name: Name<'d>,
 }
 
@@ -83,9 +85,12 @@ struct Attributes<'d> {
     name: Option<&'d [u8]>,
     call_file: Option<u64>,
     call_line: Option<u32>,
+    line_sequence: Option<u64>,
     folder_is_supplementary: bool,
 }
 
+/// The line sequence of a function, as LLVM states it. gimli has no name for it.
+const DW_AT_LLVM_STMT_SEQUENCE: gimli::DwAt = gimli::DwAt(0x3e0c);
 /// About how many bytes of memory a namespace, a type, a function or an inlined subroutine takes.
 const SCOPE: u64 = 96;
 
@@ -223,6 +228,12 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_AT_call_line => {
                 attributes.call_line = attribute.udata_value().and_then(|line| u32::try_from(line).ok());
             }
+            DW_AT_LLVM_STMT_SEQUENCE => {
+                attributes.line_sequence = match value {
+                    AttributeValue::SecOffset(offset) => Some(offset as u64),
+                    _ => attribute.udata_value(),
+                };
+            }
             _ => {}
         }
     }
@@ -277,7 +288,8 @@ impl<'d> Walk<'_, 'd> {
         self.code.extend_from_slice(&ranges);
         let code = (first, self.code.len());
         let function = (!ranges.is_empty()).then(|| {
-            self.dies.functions.push(Function { die, ranges, entry, name: Name::None });
+            let line_sequence = attributes.line_sequence;
+            self.dies.functions.push(Function { die, ranges, entry, line_sequence, name: Name::None });
             number(self.dies.functions.len() - 1)
         });
         // A nested subprogram is an independent function, whether or not the one around it has code.

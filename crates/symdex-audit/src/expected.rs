@@ -163,8 +163,9 @@ impl<'d> Facts<'_, 'd> {
         offset: u64,
         buffer: &mut SearchBuffer,
     ) -> Position {
-        let row = self.units[unit as usize].lines.row_at(offset, &mut buffer.covering);
-        Position { function, inlined, row: row.map(|row| (unit, row)) }
+        let stated = function.and_then(|function| self.function(function).line_sequence);
+        let row = self.units[unit as usize].lines.row_at(offset, stated, &mut buffer.covering);
+        Position { function, inlined, row: row.map(|(row, _)| (unit, row)) }
     }
 
     /// File and line of the innermost frame at `position`.

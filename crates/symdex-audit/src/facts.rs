@@ -108,7 +108,10 @@ impl<'a, 'd> Facts<'a, 'd> {
         let base = facts.image.info().base;
         let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut buffer = Default::default();
-            let instance = |offset| facts.instance(number, offset, &mut buffer);
+            let instance = |offset| {
+                let instance = facts.instance(number, offset, &mut buffer);
+                (instance, instance.and_then(|(function, _)| facts.function(function).line_sequence))
+            };
             let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
             statements::pieces(&unit.lines, borders, instance)
         };

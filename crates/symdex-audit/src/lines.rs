@@ -1,6 +1,6 @@
 //! The lines of a unit: the valid sequences, the row that covers an address, and the paths of files.
 
-use gimli::{FileEntry, LineProgramHeader, UnitRef};
+use gimli::{FileEntry, LineProgramHeader, Section as _, UnitRef};
 use symdex_build::Image;
 
 use crate::budget::{Budget, TooMuch};
@@ -18,6 +18,8 @@ pub(crate) struct Lines {
     /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in
     /// program order.
     pub(crate) sequences: Vec<std::ops::Range<usize>>,
+    /// The offset of each of them in `.debug_line`.
+    offsets: Vec<Option<u64>>,
     /// The sequences in which a set_address decreases the address, and those that follow them. addr2line takes such an
     /// address for dropped code, and then drops the end of the sequence too.
     pub(crate) backward: Vec<u32>,
@@ -27,6 +29,8 @@ pub(crate) struct Lines {
     pub(crate) by_address: Intervals,
     /// The end_sequence rows of `sequences`, sorted by address, then in program order.
     pub(crate) ends: Vec<Row>,
+    /// The offset of the program's first instruction in `.debug_line`.
+    program_offset: u64,
     /// The SVMA of every row and every end_sequence row of the program.
     pub(crate) addresses: Vec<u64>,
     /// Whether a sequence exceeds the address space.
@@ -49,6 +53,8 @@ impl Lines {
         let mut lines = Self::default();
         let Some(program) = &unit.line_program else { return Ok(lines) };
         let header = program.header();
+        let section = *unit.dwarf.debug_line.reader();
+        lines.program_offset = header.raw_program_buf().offset_from(section) as u64;
         let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
         let is_code = |svma: u64| executable_part(image, svma, svma.saturating_add(1)).is_some();
         let read = for_each_sequence(header, is_code, &mut defined, |sequence| {
@@ -71,7 +77,7 @@ impl Lines {
 
     /// Adds a sequence if its code is in the image. Returns the addresses that it covers.
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
-        let RawSequence { mut rows, end, overflow, is_backward } = sequence;
+        let RawSequence { mut rows, end, overflow, is_backward, begin } = sequence;
         let is_backward = std::mem::replace(&mut self.last_is_backward, is_backward) || is_backward;
         self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
         rows.sort_by_key(|row| row.address);
@@ -87,6 +93,7 @@ impl Lines {
         self.ends.push(offset(&end));
         let item = u32::try_from(self.sequences.len()).ok()?;
         self.sequences.push(first..self.rows.len());
+        self.offsets.push(begin.map(|begin| self.program_offset + begin as u64));
         self.backward.extend(is_backward.then_some(item));
         Some(Interval { start, end: covered_end, item })
     }
@@ -101,10 +108,18 @@ impl Lines {
         all.start + start..all.start + end
     }
 
-    /// The index of the row that covers `offset`; `None` if no sequence does. `covering` is overwritten.
-    pub(crate) fn row_at(&self, offset: u64, covering: &mut Vec<Interval>) -> Option<usize> {
+    /// The index of the row that covers `offset`, and of its sequence; `None` if no sequence does. Of several sequences
+    /// the one at `stated` in `.debug_line` counts, if it is among them. `covering` is overwritten.
+    pub(crate) fn row_at(
+        &self,
+        offset: u64,
+        stated: Option<u64>,
+        covering: &mut Vec<Interval>,
+    ) -> Option<(usize, u32)> {
         self.by_address.covering(offset, covering);
-        self.rows_at(covering.first()?.item, offset).next_back()
+        let is_stated = |one: &&Interval| stated.is_some() && self.offsets[one.item as usize] == stated;
+        let sequence = covering.iter().find(is_stated).or(covering.first())?.item;
+        Some((self.rows_at(sequence, offset).next_back()?, sequence))
     }
 
     /// The end_sequence row with the greatest address up to `offset`.
@@ -192,13 +207,13 @@ mod tests {
         let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
         let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
         let sequences = std::iter::once(0..rows.len()).collect();
-        Lines { rows, sequences, by_address, ends, ..Lines::default() }
+        Lines { rows, sequences, offsets: vec![None], by_address, ends, ..Lines::default() }
     }
 
     #[test]
     fn of_rows_at_one_address_the_last_counts() {
         let lines = lines(&[(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, true)]);
-        let line = |offset| lines.row_at(offset, &mut Vec::new()).map(|row| lines.rows[row].line);
+        let line = |offset| lines.row_at(offset, None, &mut Vec::new()).map(|(row, _)| lines.rows[row].line);
         let at = [9, 10, 19, 20, 29, 30, 99, 100];
         let last = [None, Some(1), Some(1), Some(3), Some(3), Some(4), Some(4), None];
         assert_eq!(at.map(line), last);
@@ -217,7 +232,7 @@ mod tests {
             [(10, 1, true), (20, 3, true), (20, 2, true), (25, 4, false), (30, 0, false), (40, 0, true)];
         let lines = lines(&[&rows[..], &[(50, 6, true), (60, 0, false)]].concat());
         let answers = |instance: fn(u64) -> Option<u64>| {
-            let pieces = pieces(&lines, [35, 70].into_iter(), instance);
+            let pieces = pieces(&lines, [35, 70].into_iter(), |offset| (instance(offset), None));
             pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
         // The first row at 20 does not count.

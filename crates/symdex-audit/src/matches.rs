@@ -185,8 +185,7 @@ fn other_row_matches(
         return true;
     }
     unit.lines.by_address.covering(offset, &mut buffer.covering);
-    // The first sequence is that of the position.
-    for sequence in buffer.covering.iter().skip(1) {
+    for sequence in &buffer.covering {
         let Some(last) = unit.lines.rows_at(sequence.item, offset).next_back() else { continue };
         let other = Position { row: Some((number, last)), ..Position::default() };
         let before = classes.len();

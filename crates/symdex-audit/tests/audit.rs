@@ -394,6 +394,34 @@ fn code_without_a_function_behind_rows_that_go_backwards_is_covered() {
 }
 
 #[test]
+fn a_function_that_states_its_sequence_has_the_rows_of_that_one() {
+    // DW_AT_LLVM_stmt_sequence
+    let stated = |offset: u32| {
+        let value = Value::Form(dw::DW_FORM_sec_offset, offset.to_le_bytes().to_vec());
+        let function = Die::function("f", (0x1000, 0x1100)).with(gimli::DwAt(0x3e0c), value);
+        let unit = Unit::new(whole())
+            .child(function)
+            .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100)
+            .sequence(&[(0x1000, 1, 7, true), (0x1080, 1, 8, true)], 0x1100);
+        debug_file(&[unit], &[("f", 0x1000)])
+    };
+    let (first, second) = ("1000-1040:2 1040-1100:3", "1000-1080:7 1080-1100:8");
+    let mut found = Vec::new();
+    for offset in 0..200 {
+        let file = stated(offset);
+        let exact = ranges(&file, LinePolicy::Exact);
+        assert!(exact == first || exact == second, "{exact}");
+        found.extend((exact == second).then_some(offset));
+        // The audit finds out on its own which sequence is stated. addr2line takes any.
+        let report = audited(&file, &file);
+        assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
+    }
+    assert_eq!(found.len(), 1, "{found:?}");
+    let report = audited(&stated(0), &stated(found[0]));
+    assert_ne!(report.unexplained_len, 0, "{report}");
+}
+
+#[test]
 fn a_row_that_resumes_behind_an_inner_sequence_keeps_its_statement() {
     // The row at 0x1030 lies in f itself; where it resumes, g is inlined.
     let unit = Unit::new(whole())

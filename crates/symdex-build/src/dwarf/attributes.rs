@@ -140,6 +140,13 @@ impl<'d> Attributes<'d> {
         is_constant.then_some(self.numbers[slot as usize])
     }
 
+    /// The offset in `.debug_line` of the sequence that has the rows of a function.
+    pub(super) fn line_sequence(&self) -> Option<u64> {
+        let is_offset =
+            matches!(self.classes[Slot::LineSequence as usize], Class::LineOffset | Class::Constant);
+        is_offset.then_some(self.numbers[Slot::LineSequence as usize])
+    }
+
     /// Calls `each` with the entry's ranges as the file states them, in SVMAs. Returns the same as [`each_of_list`]. If
     /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, `DW_AT_ranges` states its code.
     pub(crate) fn each_range(

@@ -50,6 +50,8 @@ pub(crate) struct Functions<'d> {
     pub(crate) nodes: Vec<Node>,
     /// The position of each subprogram's entry in the debug information of all units.
     pub(crate) places: Vec<usize>,
+    /// The numbers of the functions that state the sequence with their line rows, and its offset in `.debug_line`.
+    pub(super) line_sequences: Vec<(u32, u64)>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
     pub(crate) names: Vec<Hashed<'d>>,
@@ -361,6 +363,10 @@ impl<'a, 'd> Walk<'a, 'd> {
         let call_file = attributes.constant(Slot::CallFile).and_then(NonMaxU32::new);
         let call_line = attributes.constant(Slot::CallLine).and_then(NonMaxU32::new);
         if parent.is_none() {
+            if let Some(sequence) = attributes.line_sequence() {
+                let function = u32::try_from(self.functions.places.len()).ok()?;
+                self.functions.line_sequences.push((function, sequence));
+            }
             self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
         }
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges });

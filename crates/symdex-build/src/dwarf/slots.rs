@@ -21,10 +21,13 @@ pub(crate) enum Slot {
     Specification,
     CallFile,
     CallLine,
+    LineSequence,
 }
 
 /// The number of slots.
-pub(super) const SLOTS: usize = Slot::CallLine as usize + 1;
+pub(super) const SLOTS: usize = Slot::LineSequence as usize + 1;
+/// The offset in `.debug_line` of the sequence that has the function's rows. LLVM writes it from version 20 on.
+const DW_AT_LLVM_STMT_SEQUENCE: DwAt = DwAt(0x3e0c);
 
 impl Slot {
     pub(crate) fn of(name: DwAt) -> Option<Self> {
@@ -39,6 +42,7 @@ impl Slot {
             constants::DW_AT_specification => Self::Specification,
             constants::DW_AT_call_file => Self::CallFile,
             constants::DW_AT_call_line => Self::CallLine,
+            DW_AT_LLVM_STMT_SEQUENCE => Self::LineSequence,
             _ => return None,
         })
     }
@@ -58,6 +62,8 @@ impl Slot {
                 matches!(class, Class::InUnit | Class::InFile | Class::InSup)
             }
             Self::CallFile | Self::CallLine => matches!(class, Class::Constant),
+            // Before DWARF 4 constants were the form of offsets.
+            Self::LineSequence => matches!(class, Class::LineOffset | Class::Constant),
         }
     }
 }
@@ -73,6 +79,7 @@ pub(crate) enum Class {
     Constant,
     RangeList,
     RangeListIndex,
+    LineOffset,
     Text,
     TextIndex,
     TextSup,
@@ -102,6 +109,7 @@ impl Class {
             AttributeValue::DebugInfoRef(offset) => (Self::InFile, offset.0 as u64),
             AttributeValue::DebugInfoRefSup(offset) => (Self::InSup, offset.0 as u64),
             AttributeValue::FileIndex(index) => (Self::Constant, index),
+            AttributeValue::SecOffset(offset) => (Self::LineOffset, offset as u64),
             ref other => other.udata_value().map_or((Self::Other, 0), |number| (Self::Constant, number)),
         }
     }
@@ -117,6 +125,7 @@ impl Class {
             Self::Constant => AttributeValue::Udata(number),
             Self::RangeList => AttributeValue::RangeListsRef(RawRangeListsOffset(offset()?)),
             Self::RangeListIndex => AttributeValue::DebugRngListsIndex(DebugRngListsIndex(offset()?)),
+            Self::LineOffset => AttributeValue::SecOffset(offset()?),
             Self::Text => AttributeValue::DebugStrRef(DebugStrOffset(offset()?)),
             Self::TextIndex => AttributeValue::DebugStrOffsetsIndex(DebugStrOffsetsIndex(offset()?)),
             Self::TextSup => AttributeValue::DebugStrRefSup(DebugStrOffset(offset()?)),
