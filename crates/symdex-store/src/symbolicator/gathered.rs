@@ -142,6 +142,8 @@ mod tests {
         let other = Unanswered::OtherArch("arm64".to_owned());
         assert_eq!(gathered(vec![]), Unanswered::Missing);
         assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
+        let no_start = Unanswered::NoStart("no function f".to_owned());
+        assert_eq!(gathered(vec![no_start.clone(), Unanswered::Missing]), no_start);
         let [x, y] = ["x", "y"].map(str::to_owned);
         assert_eq!(
             gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),
