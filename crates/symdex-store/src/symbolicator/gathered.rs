@@ -145,6 +145,8 @@ mod tests {
         assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
         let lost = Unanswered::StoreFailed("lost".to_owned());
         assert_eq!(gathered(vec![other.clone(), lost.clone()]), lost, "the store may have the image");
+        let no_start = Unanswered::NoStart("no function f".to_owned());
+        assert_eq!(gathered(vec![no_start.clone(), Unanswered::Missing]), no_start);
         let [x, y] = ["x", "y"].map(str::to_owned);
         assert_eq!(
             gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),
