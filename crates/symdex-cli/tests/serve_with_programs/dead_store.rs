@@ -221,6 +221,19 @@ pub(crate) fn an_index_is_put_again_when_the_store_takes_it() {
     assert_eq!(fs::read_dir(state.path().join("uploads")).expect("a folder").count(), 0);
 }
 
+pub(crate) fn a_job_outlives_a_restart_of_its_store() {
+    let mut redis = redis_server::Server::start(&[]);
+    let server = start(&[&redis.url()]);
+    redis.kill();
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| !job["store_error"].is_null());
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains(&redis.url())), "{waits}");
+    redis.restart();
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!(done["images"][0]["outcome"], "written", "{done}");
+}
+
 pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
     let (root, state) = (folder(), folder());
     let store = root.path().join("store");
@@ -249,6 +262,13 @@ pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload()
     assert_eq!(server.post("/v1/jobs/none/resume", b"").status, 404);
     let resumed = resume(&server);
     assert_eq!((resumed.status, resumed.header("location")), (202, &*path), "{}", resumed.text());
+    job(&server, &path, is_unpublished);
+    // The same file again is as good.
+    let again = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    assert_eq!(
+        (again.status, again.header("location"), &again.json()["state"]),
+        (202, &*path, &json!("queued"))
+    );
     job(&server, &path, is_unpublished);
     assert_eq!(uploads_there(), 1);
     drop(server);

@@ -30,6 +30,7 @@ symdex_testkit::main! {
     dead_store::images_that_another_store_has_are_answered,
     dead_store::a_store_that_is_back_is_asked_again,
     dead_store::an_index_is_put_again_when_the_store_takes_it,
+    dead_store::a_job_outlives_a_restart_of_its_store,
     dead_store::a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload,
     dead_store::an_upload_is_done_only_if_the_store_has_its_index_now;
     on request: browser::pictures_for_the_documentation
