@@ -38,17 +38,41 @@ pub enum PublishOutcome {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it.
+    /// An index that has more was kept: the new one is of a file without debug information, lacks more of it, or was
+    /// written by another version.
+    Kept,
+    /// The new index has replaced one that had less, as in [`Kept`](Self::Kept).
+    Replaced,
+    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it. Two debug files have one id.
     ConflictKept,
     /// A different index was replaced, because the rule of [`IndexFolder::publish`] prefers the new one.
     ConflictReplaced,
 }
 
 impl PublishOutcome {
-    /// Whether a different index of the same id existed.
+    /// Whether an index of another debug file of the same id existed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, PublishOutcome::ConflictKept | PublishOutcome::ConflictReplaced)
+    }
+
+    /// Whether the existing index stays.
+    pub(crate) fn keeps_existing(&self) -> bool {
+        matches!(self, PublishOutcome::Unchanged | PublishOutcome::Kept | PublishOutcome::ConflictKept)
+    }
+
+    /// The outcome for an index that differs from the existing one, and that the rule prefers if `wins` is true.
+    pub(crate) fn of_different(new: &Metadata, existing: &Metadata, wins: bool) -> Self {
+        let has_dwarf = |metadata: &Metadata| metadata.counts.units != 0;
+        let is_conflict = new.builder == existing.builder
+            && has_dwarf(new) == has_dwarf(existing)
+            && new.partial == existing.partial;
+        match (is_conflict, wins) {
+            (false, false) => Self::Kept,
+            (false, true) => Self::Replaced,
+            (true, false) => Self::ConflictKept,
+            (true, true) => Self::ConflictReplaced,
+        }
     }
 }
 
@@ -102,7 +126,7 @@ impl IndexFolder {
                     compare(index, &bytes).map_err(|error| Error::NewerIndex { path: existing, error })?
                 }
             };
-            if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if !outcome.keeps_existing() {
                 if turn.is_some() {
                     delete_abandoned(parent(&path));
                 }
@@ -140,8 +164,8 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Err(error) if error.is_unsupported() => return Err(error),
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };
-    let new_wins = rank(new) > rank(&existing);
-    Ok(if new_wins { PublishOutcome::ConflictReplaced } else { PublishOutcome::ConflictKept })
+    let wins = rank(new) > rank(&existing);
+    Ok(PublishOutcome::of_different(new.metadata(), existing.metadata(), wins))
 }
 
 /// The key of the conflict rule. The index with the greater key stays.

@@ -169,6 +169,10 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
         Some(PublishOutcome::Written) => ("written", "written"),
         Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),
         Some(PublishOutcome::Repaired { .. }) => ("repaired", "written, in place of a damaged index"),
+        Some(PublishOutcome::Kept) => ("kept", "not written: the existing index of this id has more"),
+        Some(PublishOutcome::Replaced) => {
+            ("replaced", "written, in place of an index of this id that had less")
+        }
         Some(PublishOutcome::ConflictKept) => {
             ("kept", "conflict: a different index of this id exists and is kept")
         }

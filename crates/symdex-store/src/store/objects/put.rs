@@ -34,7 +34,7 @@ impl ObjectsStore {
                 Some((Ok(bytes), version)) => (self.outcome(index, &bytes, &location)?, Some(version)),
                 Some((Err(damage), version)) => (PublishOutcome::Repaired { damage }, Some(version)),
             };
-            if matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if outcome.keeps_existing() {
                 return Ok(outcome);
             }
             let payload = match &payload {
