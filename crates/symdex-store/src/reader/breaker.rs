@@ -18,7 +18,6 @@ struct State {
     failures: u32,
     /// The store is not asked before this time.
     until: Option<Instant>,
-    pause: Duration,
 }
 
 impl Breaker {
@@ -34,15 +33,16 @@ impl Breaker {
         Self { failures: 1, first_pause: first.min(longest), longest_pause: longest, state: Mutex::default() }
     }
 
-    /// Whether the store may be asked now. After the pause, one call is let through, and the pause begins again for
-    /// the others.
+    /// Whether the store may be asked now. After the pause, one call is let through. The others wait for its end, or for
+    /// the longest pause.
     #[must_use]
     pub fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.until {
             Some(until) if now < until => false,
             Some(_) => {
-                state.until = Some(now + state.pause);
+                // It may take long. If its end is never recorded, another call is let through after the longest pause.
+                state.until = Some(now + self.longest_pause);
                 true
             }
             None => true,
@@ -59,8 +59,7 @@ impl Breaker {
         state.failures += 1;
         if let Some(doublings) = state.failures.checked_sub(self.failures) {
             let pause = self.first_pause.saturating_mul(1 << doublings.min(20));
-            state.pause = pause.min(self.longest_pause);
-            state.until = Some(now + state.pause);
+            state.until = Some(now + pause.min(self.longest_pause));
         }
     }
 }
@@ -92,6 +91,9 @@ mod tests {
         let (breaker, mut now) = (Breaker::of_store(second, 5 * second), Instant::now());
         for pause in [1, 2, 4, 5, 5] {
             assert!(breaker.allows(now));
+            if pause != 1 {
+                assert!(!breaker.allows(now + 4 * second), "the others wait for it");
+            }
             breaker.record(false, now);
             now += pause * second;
             assert!(!breaker.allows(now - Duration::from_millis(1)), "{pause}");
