@@ -18,10 +18,10 @@ use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
-/// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16 digits,
-/// as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error. Addresses are
-/// offsets from the start of the image unless --load or --svma is given. They are looked up as they are: of a return
-/// address, give the address minus one. Without addresses, standard input is answered line by line.
+/// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16
+/// digits, as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error.
+/// Addresses are offsets from the start of the image unless --load or --svma is given. They are looked up as they are:
+/// of a return address, give the address minus one. Without addresses, standard input is answered line by line.
 ///
 /// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The
 /// answers are those of its index. For many addresses, build the index once with `symdex build`.
