@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// Addresses are those that the debug file states, without a slide
     #[arg(long)]
     svma: bool,
-    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code that
-    /// the compiler made or merged, by the line of the last statement before it in the same function
+    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
+    /// that the compiler made or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// Print only the concrete function, with the line at which it calls the inlined function
