@@ -42,7 +42,7 @@ pub const MAX_TASKS: usize = 1 << 12;
 /// most as many as the name has bytes. Of 647,169 names of real programs, 169 need more.
 pub const MAX_RUST_STEPS: usize = 1 << 20;
 
-/// The most nodes that a Swift name may stand for, by an estimate that is never too small. The demangler does not share
+/// The most nodes that a Swift name may stand for, by an estimate (`swift_cost`). The demangler does not share
 /// the work on shared parts of a name: without this limit, 150 bytes take seconds. Names at the limit take up to 2 ms.
 /// No name of the 20,000 that were measured has more than 70,000.
 pub const MAX_SWIFT_NODES: u64 = 1 << 18;

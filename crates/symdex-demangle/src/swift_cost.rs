@@ -4,7 +4,7 @@
 //! variable and subscript as if nothing were shared, so that a name of 150 bytes can take seconds. If a declaration has
 //! an opaque result type, the demangler also mangles it again, which takes the square of its nesting.
 //!
-//! The estimate reads the name once, without its grammar, and is never too small. Each operator is one node. A
+//! The estimate reads the name once, without its grammar, and is meant to be never too small. Each operator is one node. A
 //! substitution (`A`) stands for at most the nodes before it was defined. Each identifier defines one substitution, and
 //! so does the letter of a nominal type after it. So number 5 is defined no later than the sixth of these, and no later
 //! than it is first referred to.
