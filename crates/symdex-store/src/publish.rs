@@ -43,7 +43,8 @@ pub enum PublishOutcome {
     Kept,
     /// The new index has replaced one that had less, as in [`Kept`](Self::Kept).
     Replaced,
-    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it. Two debug files have one id.
+    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it. Two debug files have the
+    /// same id.
     ConflictKept,
     /// A different index was replaced, because the rule of [`IndexFolder::publish`] prefers the new one.
     ConflictReplaced,

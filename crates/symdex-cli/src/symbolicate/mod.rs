@@ -98,8 +98,8 @@ pub(crate) struct Args {
     index: Vec<PathBuf>,
     #[command(flatten)]
     access: AccessOption,
-    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an archive
-    /// of these, such as appDsyms.zip. May be repeated
+    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an
+    /// archive of these, such as appDsyms.zip. May be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
