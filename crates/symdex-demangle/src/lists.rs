@@ -3,8 +3,6 @@
 //! The full form is printed nowhere; it shows more of what was read from a name, types above all.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
 
 use symbolic_demangle::DemangleOptions;
 
@@ -39,18 +37,11 @@ fn reason(name: &str, expected: &str, printed: &str) -> Option<&'static str> {
     }
 }
 
-/// The lists in the corpora, which are no part of the repository.
-fn lists() -> Option<BTreeMap<String, Vec<(String, String)>>> {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    if !corpora.join("unpack").exists() {
-        eprintln!("not compared with the Swift compiler's lists: {} is missing", corpora.display());
-        return None;
-    }
+/// The lists, which are in the corpora and not in the repository.
+fn lists() -> BTreeMap<String, Vec<(String, String)>> {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let unpacked =
-        Command::new(corpora.join("unpack")).arg("-d").arg(folder.path()).arg("swift-manglings").status();
-    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
-    let lists = folder.path().join("swift-manglings/SwiftDemangle/Tests/SwiftDemangleTests/Resources");
+    let corpus = symdex_testkit::corpus("swift-manglings", folder.path());
+    let lists = corpus.join("SwiftDemangle/Tests/SwiftDemangleTests/Resources");
     let list = |entry: std::fs::DirEntry| {
         let text = std::fs::read_to_string(entry.path()).expect("a list");
         let pairs = text.lines().filter_map(|line| line.split_once("--->"));
@@ -58,7 +49,7 @@ fn lists() -> Option<BTreeMap<String, Vec<(String, String)>>> {
             pairs.map(|(name, expected)| (name.trim().to_owned(), without_flags(expected.trim()).to_owned()));
         (entry.file_name().to_string_lossy().into_owned(), pairs.collect())
     };
-    Some(std::fs::read_dir(lists).expect("lists").map(|entry| list(entry.expect("an entry"))).collect())
+    std::fs::read_dir(lists).expect("lists").map(|entry| list(entry.expect("an entry"))).collect()
 }
 
 /// `{T:_T0...,C} text`: what the compiler's own tests know of a thunk.
@@ -68,8 +59,9 @@ fn without_flags(expected: &str) -> &str {
 }
 
 #[test]
+#[ignore = "needs the corpora; .ci/run runs it where they are"]
 fn simplified_names_are_those_of_the_swift_compilers_list() {
-    let Some(lists) = lists() else { return };
+    let lists = lists();
     let list = &lists["simplified-manglings.txt"];
     let different: Vec<_> =
         list.iter().filter(|(name, expected)| demangle(name.as_bytes()) != **expected).collect();
@@ -80,8 +72,9 @@ fn simplified_names_are_those_of_the_swift_compilers_list() {
 }
 
 #[test]
+#[ignore = "needs the corpora; .ci/run runs it where they are"]
 fn full_names_are_those_of_the_swift_compilers_lists() {
-    let Some(mut lists) = lists() else { return };
+    let mut lists = lists();
     lists.remove("simplified-manglings.txt");
     let list: Vec<_> = lists.into_values().flatten().collect();
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
