@@ -42,17 +42,16 @@ pub const MAX_TASKS: usize = 1 << 12;
 /// most as many as the name has bytes. Of 647,169 names of real programs, 169 need more.
 pub const MAX_RUST_STEPS: usize = 1 << 20;
 
-/// The most nodes that a Swift name may stand for, by an estimate (`swift_cost`). The demangler does not share
-/// the work on shared parts of a name: without this limit, 150 bytes take seconds. Names at the limit take up to 2 ms.
-/// No name of the 20,000 that were measured has more than 70,000.
+/// The most nodes that a Swift name may expand to, by an estimate (`swift_cost`). The demangler repeats the work on
+/// shared parts of a name: without this limit, 150 bytes take seconds. None of 20,000 measured names has more than 70,000.
 pub const MAX_SWIFT_NODES: u64 = 1 << 18;
 
-/// The longest Swift name that is demangled if it has an opaque type (`some View`), in bytes. The time grows with the
-/// square of the nesting. It is up to 5 ms. The longest of real programs has 531 bytes.
+/// The longest Swift name with an opaque type (`some View`) that is demangled, in bytes. Its time is quadratic in the
+/// nesting. The longest of real programs has 531 bytes.
 pub const MAX_OPAQUE_NAME: usize = 768;
 
 /// The longest Swift name that is demangled, in bytes. It takes less than 1 MB. The longest of 4,000 names of
-/// real programs has 1,529 bytes. The demangler does not always keep to its limit of nesting: behind `$sS`, each of many
+/// real programs has 1,529 bytes. The demangler does not always keep to its limit of nesting: after `$sS`, each of many
 /// `m` is a level of some 400 bytes, and 60,000 of them end the process.
 pub const MAX_SWIFT_NAME: usize = 4 << 10;
 

@@ -1,13 +1,13 @@
-//! How much a Swift name stands for, estimated in front of the demangler.
+//! The number of nodes that a Swift name expands to, estimated before the demangler reads it.
 //!
 //! The demangler keeps a name as a tree in which substitutions share subtrees. It visits the tree of each function,
 //! variable and subscript as if nothing were shared, so that a name of 150 bytes can take seconds. If a declaration has
-//! an opaque result type, the demangler also mangles it again, which takes the square of its nesting.
+//! an opaque result type, the demangler also mangles it again, in time quadratic in its nesting.
 //!
-//! The estimate reads the name once, without its grammar, and is meant to be never too small. Each operator is one node. A
-//! substitution (`A`) stands for at most the nodes before it was defined. Each identifier defines one substitution, and
-//! so does the letter of a nominal type after it. So number 5 is defined no later than the sixth of these, and no later
-//! than it is first referred to.
+//! The estimate is an upper bound. It reads the name once, without its grammar. Each operator is one node. A substitution
+//! (`A`) expands to at most the nodes before its definition. Each identifier defines one substitution, and so does the
+//! letter of a nominal type after it. So number 5 is defined no later than the sixth of these, and no later than its
+//! first reference.
 //!
 //! Digits are the length of an identifier, or, before `_` and after the operators of specializations, a number. Both
 //! readings are followed, and joined where they meet.
@@ -17,11 +17,14 @@ use std::collections::BTreeMap;
 /// How often a name can repeat a substitution at once.
 const MAX_REPEATED: usize = 2048;
 
-/// What a name stands for.
+/// How many substitutions have a bound of their own. Later ones count as all nodes before the reference.
+const MAX_SUBSTITUTIONS: usize = 512;
+
+/// One way to read the name up to a position.
 #[derive(Clone, Default)]
 struct Reading {
     nodes: u64,
-    /// For each substitution, the most nodes that it can stand for.
+    /// For each substitution, the most nodes that it can expand to.
     substitutions: Vec<u64>,
     /// How many of them are certain to be defined.
     defined: usize,
@@ -30,13 +33,13 @@ struct Reading {
 impl Reading {
     fn define(&mut self) {
         self.defined += 1;
-        if self.substitutions.len() < self.defined {
+        if self.substitutions.len() < self.defined.min(MAX_SUBSTITUTIONS) {
             self.substitutions.push(self.nodes);
         }
     }
 
     fn refer(&mut self, number: usize, times: u64) {
-        while self.substitutions.len() <= number {
+        while self.substitutions.len() <= number.min(MAX_SUBSTITUTIONS - 1) {
             self.substitutions.push(self.nodes);
         }
         let nodes = self.substitutions.get(number).copied().unwrap_or(self.nodes);
@@ -56,7 +59,7 @@ impl Reading {
     }
 }
 
-/// The most nodes that `name` can stand for, or `u64::MAX` if there are more than `limit`.
+/// Returns the most nodes that `name` can expand to, or `u64::MAX` if there are more than `limit`.
 pub(super) fn nodes(name: &str, limit: u64) -> u64 {
     let prefixes = ["_T0", "$s", "$S", "$e", "_$s", "_$S", "_$e"];
     let name = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name).as_bytes();
@@ -153,7 +156,7 @@ impl Scan<'_> {
         })
     }
 
-    /// Returns whether the digits at `at` can be something else than an identifier's length.
+    /// Returns whether the digits at `at` can be something other than an identifier's length.
     fn may_be_number(&self, at: usize) -> bool {
         let (_, end) = self.number(at);
         self.look(end) == b'_' || at > self.specialized
