@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::store_verbs::{indexes, store, totals};
-use common::{command, folder, indexes_in, symdex};
+use common::{command, debug_file, folder, indexes_in, symdex, without_debug_information};
 use serde_json::Value;
 
 /// A store of the golden indexes below `root`.
@@ -293,4 +293,40 @@ fn every_command_has_help_with_examples_and_exit_codes() {
             "{help}"
         );
     }
+}
+
+#[test]
+fn the_rule_for_conflicts_can_be_chosen() {
+    let root = folder();
+    let (whole, stripped) = (debug_file("cxx"), root.path().join("cxx"));
+    fs::write(&stripped, without_debug_information(&whole)).expect("written");
+    let outcome = |input: &Path, output: &Path, rule: &[&str]| {
+        let mut run = command();
+        run.arg("build").arg(input).arg("-o").arg(output).arg("--json").args(rule);
+        let built = common::CommandOutput::from(run.output().expect("the command starts"));
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        built.images()[0]["outcome"].as_str().expect("text").to_owned()
+    };
+    let (indexes, other) = (root.path().join("indexes"), root.path().join("other"));
+    assert_eq!(outcome(&stripped, &indexes, &[]), "written");
+    assert_eq!(outcome(&whole, &indexes, &["--on-conflict", "keep"]), "kept");
+    assert_eq!(outcome(&whole, &indexes, &[]), "replaced");
+    assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "more"]), "kept");
+    assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "replace"]), "replaced");
+    // The same for index files.
+    assert_eq!(outcome(&whole, &other, &[]), "written");
+    let put = |from: &Path, to: &Path, rule: &[&str]| {
+        let arguments = [&[from.to_str().expect("UTF-8"), "--json"], rule].concat();
+        let put = store("put", [to], arguments);
+        assert_eq!(put.code, Some(0), "{}", put.err);
+        put.json()[0]["outcome"].as_str().expect("text").to_owned()
+    };
+    let target = root.path().join("store");
+    assert_eq!(put(&other, &target, &[]), "written");
+    assert_eq!(put(&indexes, &target, &[]), "kept");
+    assert_eq!(put(&indexes, &target, &["--on-conflict", "replace"]), "replaced");
+    assert_eq!(put(&other, &target, &["--on-conflict", "keep"]), "kept");
+    let wrong = store("put", [&target], [other.to_str().expect("UTF-8"), "--on-conflict", "best"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("keep, replace or more"), "{}", wrong.err);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use symdex_fetch::{FetchOptions, SourceUrl};
 use symdex_isolate::Isolation;
+use symdex_store::OnConflict;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::auth::Token;
@@ -68,6 +69,11 @@ pub struct ServerOptions {
     pub build_seconds: u64,
     /// How long finished jobs are kept. The default is 7 days.
     pub keep_jobs: Duration,
+    /// Which index stays if an upload makes a different one of an image. The default is [`OnConflict::Keep`] if there
+    /// are tokens, and [`OnConflict::More`] if there are none.
+    pub on_conflict: Option<OnConflict>,
+    /// The file to which the audit log is appended. Without it, the entries are in the log of the process.
+    pub audit_log: Option<PathBuf>,
     /// Where the debug files of images that no store has are fetched. None by default. They are built as
     /// [`isolation`](Self::isolation) says.
     pub debug_sources: Vec<SourceUrl>,
@@ -109,6 +115,8 @@ impl ServerOptions {
             build_memory: 1_000_000_000,
             build_seconds: 60 * 60,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
+            on_conflict: None,
+            audit_log: None,
             debug_sources: Vec::new(),
             fetch: FetchOptions::new(),
             fetch_wait: Duration::from_secs(45),

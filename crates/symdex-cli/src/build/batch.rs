@@ -8,7 +8,7 @@ use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, ImageGroups, InputFiles, JobError, UnreadArchives,
 };
 use symdex_isolate::build::FileImage;
-use symdex_store::Store;
+use symdex_store::{PutOptions, Store};
 
 use super::intake::Batch;
 use super::isolated::Isolated;
@@ -121,9 +121,10 @@ impl<'a> Build<'a> {
         // The output of one or two files needs no totals.
         let are_many = self.jobs > 2;
         let at_a_time = in_flight(args, pool, jobs.len());
+        let put = PutOptions::new().on_conflict(args.on_conflict);
         in_order(pool, at_a_time, jobs, build, |images| {
             for image in images {
-                match image.and_then(|image| summary::publish(image, stores)) {
+                match image.and_then(|image| summary::publish(image, stores, &put)) {
                     Ok(image) => {
                         required.built(&image);
                         progress.suspend(|| summary::report(&image, args.json, are_many))?;

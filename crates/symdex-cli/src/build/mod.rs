@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
-use symdex_store::{FolderStore, Store};
+use symdex_store::{FolderStore, OnConflict, Store};
 
 use self::batch::Build;
 use self::intake::{InputArgs, Intake};
@@ -49,8 +49,9 @@ use crate::write_options::WriteOptions;
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, and the summary says `conflict`. An image whose whole index is in DIR already is `unchanged`: its
-/// debug information is not read, unless --force is given. Without DIR, the first store is asked for the index.
+/// functions stays, unless --on-conflict says otherwise, and the summary says `conflict`. An image whose whole index is
+/// in DIR already is `unchanged`: its debug information is not read, unless --force is given. Without DIR, the first
+/// store is asked for the index.
 ///
 /// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
 /// damaged are skipped and named. Archives in a folder are not read. Standard error names them. For more than two files,
@@ -102,6 +103,10 @@ pub(crate) struct Args {
     /// Build images whose index exists already, in DIR or in the first store
     #[arg(long)]
     force: bool,
+    /// Which index stays if there is a different one of the same id: keep (the one that is there), replace (the new
+    /// one), more (the one with more functions). A damaged one is always replaced
+    #[arg(long, value_name = "RULE", default_value_t)]
+    on_conflict: OnConflict,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
     /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_isolate::build::{BuiltImage, Coverage, Verified};
-use symdex_store::{PublishOutcome, Store};
+use symdex_store::{PublishOutcome, PutOptions, Store};
 
 use super::job::{BuiltBytes, FinishedIndex};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
@@ -97,15 +97,22 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
-pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Result<ImageSummary, Failure> {
+pub(super) fn publish(
+    finished: FinishedIndex,
+    stores: &[Box<dyn Store>],
+    options: &PutOptions,
+) -> Result<ImageSummary, Failure> {
     let FinishedIndex { image, bytes } = finished;
     let BuiltImage { file, joined, debug_size, mut warnings, verified, time, .. } = image;
     let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = image;
     let file = PathBuf::from(file);
     let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
-    let outcomes =
-        if is_right { put(&index, stores).map_err(|error| error.of_path(&file))? } else { Vec::new() };
+    let outcomes = if is_right {
+        put(&index, stores, options).map_err(|error| error.of_path(&file))?
+    } else {
+        Vec::new()
+    };
     for outcome in &outcomes {
         if let PublishOutcome::Repaired { damage } = outcome {
             warnings.push(format!("the old index is replaced: {damage}"));
@@ -153,11 +160,15 @@ pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Res
 }
 
 /// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
-fn put(index: &Index<BuiltBytes>, stores: &[Box<dyn Store>]) -> Result<Vec<PublishOutcome>, Failure> {
+fn put(
+    index: &Index<BuiltBytes>,
+    stores: &[Box<dyn Store>],
+    options: &PutOptions,
+) -> Result<Vec<PublishOutcome>, Failure> {
     let bytes = Index::open(index.as_bytes()).map_err(|error| {
         Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
     })?;
-    let outcomes: Vec<_> = stores.iter().map(|store| store.put(&bytes)).collect();
+    let outcomes: Vec<_> = stores.iter().map(|store| store.put_with(&bytes, options)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 

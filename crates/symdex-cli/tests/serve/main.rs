@@ -16,6 +16,7 @@ mod miss;
 mod mozilla;
 mod operation;
 mod page;
+mod poisoned;
 mod sentry;
 mod server;
 mod symbolicate;

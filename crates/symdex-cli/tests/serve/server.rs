@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -60,7 +61,12 @@ impl TestServer {
     }
 
     /// Starts the server and waits until it listens.
-    pub(crate) fn spawn(mut serve: Command) -> Self {
+    pub(crate) fn spawn(serve: Command) -> Self {
+        Self::logged(serve).0
+    }
+
+    /// As [`spawn`](Self::spawn), with what the server writes to standard error afterwards.
+    pub(crate) fn logged(mut serve: Command) -> (Self, Arc<Mutex<String>>) {
         // The user's own folder is not used. An option is preferred to the environment.
         let state = folder();
         serve.env("SYMDEX_STATE", state.path());
@@ -78,12 +84,17 @@ impl TestServer {
             seen += &line;
         };
         // The pipe is read to its end, or the server would wait when it is full.
-        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        let log = Arc::new(Mutex::new(String::new()));
+        let logged = Arc::clone(&log);
+        std::thread::spawn(move || {
+            let lines = errors.lines().map_while(Result::ok);
+            lines.for_each(|line| *logged.lock().expect("not poisoned") += &format!("{line}\n"));
+        });
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        Self { child, _state: state, url: format!("http://{address}"), agent: config.into() }
+        (Self { child, _state: state, url: format!("http://{address}"), agent: config.into() }, log)
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -104,6 +115,12 @@ impl TestServer {
         let request = self.agent.put(format!("{}{path}", self.url));
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         Answer::of(request.send(body))
+    }
+
+    pub(crate) fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.agent.delete(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.call())
     }
 
     pub(crate) fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {

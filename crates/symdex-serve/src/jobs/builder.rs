@@ -13,12 +13,14 @@ use symdex_isolate::build::{
 use symdex_isolate::{Event, Isolation, Limits};
 use symdex_report::KnownImage;
 use symdex_store::symbolicator::Symbolicator;
+use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::disk::free_space;
 use super::intake::{BuildInput, Intake, failure};
 use super::permits::Permits;
-use super::published::PublishedImage;
+use super::published::{Outcome, PublishedImage};
+use crate::audit::{Action, Audit, Entry};
 use crate::known::Known;
 
 /// Memory of a child in addition to that of the build: its program, its threads, and a small debug file.
@@ -37,12 +39,22 @@ pub(crate) struct BuildLimits {
     pub(crate) min_free: u64,
 }
 
+/// Where new indexes go.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    pub(crate) symbolicator: Arc<Symbolicator>,
+    /// It gets the new images.
+    pub(crate) known: Arc<Known>,
+    pub(crate) audit: Arc<Audit>,
+    /// Which of two different indexes stays, unless the client may replace.
+    pub(crate) on_conflict: OnConflict,
+}
+
 /// Builds debug files in child processes and publishes their indexes. Threads share it.
 #[derive(Debug)]
 pub(crate) struct Builder {
     isolation: Isolation,
-    symbolicator: Arc<Symbolicator>,
-    known: Arc<Known>,
+    publishing: Publishing,
     /// The folder for temporary files.
     work: PathBuf,
     limits: BuildLimits,
@@ -68,23 +80,26 @@ pub(crate) struct BuildResults {
 }
 
 impl Builder {
-    /// Starts children as `isolation` says, and publishes in the stores of `symbolicator`. Temporary files are in the
-    /// folder `work`, which must exist.
-    ///
-    /// `known` gets the new images.
+    /// Starts children as `isolation` says, and publishes as `publishing` says. Temporary files are in the folder `work`,
+    /// which must exist.
     pub(crate) fn new(
         isolation: Isolation,
-        symbolicator: Arc<Symbolicator>,
-        known: Arc<Known>,
+        publishing: Publishing,
         work: PathBuf,
         limits: BuildLimits,
     ) -> Self {
         let children = Permits::new(limits.children.max(1));
-        Self { isolation, symbolicator, known, work, limits, children }
+        Self { isolation, publishing, work, limits, children }
     }
 
-    /// Builds the indexes of `inputs`, in child processes with limits, and publishes each in the first store that can be
-    /// written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no image. A
+    /// How indexes are put. With `replaces`, they replace different ones.
+    pub(crate) fn put_options(&self, replaces: bool, provenance: Option<Provenance>) -> PutOptions {
+        let on_conflict = if replaces { OnConflict::Replace } else { self.publishing.on_conflict };
+        PutOptions::new().on_conflict(on_conflict).provenance(provenance)
+    }
+
+    /// Builds the indexes of `inputs`, in child processes with limits, and puts each as `put` says into the first store
+    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no image. A
     /// lookup finds an image once this has returned.
     ///
     /// This blocks, also until other builds leave room for more children. `on_progress` is called from several threads.
@@ -92,10 +107,11 @@ impl Builder {
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        put: &PutOptions,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> BuildResults {
         let name = inputs.first().map_or("", |input| &input.name);
-        self.try_build(inputs, wanted, on_progress).unwrap_or_else(|error| {
+        self.try_build(inputs, wanted, put, on_progress).unwrap_or_else(|error| {
             let what = format!("cannot make temporary files in {}: {error}", self.work.display());
             BuildResults { images: vec![Err(failure(name, "other", &what))], warnings: Vec::new() }
         })
@@ -105,6 +121,7 @@ impl Builder {
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        put: &PutOptions,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> io::Result<BuildResults> {
         let intake = Intake::new(inputs, &self.work, self.archive_limits()?)?;
@@ -126,7 +143,7 @@ impl Builder {
         };
         let progress = Progress::new(tasks.iter().map(|task| task.size).sum(), on_progress);
         let build =
-            Build { builder: self, wanted, maps: &intake.maps, folders: &folders, progress: &progress };
+            Build { builder: self, wanted, put, maps: &intake.maps, folders: &folders, progress: &progress };
         results.images.extend(build.all(&tasks));
         Ok(results)
     }
@@ -152,41 +169,101 @@ impl Builder {
     }
 
     /// Puts a new index into the first store that can be written.
-    fn publish(&self, built: &BuildOutput) -> Result<PublishedImage, BuildFailure> {
+    fn publish(&self, built: &BuildOutput, put: &PutOptions) -> Result<PublishedImage, BuildFailure> {
         let name = built.image.file.to_string_lossy();
         let failed = |what: &str| failure(&name, "other", what);
         let index = Index::open(built.index.as_ref()).map_err(|error| failed(&error.to_string()))?;
-        let stores = self.symbolicator.stores().stores();
+        let Publishing { symbolicator, known, .. } = &self.publishing;
+        let stores = symbolicator.stores().stores();
         let mut first_error = None;
+        let kept = self.kept_elsewhere(&index, put).map_err(|error| failed(&not_published(&error)))?;
+        if let Some(store) = kept {
+            let image =
+                PublishedImage::new(built, index.metadata(), &PublishOutcome::ConflictKept, store.url());
+            self.log(&image, put.provenance.as_ref());
+            return Ok(image);
+        }
         for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
-            match self.symbolicator.put(number, &index) {
+            match symbolicator.put(number, &index, put) {
                 Ok(outcome) => {
                     let metadata = index.metadata();
                     let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-                    self.known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    return Ok(PublishedImage::new(built, metadata, &outcome, store.url()));
+                    known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
+                    let image = PublishedImage::new(built, metadata, &outcome, store.url());
+                    self.log(&image, put.provenance.as_ref());
+                    return Ok(image);
                 }
                 Err(error) => _ = first_error.get_or_insert(error),
             }
         }
         Err(match first_error {
-            Some(error) => failed(&format!("its index is not published: {error}")),
+            Some(error) => failed(&not_published(&error)),
             None => failed("its index is not published: every store of this server is read-only"),
         })
+    }
+
+    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes decides
+    /// for itself, but answers of a store before it, or after it, would be replaced as well.
+    fn kept_elsewhere(&self, index: &Index<&[u8]>, put: &PutOptions) -> Result<Option<&dyn Store>, Error> {
+        if put.on_conflict != OnConflict::Keep {
+            return Ok(None);
+        }
+        let (target, reader) = (self.writable_store(), self.publishing.symbolicator.stores());
+        let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
+        let own = token(put.provenance.as_ref());
+        let stays = |entry: StoreEntry| {
+            let is_own = own.is_some() && token(entry.provenance.as_ref()) == own;
+            !is_own && entry.digest != Some(index.digest())
+        };
+        let others = reader.stores().iter().enumerate().filter(|(number, _)| Some(*number) != target);
+        for (number, store) in others {
+            if store.stat(index.id())?.is_some_and(stays) {
+                match reader.open(number, index.id()) {
+                    Err(error) if error.is_damage() => {}
+                    opened => return opened.map(|_| Some(&**store)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Logs what has become of an index.
+    fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
+        self.publishing.audit.log(&Entry {
+            action: match image.outcome {
+                Outcome::Written | Outcome::Unchanged => Action::Publish,
+                Outcome::Repaired | Outcome::Replaced => Action::Replace,
+                Outcome::Kept => Action::Keep,
+            },
+            token: provenance.and_then(|one| one.token.as_deref()),
+            client: provenance.and_then(|one| one.client),
+            sha256: provenance.and_then(|one| one.sha256.as_deref()),
+            file: Some(&image.file),
+            image: Some(&image.id),
+            store: Some(&image.store),
+            outcome: Some(image.outcome.name()),
+            ..Entry::default()
+        });
     }
 
     /// Whether the stores have the indexes of all `images`.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
         let has = |id: &str| {
-            id.parse().is_ok_and(|id| self.symbolicator.stores().find(&id).is_ok_and(|it| it.is_some()))
+            id.parse()
+                .is_ok_and(|id| self.publishing.symbolicator.stores().find(&id).is_ok_and(|it| it.is_some()))
         };
         images.iter().all(|image| has(&image.id))
     }
 
     /// The number of the first store that can be written.
     fn writable_store(&self) -> Option<usize> {
-        self.symbolicator.stores().stores().iter().position(|store| !store.url().is_read_only())
+        let stores = self.publishing.symbolicator.stores().stores();
+        stores.iter().position(|store| !store.url().is_read_only())
     }
+}
+
+fn not_published(error: &Error) -> String {
+    format!("its index is not published: {error}")
 }
 
 /// The temporary folders of one build. They are deleted when this is dropped.
@@ -208,6 +285,7 @@ impl BuildFolders {
 struct Build<'b> {
     builder: &'b Builder,
     wanted: Option<&'b ImageId>,
+    put: &'b PutOptions,
     maps: &'b [TaskFile],
     folders: &'b BuildFolders,
     progress: &'b Progress<'b>,
@@ -262,7 +340,7 @@ impl Build<'_> {
             Event::Result(TaskResult::Image(built)) => read.finish(built.debug_size),
             Event::Result(_) => {}
         });
-        outputs.images.into_iter().map(|built| self.builder.publish(&built?)).collect()
+        outputs.images.into_iter().map(|built| self.builder.publish(&built?, self.put)).collect()
     }
 
     fn build_task(
@@ -284,10 +362,12 @@ impl Build<'_> {
     }
 
     /// The indexes of the images of `part` in the store that gets the new ones, as files that the child can read. An image
-    /// whose index is up to date is not built again. An index that cannot be read or copied is built again.
+    /// whose index is up to date is not built again, unless it is to be replaced. An index that cannot be read or copied
+    /// is built again.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let stores = self.builder.symbolicator.stores().stores();
-        let Some(store) = self.builder.writable_store().and_then(|number| stores.get(number)) else {
+        let stores = self.builder.publishing.symbolicator.stores().stores();
+        let store = self.builder.writable_store().and_then(|number| stores.get(number));
+        let Some(store) = store.filter(|_| self.put.on_conflict != OnConflict::Replace) else {
             return Vec::new();
         };
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());

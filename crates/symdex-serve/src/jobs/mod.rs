@@ -10,7 +10,7 @@ mod queue;
 mod receive;
 mod state;
 
-pub(crate) use self::builder::{BuildLimits, BuildResults, Builder};
+pub(crate) use self::builder::{BuildLimits, BuildResults, Builder, Publishing};
 pub(crate) use self::intake::BuildInput;
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
 pub(crate) use self::queue::{Jobs, SubmitError};

@@ -49,9 +49,9 @@ pub(crate) enum Outcome {
     Unchanged,
     /// The new index has replaced a damaged one.
     Repaired,
-    /// Conflict: the store has a different index of this image, which has more functions and is kept.
+    /// Conflict: the store has a different index of this image, which is kept.
     Kept,
-    /// Conflict: the store had a different index of this image, which had fewer functions and is replaced.
+    /// Conflict: the store had a different index of this image, which is replaced.
     Replaced,
 }
 

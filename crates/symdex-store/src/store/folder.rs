@@ -13,6 +13,7 @@ use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder};
+use crate::provenance::{self, PutOptions};
 use crate::publish::{PublishOutcome, is_abandoned};
 
 /// A use is recorded at most once in this time.
@@ -135,7 +136,11 @@ impl FolderStore {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(Self::failed(&path, "remove")(error));
                     }
-                    result => removed |= result.is_ok(),
+                    result => {
+                        removed |= result.is_ok();
+                        // A provenance without its index is about nothing.
+                        _ = provenance::remove_beside(&path);
+                    }
                 }
             }
         }
@@ -160,8 +165,8 @@ impl Store for FolderStore {
         path.display().to_string()
     }
 
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
-        let published = self.folder.publish(index)?;
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
+        let published = self.folder.publish_with(index, options)?;
         // Without a recorded use, an old index that was put again would expire.
         _ = self.record_use(&published.path);
         Ok(published.outcome)
@@ -183,7 +188,9 @@ impl Store for FolderStore {
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(None) };
         let entry = Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))?;
-        Ok(entry.map(|entry| StoreEntry { digest: symdex::read_digest(&path).ok(), ..entry }))
+        let digest = symdex::read_digest(&path).ok();
+        let provenance = digest.and_then(|digest| provenance::read_beside(&path, digest));
+        Ok(entry.map(|entry| StoreEntry { digest, provenance, ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

@@ -29,12 +29,15 @@ use super::{
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
+use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
 /// The metadata field with the size of the index. Azure allows no dash in the name.
 const SIZE_FIELD: &str = "symdexsize";
 /// The metadata field with the digest of the index, as a hexadecimal number. Older objects do not have it.
 const DIGEST_FIELD: &str = "symdexdigest";
+/// The metadata field with who has put the index into the store, if that is known.
+const PROVENANCE_FIELD: &str = "symdexprovenance";
 
 /// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex.zst`, or
 /// `.symdex` if it is not compressed.
@@ -304,6 +307,11 @@ impl ObjectsStore {
     }
 }
 
+/// What the object states of who has put it.
+fn provenance_of(object: &GetResult) -> Option<Provenance> {
+    Provenance::parse(object.attributes.get(&Attribute::Metadata(PROVENANCE_FIELD.into()))?)
+}
+
 impl Store for ObjectsStore {
     fn url(&self) -> &StoreUrl {
         &self.url
@@ -313,9 +321,17 @@ impl Store for ObjectsStore {
         self.location_of(&self.key(id, self.encoding()))
     }
 
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         self.check_writable("write")?;
-        self.put_index(index)
+        let outcome = self.put_index(index, options)?;
+        // The cached index would answer for some time.
+        if let Some(cache) = &self.cache
+            && !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept)
+        {
+            let _turn = cache.turn(index.id());
+            cache.forget(index.id());
+        }
+        Ok(outcome)
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
@@ -338,7 +354,13 @@ impl Store for ObjectsStore {
         let digest = field(DIGEST_FIELD).and_then(|digest| u128::from_str_radix(digest, 16).ok());
         let digest = digest.map(u128::to_be_bytes);
         let entry = self.entry(&found.result.meta);
-        Ok(entry.map(|entry| StoreEntry { index_size: entry.index_size.or(size), digest, ..entry }))
+        let provenance = provenance_of(&found.result);
+        Ok(entry.map(|entry| StoreEntry {
+            index_size: entry.index_size.or(size),
+            digest,
+            provenance,
+            ..entry
+        }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
