@@ -295,6 +295,15 @@ fn every_command_has_help_with_examples_and_exit_codes() {
     }
 }
 
+/// A copy of a debug file in which the function `scaled` is called `poison`.
+fn with_another_name(debug_file: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(debug_file).expect("a debug file");
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"scaled")).collect();
+    assert!(!places.is_empty(), "{} has the name", debug_file.display());
+    places.into_iter().for_each(|at| bytes[at..at + 6].copy_from_slice(b"poison"));
+    bytes
+}
+
 #[test]
 fn the_rule_for_conflicts_can_be_chosen() {
     let root = folder();
@@ -313,6 +322,16 @@ fn the_rule_for_conflicts_can_be_chosen() {
     assert_eq!(outcome(&whole, &indexes, &[]), "replaced");
     assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "more"]), "kept");
     assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "replace"]), "replaced");
+    // A debug file with the same counts and other names is taken for the one that was built, unless its index is replaced.
+    let poisoned = root.path().join("poisoned");
+    fs::create_dir(&poisoned).expect("made");
+    let poisoned = poisoned.join("cxx");
+    fs::write(&poisoned, with_another_name(&whole)).expect("written");
+    let wrong = root.path().join("wrong");
+    assert_eq!(outcome(&poisoned, &wrong, &[]), "written");
+    assert_eq!(outcome(&whole, &wrong, &[]), "unchanged");
+    assert_eq!(outcome(&whole, &wrong, &["--on-conflict", "replace"]), "replaced");
+    assert_eq!(outcome(&whole, &wrong, &["--on-conflict", "replace"]), "unchanged");
     // The same for index files.
     assert_eq!(outcome(&whole, &other, &[]), "written");
     let put = |from: &Path, to: &Path, rule: &[&str]| {

@@ -94,7 +94,7 @@ impl<'a> Build<'a> {
         let groups = self.pool.install(|| ImageGroups::of(&inputs));
         self.progress.add(jobs.iter().map(BuildJob::size).sum());
         let Self { args, pool, stores, progress, required, .. } = *self;
-        let store = stores.first().filter(|_| !args.force);
+        let store = stores.first().filter(|_| !args.builds_all());
         let work = Work {
             archs: &args.arch,
             debug_dirs: &args.debug_dir,

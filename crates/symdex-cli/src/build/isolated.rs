@@ -170,7 +170,7 @@ impl IsolatedJobs<'_> {
 
     /// The indexes in the first store of the wanted images of `part`, as files that the child can read.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let Some(store) = self.stores.first().filter(|_| !self.isolated.args.force) else {
+        let Some(store) = self.stores.first().filter(|_| !self.isolated.args.builds_all()) else {
             return Vec::new();
         };
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());

@@ -104,7 +104,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     /// Which index stays if there is a different one of the same id: keep (the one that is there), replace (the new
-    /// one), more (the one with more functions). A damaged one is always replaced
+    /// one; implies --force), more (the one with more functions). A damaged one is always replaced
     #[arg(long, value_name = "RULE", default_value_t)]
     on_conflict: OnConflict,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
@@ -122,6 +122,14 @@ pub(crate) struct Args {
     /// Print JSON, one object a line: each image, each input that failed, and the totals
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
+    /// that a build would make.
+    fn builds_all(&self) -> bool {
+        self.force || self.on_conflict == OnConflict::Replace
+    }
 }
 
 const EXAMPLES: &str = "\

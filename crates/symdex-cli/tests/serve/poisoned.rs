@@ -273,7 +273,15 @@ fn an_index_in_another_store_is_kept_as_well() {
     let image = &job()["images"][0];
     assert_eq!((&image["outcome"], &image["store"]), (&json!("kept"), &json!(second_path)));
     assert_eq!(answer(&server, &ci.headers()), "f");
-    assert!(!Path::new(&first).join("00").join(format!("{ELF_BUILD_ID}.symdex")).exists());
+    let file = |store: &Path| store.join("00").join(format!("{ELF_BUILD_ID}.symdex"));
+    assert!(!file(&first).exists());
+    // A damaged index is not kept.
+    drop(server);
+    let whole = fs::read(file(second.path())).expect("an index");
+    fs::write(file(second.path()), &whole[..whole.len() / 2]).expect("written");
+    let server = TestServer::start(&first, &["--store", second_path, "--token", &ci.configured]);
+    server.put("/v1/debug-files", &ci.headers(), &self::image(&["right"]));
+    crate::jobs::until(|| answer(&server, &ci.headers()) == "right");
 }
 
 fn folder_in() -> (TempDir, PathBuf) {

@@ -361,17 +361,24 @@ impl Build<'_> {
         task
     }
 
-    /// The indexes of the images of `part` in the store that gets the new ones, as files that the child can read. An image
-    /// whose index is up to date is not built again, unless it is to be replaced. An index that cannot be read or copied
-    /// is built again.
+    /// The indexes of the images of `part` that the same upload has made, in the store that gets the new ones, as files
+    /// that the child can read: a job that begins again does not build them again. They do not count if the upload
+    /// replaces indexes. An index of another upload does not count either: a child compares it with the debug file by
+    /// what both state of themselves, which a hostile debug file can copy. An index that cannot be read or copied is
+    /// built again.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
         let stores = self.builder.publishing.symbolicator.stores().stores();
         let store = self.builder.writable_store().and_then(|number| stores.get(number));
-        let Some(store) = store.filter(|_| self.put.on_conflict != OnConflict::Replace) else {
+        let (Some(store), Some(upload)) = (store, self.put.provenance.as_ref()) else { return Vec::new() };
+        if self.put.on_conflict == OnConflict::Replace {
             return Vec::new();
-        };
+        }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let copied = |id: ImageId| {
+            let put_by = store.stat(&id).ok().flatten()?.provenance?;
+            if put_by.sha256.is_none() || put_by.sha256 != upload.sha256 {
+                return None;
+            }
             let index = store.get(&id).ok().flatten()?;
             let mut file = NamedTempFile::new_in(self.folders.existing.path()).ok()?;
             file.write_all(&index).ok()?;
