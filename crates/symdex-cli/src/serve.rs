@@ -45,7 +45,7 @@ pub(crate) struct Args {
     access: AccessOption,
     /// A token that may be used: its scopes and its hash, as --new-token prints it, after a name that appears in the
     /// audit log and in what stores state of uploads. May be repeated
-    #[arg(long, value_name = "NAME=SCOPES:sha256:HASH")]
+    #[arg(long, value_name = "[NAME=]SCOPES:sha256:HASH")]
     token: Vec<Token>,
     /// Make a new token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
     /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, the list of jobs, deleting
