@@ -415,7 +415,6 @@ class Index:
         fields["executable"] = [(cursor.number(8), cursor.number(8)) for _ in range(cursor.number(8))]
         fields["text_exec_base"] = cursor.number(8) if cursor.flag() else None
         span = fields["chunk_span"] = cursor.number(4)
-        fields["row_rule"] = cursor.number(4)
         require(1 <= span <= 1 << 20, "metadata: impossible chunk_span")
         fields["counts"] = {name: cursor.number(8) for name in COUNTS}
         fields["partial"] = [(cursor.text(), cursor.number(8)) for _ in range(cursor.number(8))]

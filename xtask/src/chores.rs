@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 mod audit;
 mod corpus;
+mod host;
+mod names;
 mod scale;
 mod testdata;
 mod tools;
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         ["corpus", words @ ..] if let Some(arguments) = corpus::Arguments::parse(words) => {
             corpus::run(&arguments)
         }
+        ["names"] => names::run(),
         ["scale", words @ ..] if let Some(arguments) = scale::Arguments::parse(words) => {
             scale::run(&arguments)
         }

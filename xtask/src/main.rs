@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["sbom", words @ ..] => sbom::run(words),
         ["fuzz", words @ ..] => fuzz::run(words),
-        ["audit" | "corpus" | "scale" | "testdata", ..] => match run_chore(&words) {
+        ["audit" | "corpus" | "names" | "scale" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
             Err(error) => Err(error),

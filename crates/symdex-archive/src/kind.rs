@@ -1,5 +1,7 @@
 //! The kind of a file, told by its first bytes.
 
+use crate::compression::Compression;
+
 /// How many bytes of a file tell its kind: the first block of a tar archive.
 pub(crate) const HEAD: usize = 512;
 
@@ -8,8 +10,7 @@ pub(crate) const HEAD: usize = 512;
 pub(crate) enum Kind {
     Zip,
     Tar,
-    Gzip,
-    Zstd,
+    Compressed(Compression),
 }
 
 impl Kind {
@@ -19,10 +20,8 @@ impl Kind {
         const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
         match head {
             _ if ZIP.iter().any(|magic| head.starts_with(magic)) => Some(Self::Zip),
-            [0x1f, 0x8b, 8, ..] => Some(Self::Gzip),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Self::Zstd),
             _ if head.get(257..262) == Some(b"ustar") => Some(Self::Tar),
-            _ => None,
+            _ => Compression::of(head).map(Self::Compressed),
         }
     }
 }
@@ -43,8 +42,10 @@ mod tests {
         tar[257..262].copy_from_slice(b"ustar");
         assert_eq!(Kind::of(&tar), Some(Kind::Tar));
         assert_eq!(Kind::of(b"PK\x03\x04rest"), Some(Kind::Zip));
-        assert_eq!(Kind::of(b"\x1f\x8b\x08"), Some(Kind::Gzip));
-        assert_eq!(Kind::of(b"\x28\xb5\x2f\xfd"), Some(Kind::Zstd));
+        assert_eq!(Kind::of(b"\x1f\x8b\x08"), Some(Kind::Compressed(Compression::Gzip)));
+        for zstd in [b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18", b"\x5f\x2a\x4d\x18"] {
+            assert_eq!(Kind::of(zstd), Some(Kind::Compressed(Compression::Zstd)));
+        }
         for other in [&b"PK"[..], b"", b"\x7fELF", b"\xca\xfe\xba\xbe", &tar[..260]] {
             assert!(!is_archive(other), "{other:?}");
         }

@@ -15,21 +15,17 @@
 //!
 //! # let root = tempfile::tempdir()?;
 //! # let path = &root.path().join("app.tar");
-//! # let mut tar = tar::Builder::new(File::create(path)?);
-//! # let mut header = tar::Header::new_gnu();
-//! # header.set_size(8);
-//! # header.set_cksum();
-//! # tar.append_data(&mut header, "lib/arm64/libapp.so", &b"\x7fELF...."[..])?;
-//! # tar.finish()?;
+//! # std::fs::write(path, symdex_testimages::archive::tar_of(&[("lib/arm64/libapp.so", b"\x7fELF....")]))?;
 //! let mut unpacker = Unpacker::new(Limits::default())?;
 //! let is_wanted = |_name: &str, head: &[u8]| head.starts_with(b"\x7fELF");
-//! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted);
+//! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted, &|_read| ());
 //! assert!(unpacked.faults.is_empty());
 //! assert_eq!(unpacked.files[0].entry, "lib/arm64/libapp.so");
 //! assert_eq!(std::fs::read(&unpacked.files[0].path)?, b"\x7fELF....");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod compression;
 mod fault;
 mod kind;
 mod limits;
@@ -37,11 +33,14 @@ mod meter;
 mod name;
 mod spool;
 mod tar;
+mod temporary;
 mod unpacker;
 mod zip;
 
+pub use self::compression::Compression;
 pub use self::fault::{Fault, FaultKind};
 pub use self::kind::is_archive;
 pub use self::limits::Limits;
 pub use self::spool::spool;
+pub use self::temporary::TemporaryFolder;
 pub use self::unpacker::{Unpacked, UnpackedFile, Unpacker};

@@ -56,45 +56,68 @@ impl Meter {
     }
 }
 
-/// Counts the compressed bytes that a decoder has taken.
-pub(crate) struct Compressed<R> {
-    pub(crate) reader: R,
-    pub(crate) taken: Rc<Cell<u64>>,
+/// Counts the bytes that a decoder has taken from the archive.
+pub(crate) struct Compressed<'r, R> {
+    reader: R,
+    taken: Rc<Cell<u64>>,
+    on_read: &'r dyn Fn(u64),
 }
 
-impl<R: Read> Read for Compressed<R> {
+impl<'r, R> Compressed<'r, R> {
+    /// Calls `on_read` with the number of bytes of each read. Returns the count of all, too.
+    pub(crate) fn new(reader: R, on_read: &'r dyn Fn(u64)) -> (Self, Rc<Cell<u64>>) {
+        let taken = Rc::default();
+        (Self { reader, taken: Rc::clone(&taken), on_read }, taken)
+    }
+}
+
+impl<R: Read> Read for Compressed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.taken.set(self.taken.get() + read as u64);
+        (self.on_read)(read as u64);
         Ok(read)
     }
 }
 
 /// Unpacked bytes, which end with an error when a limit is exceeded.
 pub(crate) struct Metered<R> {
+    /// The first bytes, as far as they were looked at before they are read.
+    peeked: io::Cursor<Vec<u8>>,
     reader: R,
     meter: Rc<Meter>,
-    /// The compressed bytes taken so far, or the compressed size; `None` if the data is not compressed.
-    compressed: Option<Rc<Cell<u64>>>,
+    /// The compressed bytes taken so far, or the compressed size.
+    compressed: Rc<Cell<u64>>,
     produced: u64,
     /// How many bytes the entry has, as the archive states it.
     stated: Option<u64>,
-    /// How many bytes may be read before it is set again; see [`crate::tar`].
-    allowance: Rc<Cell<u64>>,
 }
 
 impl<R: Read> Metered<R> {
-    pub(crate) fn new(reader: R, meter: &Rc<Meter>, compressed: Option<Rc<Cell<u64>>>) -> Self {
-        let allowance = Rc::new(Cell::new(u64::MAX));
-        Self { reader, meter: Rc::clone(meter), compressed, produced: 0, stated: None, allowance }
+    pub(crate) fn new(reader: R, meter: &Rc<Meter>, compressed: Rc<Cell<u64>>) -> Self {
+        let (peeked, meter) = (io::Cursor::default(), Rc::clone(meter));
+        Self { peeked, reader, meter, compressed, produced: 0, stated: None }
     }
 
     pub(crate) fn stated(self, size: u64) -> Self {
         Self { stated: Some(size), ..self }
     }
 
-    pub(crate) fn allowance(&self) -> Rc<Cell<u64>> {
-        Rc::clone(&self.allowance)
+    /// Looks at the first `len` bytes. What could be read before an error is in [`Self::peeked`], too.
+    pub(crate) fn peek(&mut self, len: usize) -> io::Result<()> {
+        let mut head = Vec::with_capacity(len);
+        let read = self.take(len as u64).read_to_end(&mut head);
+        self.peeked = io::Cursor::new(head);
+        read.map(drop)
+    }
+
+    pub(crate) fn peeked(&self) -> &[u8] {
+        self.peeked.get_ref()
+    }
+
+    /// Counts bytes that an entry has and the archive does not.
+    pub(crate) fn hole(&mut self, len: usize) -> io::Result<()> {
+        self.check(len).map_err(|fault| self.meter.fail(fault))
     }
 
     fn check(&mut self, read: usize) -> Result<(), FaultKind> {
@@ -104,14 +127,8 @@ impl<R: Read> Metered<R> {
             return Err(FaultKind::LyingSize { stated });
         }
         let limits = &self.meter.limits;
-        let most = self.compressed.as_ref().map_or(u64::MAX, |taken| limits.expanded(taken.get()));
-        if self.produced > most {
+        if self.produced > limits.expanded(self.compressed.get()) {
             return Err(FaultKind::Ratio { limit: limits.ratio });
-        }
-        let left = self.allowance.get().checked_sub(read as u64);
-        let left = left.ok_or_else(|| FaultKind::Damaged("headers of more than a megabyte".to_owned()))?;
-        if self.allowance.get() != u64::MAX {
-            self.allowance.set(left);
         }
         Ok(())
     }
@@ -119,6 +136,10 @@ impl<R: Read> Metered<R> {
 
 impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.peeked.read(buffer)? {
+            0 => {}
+            read => return Ok(read),
+        }
         let read = self.reader.read(buffer)?;
         self.check(read).map_err(|fault| self.meter.fail(fault))?;
         Ok(read)

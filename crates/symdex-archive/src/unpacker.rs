@@ -5,19 +5,18 @@ use std::io::{self, BufReader, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use tempfile::TempDir;
-
 use crate::fault::{Fault, FaultKind, Faults};
 use crate::kind::{HEAD, Kind};
 use crate::limits::Limits;
 use crate::meter::Meter;
+use crate::temporary::TemporaryFolder;
 use crate::{name, tar, zip};
 
-/// Unpacks archives to a temporary folder. Dropping it deletes the folder.
+/// Unpacks archives to a [`TemporaryFolder`]. Dropping it deletes the folder.
 #[derive(Debug)]
 pub struct Unpacker {
     limits: Limits,
-    folder: TempDir,
+    folder: TemporaryFolder,
     /// How many files are in the folder.
     files: u64,
 }
@@ -68,8 +67,7 @@ impl Unpacker {
     ///
     /// [`io::Error`] if it cannot be made.
     pub fn new_in(parent: &Path, limits: Limits) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("symdex-").tempdir_in(parent)?;
-        Ok(Self { limits, folder, files: 0 })
+        Ok(Self { limits, folder: TemporaryFolder::new_in(parent)?, files: 0 })
     }
 
     /// Unpacks the entries of `archive` that `is_wanted` accepts, and those of archives in it. `name` stands for the
@@ -78,12 +76,23 @@ impl Unpacker {
     /// A file that is compressed and no tar archive counts as the only entry of an archive. Its name is that of the
     /// archive without its last extension.
     ///
-    /// Entries before the damaged part of an archive are unpacked. An entry that is damaged or exceeds a limit is not.
-    pub fn unpack(&mut self, archive: File, name: &str, is_wanted: IsWanted<'_>) -> Unpacked {
+    /// An entry that is damaged or exceeds a limit is not unpacked. The other entries of a zip archive are, and those
+    /// before the damaged part of a tar archive that is not compressed. Of a compressed tar archive, all entries are
+    /// unpacked or none: none if the stream is damaged anywhere, also past the end of the archive, or exceeds a limit.
+    ///
+    /// `on_read` is called with numbers of bytes of the archive that were read. They add up to its size or less.
+    pub fn unpack(
+        &mut self,
+        archive: File,
+        name: &str,
+        is_wanted: IsWanted<'_>,
+        on_read: &dyn Fn(u64),
+    ) -> Unpacked {
         let mut reading = Reading {
             meter: Meter::new(self.limits),
             unpacker: self,
             is_wanted,
+            on_read,
             faults: Faults::default(),
             files: Vec::new(),
             entries: 0,
@@ -99,12 +108,37 @@ pub(crate) struct Reading<'u> {
     pub(crate) meter: Rc<Meter>,
     unpacker: &'u mut Unpacker,
     is_wanted: IsWanted<'u>,
+    on_read: &'u dyn Fn(u64),
     pub(crate) faults: Faults,
     files: Vec<UnpackedFile>,
     entries: u64,
 }
 
-impl Reading<'_> {
+impl<'u> Reading<'u> {
+    /// What is told of the bytes of an archive that is inside of `depth` others.
+    pub(crate) fn on_read(&self, depth: u32) -> &'u dyn Fn(u64) {
+        if depth == 0 { self.on_read } else { &|_| () }
+    }
+
+    pub(crate) fn is_wanted(&self, name: &str, head: &[u8]) -> bool {
+        (self.is_wanted)(name, head)
+    }
+
+    /// How many files are kept so far.
+    pub(crate) fn kept(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Discards all files but the first `kept`. Returns whether there were any.
+    pub(crate) fn discard_after(&mut self, kept: usize) -> bool {
+        let discarded = self.files.split_off(kept);
+        for file in &discarded {
+            // If it cannot be deleted now, it is deleted with the folder.
+            let _ = std::fs::remove_file(&file.path);
+        }
+        !discarded.is_empty()
+    }
+
     /// Reads an archive that is inside of `depth` others. The recursion ends at the limit of the nesting.
     fn archive(&mut self, mut file: File, archive: &str, depth: u32) {
         let kind = head_of(&mut file).map(|head| Kind::of(&head));
@@ -112,7 +146,10 @@ impl Reading<'_> {
             Err(error) => Err(FaultKind::Io(format!("cannot read: {error}"))),
             Ok(None) => Err(FaultKind::NotAnArchive),
             Ok(Some(Kind::Zip)) => zip::read(self, file, archive, depth),
-            Ok(Some(kind)) => tar::read(self, kind, BufReader::new(file), archive, depth),
+            Ok(Some(Kind::Tar)) => tar::read(self, BufReader::new(file), archive, depth),
+            Ok(Some(Kind::Compressed(compression))) => {
+                tar::read_compressed(self, compression, BufReader::new(file), archive, depth)
+            }
         };
         if let Err(kind) = read {
             self.faults.archive(archive, kind);
@@ -137,7 +174,7 @@ impl Reading<'_> {
         }
         let mut head = Vec::with_capacity(HEAD);
         data.take(HEAD as u64).read_to_end(&mut head).map_err(|error| self.meter.fault(&error))?;
-        if (self.is_wanted)(name, &head) {
+        if self.is_wanted(name, &head) {
             return self.keep(&head, data, archive, name);
         }
         if Kind::of(&head).is_none() {

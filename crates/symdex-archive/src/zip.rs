@@ -15,7 +15,7 @@ use rawzip::{
 };
 
 use crate::fault::FaultKind;
-use crate::meter::Metered;
+use crate::meter::{Compressed, Metered};
 use crate::name;
 use crate::unpacker::Reading;
 
@@ -106,7 +106,8 @@ impl Zip<'_> {
         if self.overlaps(start, end) {
             return Err(FaultKind::Overlap);
         }
-        let compressed = BufReader::new(entry.reader());
+        let (compressed, _) = Compressed::new(entry.reader(), reading.on_read(depth));
+        let compressed = BufReader::new(compressed);
         let decoder: Box<dyn Read> = match method {
             CompressionMethod::STORE => Box::new(compressed),
             CompressionMethod::DEFLATE => Box::new(DeflateDecoder::new(compressed)),
@@ -116,7 +117,7 @@ impl Zip<'_> {
             }
             other => return Err(FaultKind::Method(other.as_u16())),
         };
-        let size = Some(Rc::new(Cell::new(end - start)));
+        let size = Rc::new(Cell::new(end - start));
         let metered = Metered::new(decoder, &reading.meter, size).stated(stated);
         let mut verified = entry.verifying_reader(metered);
         reading.entry(&mut verified, archive, name, depth)

@@ -35,6 +35,10 @@ impl Peer for Addr2line {
         false
     }
 
+    fn finds_symbol(&self, _question: &Question<'_, '_>) -> bool {
+        false
+    }
+
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>> {
         let in_dwarf = expected.filter(|expected| expected.table == Table::Dwarf);
         in_dwarf.map_or(Vec::new(), |expected| expected.frames)

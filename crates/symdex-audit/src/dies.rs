@@ -14,6 +14,10 @@ pub(crate) struct Function<'d> {
     pub(crate) die: usize,
     /// Image offsets, sorted. Adjacent ranges are joined.
     pub(crate) ranges: Vec<(u64, u64)>,
+    /// The image offset at which a call enters the function; `None` if it lies below the image or is not stated.
+    pub(crate) entry: Option<u64>,
+    /// The offset in `.debug_line` of the sequence with its rows, if it states one.
+    pub(crate) line_sequence: Option<u64>,
     pub(crate) name: Name<'d>,
 }
 
@@ -76,13 +80,17 @@ struct Within {
 struct Attributes<'d> {
     low_pc: Option<u64>,
     high_pc: Option<AttributeValue<Reader<'d>>>,
+    entry_pc: Option<AttributeValue<Reader<'d>>>,
     ranges: Option<AttributeValue<Reader<'d>>>,
     name: Option<&'d [u8]>,
     call_file: Option<u64>,
     call_line: Option<u32>,
+    line_sequence: Option<u64>,
     folder_is_supplementary: bool,
 }
 
+/// The line sequence of a function, as LLVM states it. gimli has no name for it.
+const DW_AT_LLVM_STMT_SEQUENCE: gimli::DwAt = gimli::DwAt(0x3e0c);
 /// About how many bytes of memory a namespace, a type, a function or an inlined subroutine takes.
 const SCOPE: u64 = 96;
 
@@ -202,6 +210,7 @@ impl<'d> Walk<'_, 'd> {
         match attribute.name() {
             gimli::DW_AT_low_pc => attributes.low_pc = self.unit.attr_address(value).ok().flatten(),
             gimli::DW_AT_high_pc => attributes.high_pc = Some(value),
+            gimli::DW_AT_entry_pc => attributes.entry_pc = Some(value),
             gimli::DW_AT_ranges => attributes.ranges = Some(value),
             gimli::DW_AT_name => {
                 let name = self.unit.attr_string(value).ok();
@@ -218,6 +227,12 @@ impl<'d> Walk<'_, 'd> {
             }
             gimli::DW_AT_call_line => {
                 attributes.call_line = attribute.udata_value().and_then(|line| u32::try_from(line).ok());
+            }
+            DW_AT_LLVM_STMT_SEQUENCE => {
+                attributes.line_sequence = match value {
+                    AttributeValue::SecOffset(offset) => Some(offset as u64),
+                    _ => attribute.udata_value(),
+                };
             }
             _ => {}
         }
@@ -265,6 +280,7 @@ impl<'d> Walk<'_, 'd> {
         }
         self.budget.take_memory(SCOPE)?;
         let stated = self.stated_ranges(attributes)?;
+        let entry = self.entry(attributes, stated.first().map(|first| first.0));
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let parts = stated.iter().filter_map(|&(start, end)| executable_part(self.image, start, end));
         let ranges = joined(parts.collect());
@@ -272,7 +288,8 @@ impl<'d> Walk<'_, 'd> {
         self.code.extend_from_slice(&ranges);
         let code = (first, self.code.len());
         let function = (!ranges.is_empty()).then(|| {
-            self.dies.functions.push(Function { die, ranges, name: Name::None });
+            let line_sequence = attributes.line_sequence;
+            self.dies.functions.push(Function { die, ranges, entry, line_sequence, name: Name::None });
             number(self.dies.functions.len() - 1)
         });
         // A nested subprogram is an independent function, whether or not the one around it has code.
@@ -342,6 +359,20 @@ impl<'d> Walk<'_, 'd> {
             call_file,
             call_line,
         });
+    }
+
+    /// The image offset of the entry address (DWARF 5, 2.18): DW_AT_entry_pc, which counts from the base address if it
+    /// is a number, or else the base address (2.17): DW_AT_low_pc, or else the start of the `first` range.
+    fn entry(&self, attributes: &Attributes<'d>, first: Option<u64>) -> Option<u64> {
+        let base = attributes.low_pc.or(first);
+        let entry = match &attributes.entry_pc {
+            None => base,
+            Some(value) => match value.udata_value() {
+                Some(distance) => base.and_then(|base| base.checked_add(distance)),
+                None => self.unit.attr_address(*value).ok().flatten().or(base),
+            },
+        };
+        entry?.checked_sub(self.image.info().base)
     }
 
     /// The ranges (SVMAs) that the attributes state, without empty and inverted ones.

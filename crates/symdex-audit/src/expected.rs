@@ -25,7 +25,7 @@ pub struct Frame<'f> {
 pub struct Expected<'f> {
     /// Innermost first, not empty.
     pub frames: Vec<Frame<'f>>,
-    /// The image offset at which the function starts.
+    /// The image offset at which the function starts, or the piece of it that contains the address.
     pub function_start: Option<u64>,
     /// The table that answers.
     pub table: Table,
@@ -78,7 +78,7 @@ impl<'d> Facts<'_, 'd> {
         });
         let aliases = aliases.count();
         if aliases > 1 {
-            let unique = self.symbol_at_entry(buffer.covering[0].start);
+            let unique = self.symbol_at(buffer.covering[0].start);
             let named_so =
                 |id: &FunctionId| unique.is_some() && self.text(self.function(*id).name).as_deref() == unique;
             ids[..aliases].sort_by_key(|id| (!named_so(id), id.unit, self.function(*id).die));
@@ -163,9 +163,9 @@ impl<'d> Facts<'_, 'd> {
         offset: u64,
         buffer: &mut SearchBuffer,
     ) -> Position {
-        let rule = self.image.info().row_rule;
-        let row = self.units[unit as usize].lines.row_at(offset, rule, &mut buffer.covering);
-        Position { function, inlined, row: row.map(|row| (unit, row)) }
+        let stated = function.and_then(|function| self.function(function).line_sequence);
+        let row = self.units[unit as usize].lines.row_at(offset, stated, &mut buffer.covering);
+        Position { function, inlined, row: row.map(|(row, _)| (unit, row)) }
     }
 
     /// File and line of the innermost frame at `position`.
@@ -186,7 +186,7 @@ impl<'d> Facts<'_, 'd> {
             }
             (None, Some(function), LinePolicy::Statement) => {
                 let lines = &self.units[function.unit as usize].lines;
-                let end = lines.end_before(offset, self.image.info().row_rule);
+                let end = lines.end_before(offset);
                 end.map(|end| (function.unit, end.file, end.line))
             }
             (None, _, _) => None,

@@ -105,16 +105,25 @@ impl<'a, 'd> Facts<'a, 'd> {
     /// Finds out what each piece of a line row answers under the `statement` policy.
     fn resolve_statements(&mut self) {
         let facts = &*self;
-        let (base, rule) = (facts.image.info().base, facts.image.info().row_rule);
+        let base = facts.image.info().base;
         let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut buffer = Default::default();
-            let instance = |offset| facts.instance(number, offset, &mut buffer);
+            let instance = |offset| {
+                let instance = facts.instance(number, offset, &mut buffer);
+                (instance, instance.and_then(|(function, _)| facts.function(function).line_sequence))
+            };
             let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
-            statements::pieces(&unit.lines, borders, rule, instance)
+            statements::pieces(&unit.lines, borders, instance)
         };
         let numbered: Vec<_> = (0u32..).zip(&facts.units).collect();
         let pieces: Vec<_> = numbered.into_par_iter().map(of_unit).collect();
         self.units.iter_mut().zip(pieces).for_each(|(unit, pieces)| unit.lines.pieces = pieces);
+    }
+
+    /// Whether the image is Mach-O.
+    pub(crate) fn is_macho(&self) -> bool {
+        // An image of a shared cache has no file of its own.
+        self.image.files().first().is_none_or(|file| !file.starts_with(b"\x7fELF"))
     }
 
     /// What `text` stands for if a symbol map hides it; otherwise itself.

@@ -1,7 +1,6 @@
 //! The lines of a unit: the valid sequences, the row that covers an address, and the paths of files.
 
-use gimli::{FileEntry, LineProgramHeader, UnitRef};
-use symdex::RowRule;
+use gimli::{FileEntry, LineProgramHeader, Section as _, UnitRef};
 use symdex_build::Image;
 
 use crate::budget::{Budget, TooMuch};
@@ -19,6 +18,8 @@ pub(crate) struct Lines {
     /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in
     /// program order.
     pub(crate) sequences: Vec<std::ops::Range<usize>>,
+    /// The offset of each of them in `.debug_line`.
+    offsets: Vec<Option<u64>>,
     /// The sequences in which a set_address decreases the address, and those that follow them. addr2line takes such an
     /// address for dropped code, and then drops the end of the sequence too.
     pub(crate) backward: Vec<u32>,
@@ -28,6 +29,8 @@ pub(crate) struct Lines {
     pub(crate) by_address: Intervals,
     /// The end_sequence rows of `sequences`, sorted by address, then in program order.
     pub(crate) ends: Vec<Row>,
+    /// The offset of the program's first instruction in `.debug_line`.
+    program_offset: u64,
     /// The SVMA of every row and every end_sequence row of the program.
     pub(crate) addresses: Vec<u64>,
     /// Whether a sequence exceeds the address space.
@@ -50,6 +53,8 @@ impl Lines {
         let mut lines = Self::default();
         let Some(program) = &unit.line_program else { return Ok(lines) };
         let header = program.header();
+        let section = *unit.dwarf.debug_line.reader();
+        lines.program_offset = header.raw_program_buf().offset_from(section) as u64;
         let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
         let is_code = |svma: u64| executable_part(image, svma, svma.saturating_add(1)).is_some();
         let read = for_each_sequence(header, is_code, &mut defined, |sequence| {
@@ -72,7 +77,7 @@ impl Lines {
 
     /// Adds a sequence if its code is in the image. Returns the addresses that it covers.
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
-        let RawSequence { mut rows, end, overflow, is_backward } = sequence;
+        let RawSequence { mut rows, end, overflow, is_backward, begin } = sequence;
         let is_backward = std::mem::replace(&mut self.last_is_backward, is_backward) || is_backward;
         self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
         rows.sort_by_key(|row| row.address);
@@ -88,6 +93,7 @@ impl Lines {
         self.ends.push(offset(&end));
         let item = u32::try_from(self.sequences.len()).ok()?;
         self.sequences.push(first..self.rows.len());
+        self.offsets.push(begin.map(|begin| self.program_offset + begin as u64));
         self.backward.extend(is_backward.then_some(item));
         Some(Interval { start, end: covered_end, item })
     }
@@ -102,18 +108,24 @@ impl Lines {
         all.start + start..all.start + end
     }
 
-    /// The index of the row that covers `offset`; `None` if no sequence does. `covering` is overwritten.
-    pub(crate) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
+    /// The index of the row that covers `offset`, and of its sequence; `None` if no sequence does. Of several sequences
+    /// the one at `stated` in `.debug_line` counts, if it is among them. `covering` is overwritten.
+    pub(crate) fn row_at(
+        &self,
+        offset: u64,
+        stated: Option<u64>,
+        covering: &mut Vec<Interval>,
+    ) -> Option<(usize, u32)> {
         self.by_address.covering(offset, covering);
-        pick(self.rows_at(covering.first()?.item, offset), rule)
+        let is_stated = |one: &&Interval| stated.is_some() && self.offsets[one.item as usize] == stated;
+        let sequence = covering.iter().find(is_stated).or(covering.first())?.item;
+        Some((self.rows_at(sequence, offset).next_back()?, sequence))
     }
 
     /// The end_sequence row with the greatest address up to `offset`.
-    pub(crate) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
+    pub(crate) fn end_before(&self, offset: u64) -> Option<Row> {
         let end = self.ends.partition_point(|row| row.address <= offset);
-        let address = self.ends[..end].last()?.address;
-        let start = self.ends.partition_point(|row| row.address < address);
-        pick(start..end, rule).map(|row| self.ends[row])
+        self.ends[..end].last().copied()
     }
 
     /// The path of file `number`.
@@ -125,14 +137,6 @@ impl Lines {
     pub(crate) fn piece_at(&self, offset: u64) -> Option<Piece> {
         let end = self.pieces.partition_point(|piece| piece.start <= offset);
         self.pieces[..end].last().copied()
-    }
-}
-
-/// Which of several rows at one address is used.
-fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
-    match rule {
-        RowRule::First => rows.next(),
-        RowRule::Last => rows.next_back(),
     }
 }
 
@@ -203,44 +207,41 @@ mod tests {
         let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
         let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
         let sequences = std::iter::once(0..rows.len()).collect();
-        Lines { rows, sequences, by_address, ends, ..Lines::default() }
+        Lines { rows, sequences, offsets: vec![None], by_address, ends, ..Lines::default() }
     }
 
     #[test]
-    fn the_rule_says_which_row_of_an_address_counts() {
+    fn of_rows_at_one_address_the_last_counts() {
         let lines = lines(&[(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, true)]);
-        let line = |offset, rule| lines.row_at(offset, rule, &mut Vec::new()).map(|row| lines.rows[row].line);
+        let line = |offset| lines.row_at(offset, None, &mut Vec::new()).map(|(row, _)| lines.rows[row].line);
         let at = [9, 10, 19, 20, 29, 30, 99, 100];
-        let first = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(4), None];
-        assert_eq!(at.map(|offset| line(offset, RowRule::First)), first);
-        assert_eq!(line(25, RowRule::Last), Some(3));
+        let last = [None, Some(1), Some(1), Some(3), Some(3), Some(4), Some(4), None];
+        assert_eq!(at.map(line), last);
     }
 
     #[test]
     fn a_tail_takes_the_end_before_it() {
         let lines = lines(&[(10, 1, true)]);
-        let end = |offset, rule| lines.end_before(offset, rule).map(|row| row.line);
-        let at = [39, 40, 99, 100, 200];
-        assert_eq!(at.map(|at| end(at, RowRule::First)), [None, Some(8), Some(8), Some(9), Some(9)]);
-        assert_eq!(end(100, RowRule::Last), Some(10));
+        let end = |offset| lines.end_before(offset).map(|row| row.line);
+        assert_eq!([39, 40, 99, 100, 200].map(end), [None, Some(8), Some(8), Some(10), Some(10)]);
     }
 
     #[test]
-    fn a_piece_that_begins_no_statement_answers_as_the_one_before_in_its_instance() {
+    fn a_piece_without_a_line_answers_as_the_last_statement_in_its_instance() {
         let rows =
-            [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
-        let lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+            [(10, 1, true), (20, 3, true), (20, 2, true), (25, 4, false), (30, 0, false), (40, 0, true)];
+        let lines = lines(&[&rows[..], &[(50, 6, true), (60, 0, false)]].concat());
         let answers = |instance: fn(u64) -> Option<u64>| {
-            let pieces = pieces(&lines, [35, 70].into_iter(), RowRule::First, instance);
+            let pieces = pieces(&lines, [35, 70].into_iter(), |offset| (instance(offset), None));
             pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
-        // The second row at 20 does not count, so its is_stmt has no effect.
-        let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
+        // The first row at 20 does not count.
+        let one = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
         assert_eq!(answers(|_| Some(0)), one);
         // The instance changes within the row at 30, and within the one at 60.
-        let changed = [(10, 1), (20, 2), (30, 2), (35, 4), (40, 5), (50, 6), (60, 6), (70, 2)];
+        let changed = [(10, 1), (20, 2), (25, 4), (30, 2), (35, 0), (40, 0), (50, 6), (60, 6), (70, 2)];
         assert_eq!(answers(|offset| Some(u64::from((35..70).contains(&offset)))), changed);
-        let none = [(10, 1), (20, 2), (30, 4), (35, 4), (40, 5), (50, 6), (60, 7), (70, 7)];
+        let none = [(10, 1), (20, 2), (25, 4), (30, 0), (35, 0), (40, 0), (50, 6), (60, 0), (70, 0)];
         assert_eq!(answers(|_| None), none);
     }
 }

@@ -3,9 +3,8 @@
 use crate::classes::Class;
 use crate::expected::{Frame, Position, SearchBuffer};
 use crate::explain::{another_sequence_hides_it, is_in_backward_sequence};
-use crate::names::Link;
+use crate::names::Name;
 use crate::peer::{FramePair, Peer, Question};
-use crate::units::Unit;
 
 /// Whether `theirs` are the frames of the position in `question`, apart from differences that `peer` explains. Adds the
 /// classes of the differences to `classes`. If the position is not the one by the rules, `classes` has its class.
@@ -48,7 +47,7 @@ fn name_matches(
     frame: &FramePair<'_>,
     classes: &mut Vec<Class>,
 ) -> bool {
-    let FramePair { depth, ours, theirs, .. } = *frame;
+    let FramePair { ours, theirs, .. } = *frame;
     if ours.name == theirs.name {
         return true;
     }
@@ -57,32 +56,49 @@ fn name_matches(
         return true;
     }
     let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref().filter(|name| !name.is_empty()));
-    let (Some(ours), Some(links)) = (ours, question.names(depth)) else { return ours == theirs };
-    if theirs.and_then(|theirs| theirs.strip_prefix(b"_")) == Some(ours) {
-        classes.push(Class::UNDERSCORE);
-        return true;
-    }
-    let class = class_of_plain_name(&links, ours, theirs);
+    let Some(ours) = ours else { return theirs.is_none() };
+    let class = class_of_stated_name(peer, question, frame, ours, theirs);
     classes.extend(class);
     class.is_some()
 }
 
-/// The class if `ours` is a linkage name and `theirs` is the plain name, or is missing because there is no plain name.
-fn class_of_plain_name(links: &[Link<'_>], ours: &[u8], theirs: Option<&[u8]>) -> Option<Class> {
-    let mut plain_names = links.iter().filter_map(|link| link.name);
-    let is_plain = match theirs {
-        Some(theirs) => plain_names.any(|name| name == theirs),
-        None => plain_names.next().is_none(),
-    };
-    let in_scope = links.iter().any(|link| link.scope.is_some());
-    let class = if links.iter().any(|link| link.linkage == Some(ours)) {
-        Class::LINKAGE_NAME_BEHIND_NAME
-    } else if in_scope && ours.ends_with(theirs.unwrap_or_default()) {
-        Class::QUALIFIED_NAME
-    } else {
-        Class::SYMBOL_NAME
-    };
-    is_plain.then_some(class)
+/// The class if the DIEs of the function prove that `theirs` is a name that they state, and `ours` a better one.
+fn class_of_stated_name(
+    peer: &dyn Peer,
+    question: &Question<'_, '_>,
+    frame: &FramePair<'_>,
+    ours: &[u8],
+    theirs: Option<&[u8]>,
+) -> Option<Class> {
+    if frame.is_outermost && peer.finds_symbol(question) {
+        // It takes the name of the symbol, whatever the DIEs state.
+        return None;
+    }
+    let links = question.names(frame.depth)?;
+    let linkage = links.iter().position(|link| link.linkage.is_some());
+    let plain = links.iter().position(|link| link.name.is_some());
+    if let Some(linkage) = linkage {
+        let stated = links[linkage].linkage?;
+        let is_ours = |stated: &[u8]| question.facts.is_macho() && stated.strip_prefix(b"_") == Some(ours);
+        if theirs == Some(stated) && is_ours(stated) {
+            return Some(Class::UNDERSCORE);
+        }
+        let plain = plain.filter(|plain| *plain < linkage)?;
+        let is_behind = theirs == links[plain].name && (stated == ours || is_ours(stated));
+        return is_behind.then_some(Class::LINKAGE_NAME_BEHIND_NAME);
+    }
+    if theirs != plain.and_then(|plain| links[plain].name) {
+        return None;
+    }
+    match question.die(frame.depth)?.1 {
+        Name::Scoped(_, _, name) => (theirs == Some(name)).then_some(Class::QUALIFIED_NAME),
+        Name::Stated(name) => {
+            let symbol = question.entry().filter(|_| frame.is_outermost);
+            let symbol = symbol.and_then(|entry| question.facts.symbol_at(entry));
+            (name == ours && symbol == Some(ours)).then_some(Class::SYMBOL_NAME)
+        }
+        Name::None => None,
+    }
 }
 
 /// Whether file and line are the same, apart from how `peer` writes them.
@@ -120,22 +136,33 @@ fn location_matches(
     explained.is_some()
 }
 
-/// Whether `theirs` has the line of a row in a sequence whose addresses decrease or, at an address in such a sequence,
-/// no line.
-fn is_of_backward_sequence(unit: &Unit<'_>, offset: u64, theirs: &Frame<'_>) -> bool {
+/// Whether `theirs` has file and line of a row of `unit`, in a sequence whose addresses decrease and that starts before
+/// the address. Also whether it has none, and such a sequence covers the address.
+fn is_of_backward_sequence(
+    peer: &dyn Peer,
+    question: &Question<'_, '_>,
+    number: u32,
+    theirs: &Frame<'_>,
+) -> bool {
+    let Question { facts, offset, .. } = *question;
+    let unit = &facts.units[number as usize];
     let lines = &unit.lines;
-    let has_line = |sequence: &u32| {
-        lines.rows[lines.sequences[*sequence as usize].clone()]
-            .iter()
-            .any(|row| theirs.line == Some(row.line))
-    };
-    match theirs.line {
-        Some(_) => lines.backward.iter().any(has_line),
-        None => is_in_backward_sequence(unit, offset),
+    if (&theirs.file, theirs.line) == (&None, None) {
+        return is_in_backward_sequence(unit, offset);
     }
+    let is_it = |row: usize| {
+        let other = Position { row: Some((number, row)), ..Position::default() };
+        facts.frames(&other, offset).iter().all(|other| line_matches(peer, other, theirs, &mut Vec::new()))
+    };
+    let starts_before = |sequence: u32| {
+        lines.by_address.all().iter().any(|interval| interval.item == sequence && interval.start <= offset)
+    };
+    let has_it =
+        |sequence: &u32| starts_before(*sequence) && lines.sequences[*sequence as usize].clone().any(is_it);
+    lines.backward.iter().any(has_it)
 }
 
-/// Whether the innermost line is that of another row at the same address.
+/// Whether the innermost line is that of another row: of a sequence that overlaps, or of one whose addresses decrease.
 fn other_row_matches(
     peer: &dyn Peer,
     question: &Question<'_, '_>,
@@ -146,27 +173,24 @@ fn other_row_matches(
     let Question { facts, offset, position } = *question;
     let Some(number) = position.unit() else { return false };
     let unit = &facts.units[number as usize];
-    if is_of_backward_sequence(unit, offset, theirs) {
+    if is_of_backward_sequence(peer, question, number, theirs) {
         classes.push(Class::BACKWARD_ROWS);
         return true;
     }
-    let Some((_, row)) = position.row else { return false };
+    if position.row.is_none() {
+        return false;
+    }
     if (&theirs.file, theirs.line) == (&None, None) && another_sequence_hides_it(unit, offset, buffer) {
         classes.push(Class::OVERLAPPING_SEQUENCES);
         return true;
     }
     unit.lines.by_address.covering(offset, &mut buffer.covering);
     for sequence in &buffer.covering {
-        // The peers keep the last of the rows at one address.
         let Some(last) = unit.lines.rows_at(sequence.item, offset).next_back() else { continue };
         let other = Position { row: Some((number, last)), ..Position::default() };
         let before = classes.len();
         if facts.frames(&other, offset).iter().all(|other| line_matches(peer, other, theirs, classes)) {
-            let same_address = unit.lines.rows[last].address == unit.lines.rows[row].address;
-            classes.push(match same_address && sequence.item == buffer.covering[0].item {
-                true => Class::ROWS_AT_ONE_ADDRESS,
-                false => Class::OVERLAPPING_SEQUENCES,
-            });
+            classes.push(Class::OVERLAPPING_SEQUENCES);
             return true;
         }
         classes.truncate(before);

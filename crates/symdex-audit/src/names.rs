@@ -46,7 +46,7 @@ pub struct Link<'d> {
 /// Decides the name of every function and inlined subroutine.
 pub(crate) fn resolve(facts: &mut Facts<'_, '_>) {
     let name_unit = |unit: &crate::units::Unit<'_>| {
-        let function = |f: &crate::dies::Function<'_>| function_name(facts, f.die, f.ranges[0].0);
+        let function = |f: &crate::dies::Function<'_>| function_name(facts, f.die, f.entry);
         let functions: Vec<_> = unit.dies.functions.iter().map(function).collect();
         let inlined: Vec<_> = unit.dies.inlined.iter().map(|i| inlined_name(facts, i.die)).collect();
         (functions, inlined)
@@ -58,9 +58,9 @@ pub(crate) fn resolve(facts: &mut Facts<'_, '_>) {
     }
 }
 
-/// The name of the function whose DIE is `die` and whose code begins at `entry`.
-fn function_name<'d>(facts: &Facts<'_, 'd>, die: usize, entry: u64) -> Name<'d> {
-    let symbol = facts.symbol_at_entry(entry);
+/// The name of the function whose DIE is `die` and that a call enters at `entry`.
+fn function_name<'d>(facts: &Facts<'_, 'd>, die: usize, entry: Option<u64>) -> Name<'d> {
+    let symbol = entry.and_then(|entry| facts.symbol_at(entry));
     without_underscore(stated_name(facts, die, symbol), symbol)
 }
 
@@ -177,7 +177,7 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
 
 impl<'d> Facts<'_, 'd> {
     /// The symbol table's name for the function that starts at `offset`; `None` if it has several.
-    pub(crate) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
+    pub(crate) fn symbol_at(&self, offset: u64) -> Option<&'d [u8]> {
         let function = self.table.binary_search_by_key(&offset, |function| function.start).ok();
         let function = function.map(|function| &self.table[function]);
         function.filter(|function| function.is_only_name).and_then(|function| function.name)

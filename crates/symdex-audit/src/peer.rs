@@ -7,7 +7,7 @@ use symdex_build::Error;
 use crate::classes::Class;
 use crate::expected::{Expected, Frame, Position};
 use crate::facts::Facts;
-use crate::names::{self, Link};
+use crate::names::{self, Link, Name};
 use crate::units::Unit;
 
 /// A symbolizer that symdex is compared with. It says what the symbolizer answers by the rules, and why its answers may
@@ -22,6 +22,10 @@ pub trait Peer: Sync {
     /// Whether it shows an inlined subroutine that states no code of its own as a caller of those inside it. If not, it
     /// does not look into it.
     fn shows_empty_inlined(&self) -> bool;
+
+    /// Whether it finds a symbol for the address, whose name it takes for the concrete function. Always false if the
+    /// symbolizer does not read the symbol table.
+    fn finds_symbol(&self, question: &Question<'_, '_>) -> bool;
 
     /// Its frames for an address whose answer by the rules is `expected`; `None` for an address that nothing covers.
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>>;
@@ -125,11 +129,26 @@ impl<'q, 'd> Question<'q, 'd> {
             .is_some_and(|function| self.facts.units[function.unit as usize].split.is_some())
     }
 
-    /// The SVMA at which the function starts, by the debug information or the symbol table.
+    /// The SVMA at which the range of the function starts that has the address, by the debug information or the symbol
+    /// table.
     #[must_use]
     pub fn function_start(&self) -> Option<u64> {
         let expected = self.facts.expected(self.position, self.offset)?;
         expected.function_start.map(|start| self.facts.image.info().base + start)
+    }
+
+    /// The SVMA at which a call enters the function, by the debug information or the symbol table.
+    #[must_use]
+    pub fn function_entry(&self) -> Option<u64> {
+        match self.position.function {
+            Some(_) => self.entry().map(|entry| self.facts.image.info().base + entry),
+            None => self.symbol_start(),
+        }
+    }
+
+    /// The image offset at which a call enters the function, by the debug information.
+    pub(crate) fn entry(&self) -> Option<u64> {
+        self.facts.function(self.position.function?).entry
     }
 
     /// The SVMA at which the function of the symbol table starts that covers the address.
@@ -156,23 +175,36 @@ impl<'q, 'd> Question<'q, 'd> {
         unit.unit.comp_dir.map(|folder| self.facts.resolve(folder.slice()))
     }
 
-    /// The DIE of the function or inlined subroutine at `depth`, by number; `None` without debug information of a
-    /// function.
-    pub(crate) fn die(&self, depth: usize) -> Option<usize> {
-        let function = self.position.function?;
+    /// The DIE of the function or inlined subroutine at `depth`, by number, and its name by the rules. `None` without
+    /// debug information of a function.
+    pub(crate) fn die(&self, depth: usize) -> Option<(usize, Name<'d>)> {
+        let id = self.position.function?;
         let inlined = self.position.inlined.iter().rev().nth(depth);
-        let unit = &self.facts.units[function.unit as usize];
         Some(match inlined {
-            Some(inlined) => unit.dies.inlined[*inlined as usize].die,
-            None => self.facts.function(function).die,
+            Some(number) => {
+                let inlined = &self.facts.units[id.unit as usize].dies.inlined[*number as usize];
+                (inlined.die, inlined.name)
+            }
+            None => (self.facts.function(id).die, self.facts.function(id).name),
         })
+    }
+
+    /// Whether the DIEs of the function or inlined subroutine at `depth` state `name` as the linkage name, as the plain
+    /// name, or as the plain name in its namespaces and types.
+    #[must_use]
+    pub fn states_name(&self, depth: usize, name: &[u8]) -> bool {
+        let by_rules = self.die(depth).map(|(_, name)| name);
+        let is_qualified = matches!(by_rules, Some(by_rules @ Name::Scoped(..))
+            if self.facts.text(by_rules).as_deref() == Some(name));
+        let states_it = |link: &Link<'_>| link.linkage == Some(name) || link.name == Some(name);
+        is_qualified || self.names(depth).is_some_and(|links| links.iter().any(states_it))
     }
 
     /// The DIEs that can name the function or inlined subroutine at `depth`: its own, and those along its declarations.
     /// `None` without debug information of a function.
     #[must_use]
     pub fn names(&self, depth: usize) -> Option<Vec<Link<'d>>> {
-        Some(names::chain(self.facts, self.die(depth)?).collect())
+        Some(names::chain(self.facts, self.die(depth)?.0).collect())
     }
 }
 

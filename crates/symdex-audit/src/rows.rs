@@ -1,7 +1,10 @@
 //! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's
 //! own. Nothing is sorted or merged.
 
-use gimli::{FileEntry, LineInstruction, LineProgramHeader};
+use gimli::{
+    DW_LNS_advance_line, DW_LNS_advance_pc, DW_LNS_fixed_advance_pc, DW_LNS_set_column, DW_LNS_set_file,
+    DW_LNS_set_isa, DwLns, FileEntry, LineInstruction, LineProgramHeader, Reader as _,
+};
 
 use crate::image::Reader;
 
@@ -24,6 +27,8 @@ pub(crate) struct RawSequence {
     pub(crate) overflow: bool,
     /// Whether a set_address decreases the address.
     pub(crate) is_backward: bool,
+    /// The number of the program's byte at which the sequence begins. `None` if a size before it cannot be told.
+    pub(crate) begin: Option<usize>,
 }
 
 /// The registers of the state machine, and the constants of the header.
@@ -167,12 +172,46 @@ pub(crate) fn for_each_sequence<'d>(
 ) -> gimli::Result<()> {
     let mut machine = Machine::new(header);
     let mut instructions = header.instructions();
+    let (mut at, mut begin) = (Some(0), Some(0));
     while let Some(instruction) = instructions.next_instruction(header)? {
+        at = at.and_then(|at| Some(at + instruction_size(header, at)?));
         if let LineInstruction::DefineFile(file) = instruction {
             defined.push(file);
-        } else if machine.step(&instruction, &is_code).is_some_and(|sequence| !each(sequence)) {
-            break;
+        } else if let Some(sequence) = machine.step(&instruction, &is_code) {
+            if !each(RawSequence { begin, ..sequence }) {
+                break;
+            }
+            begin = at;
         }
     }
     Ok(())
+}
+
+/// The size of the instruction that begins at byte `at` of the program (DWARF 5, 6.2.5).
+fn instruction_size(header: &LineProgramHeader<Reader<'_>>, at: usize) -> Option<usize> {
+    let mut rest = header.raw_program_buf();
+    rest.skip(at).ok()?;
+    let size = rest.len();
+    let operands = match rest.read_u8().ok()? {
+        0 => {
+            let size = rest.read_uleb128().ok()?;
+            rest.skip(usize::try_from(size).ok()?).ok()?;
+            0
+        }
+        opcode if opcode >= header.opcode_base() => 0,
+        opcode => match DwLns(opcode) {
+            DW_LNS_advance_pc | DW_LNS_advance_line | DW_LNS_set_file | DW_LNS_set_column
+            | DW_LNS_set_isa => 1,
+            DW_LNS_fixed_advance_pc => {
+                rest.skip(2).ok()?;
+                0
+            }
+            _ if opcode <= DW_LNS_set_isa.0 => 0,
+            _ => *header.standard_opcode_lengths().slice().get(usize::from(opcode) - 1)?,
+        },
+    };
+    for _ in 0..operands {
+        rest.skip_leb128().ok()?;
+    }
+    Some(size - rest.len())
 }

@@ -94,7 +94,7 @@ pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
-pub use report::{BuildReport, TextCoverage, meaning_of};
+pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
 pub use slice::{Slice, slices, slices_for};
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;

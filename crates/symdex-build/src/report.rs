@@ -116,6 +116,23 @@ pub fn meaning_of(reason: &str) -> &'static str {
     known.map_or("some answers may lack a function, a file or a line", |(_, meaning)| meaning)
 }
 
+/// Whether other files can avoid this loss, such as a whole copy of a damaged file, a file that is not found, or symbol
+/// maps. `reason` is [`symdex::Partial::reason`] of the index's metadata.
+#[must_use]
+pub fn can_be_avoided(reason: &str) -> bool {
+    const REASONS: [&str; 8] = [
+        "unit at ",
+        "more units that could not be read",
+        "the split unit ",
+        "more split units are not found",
+        "the supplementary file ",
+        "the debug file ",
+        "local symbols: ",
+        HIDDEN_NAMES,
+    ];
+    REASONS.iter().any(|part| reason.contains(part))
+}
+
 /// The reason that counts hidden names that no symbol map has.
 pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved";
 
@@ -235,5 +252,11 @@ mod tests {
         assert!(meaning_of("the debug file a.debug (build id 01) is not found").contains("symbol table"));
         assert!(meaning_of("the split unit a.dwo (dwo id 01) is not found").contains("inlined functions"));
         assert!(meaning_of("of a newer symdex").starts_with("some answers may lack"));
+        assert!(
+            can_be_avoided("the split unit a.dwo (dwo id 01) is not found") && can_be_avoided(HIDDEN_NAMES)
+        );
+        assert!(
+            !can_be_avoided("names whose origins form a circle") && !can_be_avoided("units without lines")
+        );
     }
 }

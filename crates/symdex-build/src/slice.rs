@@ -139,13 +139,17 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
 
 /// The kind of a file that is not a debug file, from its first bytes.
 fn describe(file: &[u8]) -> String {
-    let kinds: [(&[u8], &str); 9] = [
+    let kinds: [(&[u8], &str); 10] = [
         (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),
         (b"\x89SYMDEX\n", "a symdex index"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x1f\x8b", "a gzip file"),
         (b"\x28\xb5\x2f\xfd", "a zstd file"),
         (b"MZ", "a Windows file"),
+        (
+            b"!<arch>\ndebian-binary",
+            "a Debian package; unpack it with `dpkg-deb -x PACKAGE FOLDER` and give the folder",
+        ),
         (b"!<arch>\n", "a static library"),
         (b"\xfe\xed\xfa", "a big-endian Mach-O file"),
         (b"BC\xc0\xde", "LLVM bitcode"),
@@ -171,6 +175,14 @@ mod tests {
         assert!(found(b"\x7fELF\x02").contains("the ELF header"));
         assert!(found(b"\x7fELF\x02\x02\x01..................").contains("a big-endian ELF file"));
         assert!(found(b"PK\x03\x04....").contains("a zip archive"));
+        assert!(
+            found(b"!<arch>\nunits.o/        0           0     0     644     8         `\n")
+                .contains("static library")
+        );
+        let package = found(b"!<arch>\ndebian-binary   1700000000  0     0     100644  4         `\n2.0\n");
+        assert!(
+            package.contains("a Debian package; unpack it with `dpkg-deb -x") && !package.contains("library")
+        );
         assert!(found(b"hello, world\n").contains("a text file (it begins with \"hello, world\")"));
         assert!(found(b"\x01\x02hello").contains("a file that begins with [01, 02, 68"));
         assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x41class").contains("a Java class file"));

@@ -1,6 +1,6 @@
 //! Whether the index of an image without debug information is up to date, so that no build is needed.
 
-use symdex::{Index, RowRule};
+use symdex::Index;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::chunker::CHUNK_SPAN;
@@ -81,7 +81,6 @@ pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8
     }
     input.number(u64::from(info.text_exec_base.is_some()));
     input.number(info.text_exec_base.unwrap_or(0));
-    input.number(u64::from(info.row_rule == RowRule::First));
     // These limit how many bytes of names the index may have.
     input.number(image.debug_size);
     input.number(image.symbol_map.map_or(0, SymbolMap::size));

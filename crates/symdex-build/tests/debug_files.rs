@@ -26,17 +26,17 @@ fn an_image_is_found_by_its_architecture() {
     let archs = archs(&file_in(FAT));
     assert!(archs.len() > 1, "{archs:?}");
     for arch in &archs {
-        let files = find_image(FAT.as_ref(), Some(arch), |_| true).expect("one image");
+        let files = find_image(InputFiles::find([FAT]), Some(arch), |_| true).expect("one image");
         let companions = Companions::default();
         let (image, failures) = files.load(&companions).expect("readable");
         assert!(failures.is_empty(), "{failures:?}");
         assert_eq!((files.arch(), &image.info().id), (arch.as_str(), files.id()));
     }
-    match find_image(FAT.as_ref(), None, |_| true) {
+    match find_image(InputFiles::find([FAT]), None, |_| true) {
         Err(FindImageError::Ambiguous { images }) => assert_eq!(images.len(), archs.len()),
         other => panic!("{other:?}"),
     }
-    match find_image(FAT.as_ref(), Some("none"), |_| true) {
+    match find_image(InputFiles::find([FAT]), Some("none"), |_| true) {
         Err(FindImageError::NotFound { images }) => assert_eq!(images.len(), archs.len()),
         other => panic!("{other:?}"),
     }
@@ -48,8 +48,8 @@ fn a_file_that_cannot_be_read_counts_only_if_no_other_has_the_image() {
     fs::copy(file_in(THIN), root.path().join("whole")).expect("copied");
     let cut = &fs::read(file_in(FAT)).expect("readable")[..40];
     fs::write(root.path().join("cut"), cut).expect("written");
-    assert!(find_image(root.path(), None, |_| true).is_ok());
-    let failed = find_image(root.path(), None, |_| false).expect_err("no such image");
+    assert!(find_image(InputFiles::find([root.path()]), None, |_| true).is_ok());
+    let failed = find_image(InputFiles::find([root.path()]), None, |_| false).expect_err("no such image");
     assert!(matches!(&failed, FindImageError::File(error) if error.path().ends_with("cut")), "{failed}");
 }
 
@@ -128,7 +128,7 @@ fn the_files_of_one_image_are_found_and_joined() {
     let (debug, cut) = (root.path().join("debug"), root.path().join("cut"));
     fs::copy(file_in(THIN), &debug).expect("copied");
     fs::write(&cut, &fs::read(&debug).expect("readable")[..40]).expect("written");
-    let files = find_image(&debug, None, |_| true).expect("one image");
+    let files = find_image(InputFiles::find([&debug]), None, |_| true).expect("one image");
     let companions = Companions::default();
     let find = |arch| JoinedImage::find(root.path(), files.id(), arch, &companions).expect("it has files");
     let joined = find(files.arch());

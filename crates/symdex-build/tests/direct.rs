@@ -38,27 +38,18 @@ fn compare(path: &Path, image: &Image<'_>) {
     }
 }
 
-#[test]
 fn every_answer_for_testdata_is_that_of_the_index() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     assert!(each_image(&testdata, compare) > 20);
 }
 
-#[test]
 fn every_answer_for_the_shared_corpora_is_that_of_the_index() {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    if !corpora.is_dir() {
-        eprintln!("not tested on other debug files: {} is missing", corpora.display());
-        return;
-    }
     for folder in ["small", "swift"] {
-        assert!(each_image(&corpora.join(folder), compare) > 0, "{folder}");
+        assert!(each_image(&symdex_testkit::corpora().join(folder), compare) > 0, "{folder}");
     }
 }
 
 /// `SYMDEX_DIRECT_INPUT=FOLDER cargo test --release -p symdex-build --test direct -- --ignored --nocapture`
-#[test]
-#[ignore = "takes a large debug file, named by SYMDEX_DIRECT_INPUT"]
 fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
     let input = std::env::var_os("SYMDEX_DIRECT_INPUT").map(PathBuf::from).expect("SYMDEX_DIRECT_INPUT");
     let compare = |path: &Path, image: &Image<'_>| {
@@ -72,4 +63,10 @@ fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
         }
     };
     assert!(each_image(&input, compare) > 0);
+}
+
+symdex_testkit::main! {
+    every_answer_for_testdata_is_that_of_the_index,
+    every_answer_for_the_shared_corpora_is_that_of_the_index;
+    on request: random_answers_for_a_large_debug_file_are_those_of_the_index
 }

@@ -117,7 +117,7 @@ fn text(index: &Index<&[u8]>) -> String {
     line(format_args!("format {} image {} {:?}", index.format_version(), metadata.id, metadata.image_name));
     line(format_args!("arch {:?} base {:#x} size {:#x}", metadata.arch, metadata.base, metadata.image_size));
     line(format_args!("executable {:x?} __TEXT_EXEC {:x?}", metadata.executable, metadata.text_exec_base));
-    line(format_args!("chunk span {:#x} row rule {:?}", metadata.chunk_span, metadata.row_rule));
+    line(format_args!("chunk span {:#x}", metadata.chunk_span));
     line(format_args!("{:?}", metadata.counts));
     line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));
     line(format_args!("input digest {:02x?}", metadata.input_digest));

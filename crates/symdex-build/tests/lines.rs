@@ -8,7 +8,7 @@ use checks::{answers, built, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, debug_file};
+use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, Value, debug_file, debug_sections};
 
 /// A unit with a function that has 256 bytes.
 fn with_function() -> Unit {
@@ -112,23 +112,24 @@ fn sequences_come_in_any_order_and_addresses_may_go_backwards() {
 }
 
 #[test]
-fn of_rows_at_one_address_the_first_counts() {
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, false)];
+fn of_rows_at_one_address_the_last_counts() {
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
-    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
-    // As atos does; addr2line takes the last.
+    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:7"]);
     assert_eq!(peer(&file, 0x1040), "f:7");
-    // The first row also decides under the policy `statement`.
-    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, false), (0x1040, 2, 6, true), (0x1080, 1, 7, false)];
+    // The last row also decides under the policy `statement`.
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 0, false), (0x1080, 1, 7, true)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
     assert_eq!(
         dwarf(&file),
-        [
-            "1000..1040 f a.c:2",
-            "1040..1080 f a.c:5 [statement a.c:2]",
-            "1080..1100 f a.c:7 [statement a.c:2]",
-        ]
+        ["1000..1040 f a.c:2", "1040..1080 f b.h:0 [statement a.c:2]", "1080..1100 f a.c:7"]
     );
+    // Behind two sequences that end at one address, the last one decides.
+    let [outer, inner] = [[(0x1000, 1, 2, true)], [(0x1040, 2, 9, true)]];
+    for (first, last, end) in [(outer, inner, "b.h:9"), (inner, outer, "a.c:2")] {
+        let file = debug_file(&[with_function().sequence(&first, 0x1080).sequence(&last, 0x1080)], &[]);
+        assert_eq!(dwarf(&file).last(), Some(&format!("1080..1100 f - [statement {end}]")));
+    }
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
         dwarf(&file),
         [
             "1000..1020 f main.swift:2",
-            "1020..1040 f <compiler-generated>:0",
+            "1020..1040 f <compiler-generated>:0 [statement main.swift:2]",
             "1040..1060 f main.swift:3",
             "1060..1080 f main.swift:0 [statement main.swift:3]",
             "1080..1100 f - [statement main.swift:0]",
@@ -190,7 +191,7 @@ fn rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// The policy `statement` takes lines only from rows in the same inline instance.
+/// The policy `statement` takes lines only from rows in the same inline instance that begin a statement.
 #[test]
 fn and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))
@@ -198,19 +199,21 @@ fn and_statements_stay_in_their_inline_instance() {
         .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"));
     let rows = [
         (0x1000, 1, 2, true),
-        (0x1040, 2, 5, false),
+        (0x1040, 2, 0, false),
         (0x1050, 2, 6, true),
         (0x1060, 2, 7, false),
-        (0x1080, 1, 3, false),
+        (0x1070, 2, 0, true),
+        (0x1080, 1, 0, false),
     ];
     assert_eq!(
         dwarf(&debug_file(&[unit.sequence(&rows, 0x1100)], &[])),
         [
             "1000..1040 f a.c:2",
-            "1040..1050 g b.h:5 < f a.c:9",
+            "1040..1050 g b.h:0 < f a.c:9",
             "1050..1060 g b.h:6 < f a.c:9",
-            "1060..1080 g b.h:7 [statement b.h:6] < f a.c:9",
-            "1080..1100 f a.c:3 [statement a.c:2]",
+            "1060..1070 g b.h:7 < f a.c:9",
+            "1070..1080 g b.h:0 [statement b.h:6] < f a.c:9",
+            "1080..1100 f a.c:0 [statement a.c:2]",
         ]
     );
 }
@@ -275,4 +278,88 @@ fn the_lines_that_a_partial_unit_names_are_of_another() {
     // Behind the function the row is in no inline instance and keeps its own line.
     let expected = ["1000..1070 f a.c:5", "1070..1080 f a.c:0 [statement a.c:5]", "1080..1100 - a.c:0"];
     assert_eq!(answers(&debug_file(&[partial, unit], &[]), Table::Dwarf), expected);
+}
+
+/// The line sequence of a function (`DW_AT_LLVM_stmt_sequence`), which LLVM writes from version 20 on.
+const STMT_SEQUENCE: gimli::DwAt = gimli::DwAt(0x3e0c);
+
+/// A unit with two functions that the linker merged. `f` states the sequence at `offsets[0]`, `g` the one at
+/// `offsets[1]`.
+fn merged(version: u16, offsets: [u32; 2]) -> Unit {
+    let form = if version < 4 { dw::DW_FORM_data4 } else { dw::DW_FORM_sec_offset };
+    let function = |name, offset: u32| {
+        // Without linkage names, the symbol names both.
+        let function = Die::function(name, (0x1000, 0x1100)).linkage_name(name);
+        function.with(STMT_SEQUENCE, Value::Form(form, offset.to_le_bytes().to_vec()))
+    };
+    Unit::new((CODE.start, CODE.end))
+        .version(version)
+        .child(function("f", offsets[0]))
+        .child(function("g", offsets[1]))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100)
+        .sequence(&[(0x1000, 1, 7, true), (0x1080, 1, 0, true)], 0x1100)
+}
+
+/// The offsets of the two sequences of [`merged`] in `.debug_line`.
+fn sequence_offsets(version: u16) -> [u32; 2] {
+    let sections = debug_sections(&[merged(version, [0; 2])]);
+    let (_, line) = sections.iter().find(|(name, _)| *name == "__debug_line").expect("has lines");
+    // Each begins with a set_address to the start of the functions.
+    let begin = [&[0, 9, dw::DW_LNE_set_address.0][..], &(BASE + 0x1000).to_le_bytes()].concat();
+    let mut begins = (0u32..).zip(line.windows(begin.len())).filter(|(_, bytes)| *bytes == begin);
+    [(); 2].map(|()| begins.next().expect("two sequences").0)
+}
+
+#[test]
+fn functions_that_the_linker_merged_have_the_rows_of_the_sequence_that_they_state() {
+    let of_f = ["1000..1040 f a.c:2", "1040..1100 f a.c:3"];
+    let of_g = ["1000..1080 g a.c:7", "1080..1100 g a.c:0 [statement a.c:7]"];
+    for version in [3, 4] {
+        let offsets = sequence_offsets(version);
+        let file = |symbol| debug_file(&[merged(version, offsets)], &[(symbol, 0x1000)]);
+        assert_eq!(dwarf(&file("f")), of_f, "DWARF {version}");
+        assert_eq!(dwarf(&file("g")), of_g, "DWARF {version}");
+    }
+}
+
+#[test]
+fn a_stated_sequence_that_does_not_exist_is_ignored() {
+    let [first, second] = sequence_offsets(4);
+    let lines = |file: &[u8]| -> Vec<_> {
+        dwarf(file).iter().filter_map(|line| line.split("a.c:").nth(1).map(str::to_owned)).collect()
+    };
+    // Of sequences with one range, the first counts.
+    let unstated = ["2", "3"];
+    for offset in (0..second + 60).chain([u32::MAX - 1, u32::MAX]) {
+        let expected = match offset == second {
+            true => vec!["7", "0 [statement "],
+            false => unstated.to_vec(),
+        };
+        let found = lines(&debug_file(&[merged(4, [offset, first])], &[("f", 0x1000)]));
+        assert_eq!(found, expected, "{offset:#x}");
+    }
+    // A sequence of other code.
+    let function = Die::function("f", (0x1000, 0x1100));
+    let states = Value::Form(dw::DW_FORM_sec_offset, second.to_le_bytes().to_vec());
+    let unit = Unit::new((CODE.start, CODE.end))
+        .child(function.with(STMT_SEQUENCE, states))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100)
+        .sequence(&[(0x1100, 1, 7, true)], 0x1180)
+        .sequence(&[(0x1100, 1, 8, true)], 0x1180);
+    assert_eq!(lines(&debug_file(&[unit], &[])), ["2", "3", "7"]);
+}
+
+#[test]
+fn clang_states_the_sequences_of_functions_that_lld_merged() {
+    let mut file = include_bytes!("data/merged.so").to_vec();
+    let lines = |file: &[u8]| -> Vec<_> {
+        let line = |line: String| line.split("merged.c:").nth(1).and_then(|line| line.parse::<u32>().ok());
+        dwarf(file).into_iter().map(line).collect()
+    };
+    assert_eq!(lines(&file), [8, 9, 10].map(Some));
+    // The entry of `first`: address, size, and the offset of its sequence. That of `second` is 0x47.
+    let entry = [&0x12f0u64.to_le_bytes()[..], &[0x1b, 0, 0, 0], &[0x2a, 0, 0, 0]].concat();
+    let at = file.windows(entry.len()).position(|bytes| bytes == entry).expect("the entry");
+    file[at + 12] = 0x47;
+    assert_eq!(lines(&file), [12, 13, 14].map(Some));
 }

@@ -153,6 +153,37 @@ fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_n
     assert_eq!(name(whole().child(subprogram().range((0x1000, 0x1100))), &[("s", 0x1000)]), "1000..1100 s -");
 }
 
+/// The names of the ranges of one function without a linkage name, which has code at 0x1000, 0x1200 and 0x1400.
+fn names_of_parts(function: Die) -> Vec<String> {
+    let symbols = [("low", 0x1000), ("mid", 0x1200), ("inside", 0x1210), ("high", 0x1400)];
+    let unit = whole().language(dw::DW_LANG_C99).child(function.name("plain"));
+    let ranges = dwarf(&debug_file(&[unit], &symbols));
+    ranges.iter().map(|range| range.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_function_of_several_ranges_is_named_by_the_symbol_at_its_entry_alone() {
+    let parts = |ranges: &[(u64, u64)]| subprogram().ranges(ranges);
+    let (low, mid, high) = ((0x1000, 0x1080), (0x1200, 0x1280), (0x1400, 0x1480));
+    // The entry is where the first listed range starts, in any order of the addresses.
+    assert_eq!(names_of_parts(parts(&[low, mid, high])), ["low", "low", "low"]);
+    assert_eq!(names_of_parts(parts(&[mid, low, high])), ["mid", "mid", "mid"]);
+    assert_eq!(names_of_parts(parts(&[high, mid, low])), ["high", "high", "high"]);
+    // DW_AT_low_pc counts before that, and DW_AT_entry_pc before both: an address, or a distance from the other one.
+    let low_pc = |die: Die, at| die.with(dw::DW_AT_low_pc, Value::Address(BASE + at));
+    let entry_pc = |die: Die, value| die.with(dw::DW_AT_entry_pc, value);
+    assert_eq!(names_of_parts(low_pc(parts(&[mid, low]), 0x1000)), ["low", "low"]);
+    assert_eq!(names_of_parts(entry_pc(parts(&[mid, low]), Value::Address(BASE + 0x1000))), ["low", "low"]);
+    assert_eq!(names_of_parts(entry_pc(parts(&[low, mid]), Value::Number(0x200))), ["mid", "mid"]);
+    let both = entry_pc(low_pc(parts(&[low, high]), 0x1200), Value::Number(0x10));
+    assert_eq!(names_of_parts(both), ["inside", "inside"]);
+    assert_eq!(names_of_parts(entry_pc(subprogram().range(mid), Value::Number(0x10))), ["inside"]);
+    // No other symbol counts, if the code at the entry was dropped or has no symbol.
+    assert_eq!(names_of_parts(parts(&[(0x9000, 0x9100), low])), ["plain"]);
+    assert_eq!(names_of_parts(parts(&[(0x1300, 0x1310), low])), ["plain", "plain"]);
+    assert_eq!(names_of_parts(entry_pc(parts(&[low]), Value::Number(u64::MAX))), ["plain"]);
+}
+
 #[test]
 fn a_linkage_name_behind_a_plain_one_counts() {
     let unit = whole()

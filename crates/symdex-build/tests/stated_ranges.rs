@@ -62,8 +62,8 @@ fn tails_that_no_row_covers_are_those_of_the_index() {
     assert_eq!([0x10ef, 0x10f0, 0x1120].map(|offset| name(&file, offset)), ["f", "f", "OUTLINED_FUNCTION_0"]);
 }
 
-/// A row that does not begin a statement takes its line from a row before it in its own function. So the functions
-/// around the address have to be known.
+/// A row of line 0 takes its line from a row before it in its own function. So the functions around the address have to
+/// be known.
 #[test]
 fn functions_around_the_one_that_is_asked_for_decide_about_its_lines() {
     let unit = Unit::new((0x1000, 0x1200))
@@ -74,8 +74,8 @@ fn functions_around_the_one_that_is_asked_for_decide_about_its_lines() {
         [
             (start, 1, 2, true),
             (start + 0x40, 2, 5, true),
-            (start + 0x60, 2, 6, false),
-            (start + 0x80, 1, 3, false),
+            (start + 0x60, 2, 0, false),
+            (start + 0x80, 1, 0, false),
         ]
     };
     let file = debug_file(&[unit.sequence(&rows(0x1000), 0x1100).sequence(&rows(0x1100), 0x1200)], &[]);

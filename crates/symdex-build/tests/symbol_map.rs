@@ -5,7 +5,6 @@ mod checks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use checks::{answers, image_answers};
 use gimli::constants as dw;
@@ -100,7 +99,6 @@ fn build(image: &Image<'_>) -> Built {
     symdex_build::build(image).expect("builds")
 }
 
-#[test]
 fn hidden_names_become_what_they_would_be_in_the_clear() {
     let (hidden, map) = (hidden(), map(MAP));
     let companions = Companions::default();
@@ -125,7 +123,6 @@ fn hidden_names_become_what_they_would_be_in_the_clear() {
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
 }
 
-#[test]
 fn without_a_map_names_stay_as_they_are_and_are_counted() {
     let hidden = hidden();
     let symbols = answers(&hidden, Table::SymbolTable);
@@ -138,7 +135,6 @@ fn without_a_map_names_stay_as_they_are_and_are_counted() {
     assert_eq!((partial.len(), partial[0].count), (1, 8), "{partial:?}");
 }
 
-#[test]
 fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
     let names =
         ["__hidden#10_", "__hidden#12_", "__hidden#_", "__hidden#1", "__hidden#+1_", "__hidden#1_.cold.1"];
@@ -158,7 +154,6 @@ fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
     assert_eq!(build(&resolved).report.hidden_names, 7);
 }
 
-#[test]
 fn only_version_two_is_read() {
     for (text, says) in [
         ("BCSymbolMap Version: 1.0\n_main\n", "version 1.0"),
@@ -192,7 +187,6 @@ fn write(folder: &Path, path: &str, text: &str) -> PathBuf {
     path
 }
 
-#[test]
 fn maps_are_found_by_the_id_or_the_original_id() {
     let root = tempfile::tempdir().expect("a folder");
     let root = root.path();
@@ -223,7 +217,6 @@ fn maps_are_found_by_the_id_or_the_original_id() {
     assert_eq!(of(&[maps]).0, Some(b"own".to_vec()));
 }
 
-#[test]
 fn what_is_no_symbol_map_is_named() {
     let root = tempfile::tempdir().expect("a folder");
     let id = ImageId::new(&ID).expect("an id");
@@ -239,7 +232,6 @@ fn what_is_no_symbol_map_is_named() {
     SymbolMaps::find(&[root.path().join("missing")]).expect_err("missing");
 }
 
-#[test]
 fn hostile_property_lists_cost_nothing_but_themselves() {
     let root = tempfile::tempdir().expect("a folder");
     let id = ImageId::new(&ID).expect("an id");
@@ -255,20 +247,11 @@ fn hostile_property_lists_cost_nothing_but_themselves() {
     assert!(maps.load(&id, &debug_file).expect("readable").is_some());
 }
 
-/// A framework that the app store compiled again, with the map of the original build. It is not part of the
-/// repository. If it is missing, the test prints that.
-#[test]
+/// A framework that the app store compiled again, with the map of the original build.
 fn every_hidden_name_of_a_real_debug_file_is_resolved() {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    if !corpora.exists() {
-        eprintln!("not tested on a real debug file with hidden names: {} is missing", corpora.display());
-        return;
-    }
     let root = tempfile::tempdir().expect("a folder");
-    let unpacked =
-        Command::new(corpora.join("unpack")).arg("-d").arg(root.path()).arg("bcsymbolmap").status();
-    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
-    let folder = root.path().join("bcsymbolmap/symbolic/symbolic-debuginfo/tests/fixtures");
+    let folder =
+        symdex_testkit::corpus("bcsymbolmap", root.path()).join("symbolic/symbolic-debuginfo/tests/fixtures");
     let path = folder.join("2d10c42f-591d-3265-b147-78ba0868073f.dwarf-hidden");
     let file = fs::read(&path).expect("there");
     let companions = Companions::default();
@@ -328,4 +311,15 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
         }
     }
     assert!(compared > 15_000 && names > 10_000, "{names} of {compared} names were hidden");
+}
+
+symdex_testkit::main! {
+    hidden_names_become_what_they_would_be_in_the_clear,
+    without_a_map_names_stay_as_they_are_and_are_counted,
+    names_that_the_map_lacks_stay_as_they_are_and_are_counted,
+    only_version_two_is_read,
+    maps_are_found_by_the_id_or_the_original_id,
+    what_is_no_symbol_map_is_named,
+    hostile_property_lists_cost_nothing_but_themselves,
+    every_hidden_name_of_a_real_debug_file_is_resolved
 }

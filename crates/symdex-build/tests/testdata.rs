@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{Index, LinePolicy, Scratch, Table};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
-use symdex_build::{Companions, Image, build, find, slices};
+use symdex_build::{Companions, DirectLookup, Image, build, find, slices};
 
-/// The Mach-O files below `testdata`, sorted.
+/// The debug files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let files = find(&testdata).into_iter();
@@ -19,7 +19,7 @@ fn debug_files() -> Vec<PathBuf> {
 fn each_image(each: impl Fn(&Path, &Image<'_>)) {
     for path in debug_files() {
         let bytes = std::fs::read(&path).expect("readable");
-        for slice in slices(&bytes).expect("a Mach-O file") {
+        for slice in slices(&bytes).expect("a debug file") {
             let companions = Companions::default();
             each(&path, &Image::load(&slice, &path, &companions).expect("loads"));
         }
@@ -61,7 +61,45 @@ fn every_answer_is_the_one_the_debug_file_gives() {
         let index = Index::open(built_on(2, image)).expect("opens");
         let report = audit(image, &index).expect("can be compared");
         assert_eq!(report.failures(), [] as [String; 0], "{}\n{report}", path.display());
+        assert_eq!(report.findings(), [] as [String; 0], "{}\n{report}", path.display());
     });
+}
+
+/// GCC lists a function and its `.cold` part as one. The part lies below the entry and has a symbol of its own.
+#[test]
+fn gcc_parts_have_the_name_of_their_function() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/elf/gcc-parts.so");
+    let bytes = std::fs::read(&path).expect("readable");
+    let companions = Companions::default();
+    let image = Image::load(&slices(&bytes).expect("an ELF file")[0], &path, &companions).expect("loads");
+    let symbols: Vec<_> =
+        image.symbols().iter().filter_map(|symbol| Some((symbol.name?, symbol.start))).collect();
+    let starts = |name: &str| {
+        let of_name = symbols.iter().filter(|(symbol, _)| *symbol == name.as_bytes());
+        of_name.map(|(_, start)| ImageOffset(*start)).collect::<Vec<_>>()
+    };
+    let built = Index::open(built_on(1, &image)).expect("opens");
+    let mut direct = DirectLookup::new(&image).expect("reads");
+    let mut scratch = Scratch::default();
+    let mut name = |start: ImageOffset| {
+        let mut of = |index: &Index<Vec<u8>>| {
+            let frames = index.lookup(start, LinePolicy::Exact, &mut scratch).expect("intact");
+            let last = frames.expect("covered").iter().last().expect("a frame");
+            assert_eq!((last.function_start, last.table), (Some(start), Table::Dwarf));
+            String::from_utf8(last.name.expect("a name").to_vec()).expect("text")
+        };
+        let name = of(&built);
+        assert_eq!(name, of(direct.answer(&[start]).expect("answers")));
+        name
+    };
+    for function in ["reload", "rescale", "repaint", "_ZN5paint7refreshEi"] {
+        let (entry, part) = (starts(function), starts(&format!("{function}.cold")));
+        let ([entry], [part]) = (&entry[..], &part[..]) else { panic!("{function} has no part") };
+        assert!(part < entry, "{function}");
+        assert_eq!([name(*entry), name(*part)], [function, function]);
+    }
+    // A copy has no part. The symbol at its entry names it.
+    assert_eq!(starts("scale.constprop.0").into_iter().map(name).collect::<Vec<_>>(), ["scale.constprop.0"]);
 }
 
 /// Both policies give the same functions, and the same files and lines of all frames but the innermost.

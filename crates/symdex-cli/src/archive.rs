@@ -1,13 +1,17 @@
 //! Archives among the files that a command line names.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use symdex_archive::{Fault, FaultKind, Unpacked, Unpacker, is_archive, spool};
+use symdex_archive::{Fault, FaultKind, Limits, Unpacked, Unpacker, is_archive, spool};
+use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, complain};
+use crate::interrupt;
+use crate::progress::Progress;
 
 /// Whether the path stands for standard input.
 pub(crate) fn is_standard_input(path: &Path) -> bool {
@@ -35,12 +39,73 @@ pub(crate) fn open(path: &Path, limit: u64) -> io::Result<Option<File>> {
     Ok(is_archive(&head).then_some(file))
 }
 
-/// Unpacks what may be debug files and symbol maps of the archive at `path`.
-pub(crate) fn unpack(unpacker: &mut Unpacker, archive: File, path: &Path) -> Unpacked {
+/// Makes a temporary folder to unpack archives to. A signal that ends the command deletes it.
+pub(crate) fn unpacker(limits: Limits) -> Result<Unpacker, Failure> {
+    interrupt::delete_temporary_folders();
+    Unpacker::new(limits).map_err(|error| no_temporary_folder(&error))
+}
+
+/// There is no folder for temporary files.
+pub(crate) fn no_temporary_folder(error: &io::Error) -> Failure {
+    Failure::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
+}
+
+/// Unpacks what may be debug files and symbol maps of the archive at `path`. `progress` counts the bytes of the archive
+/// that are read.
+pub(crate) fn unpack(
+    unpacker: &mut Unpacker,
+    archive: File,
+    path: &Path,
+    progress: Option<&Progress>,
+) -> Unpacked {
+    let size = archive.metadata().map_or(0, |file| file.len());
+    let progress = progress.map(|progress| {
+        progress.add(size);
+        progress.of_image(size)
+    });
+    let read = Cell::new(0);
+    let on_read = |bytes: u64| {
+        read.set(read.get() + bytes);
+        progress.iter().for_each(|progress| progress.set(read.get(), size));
+    };
     let is_wanted = |name: &str, head: &[u8]| {
         may_be_debug_file(Path::new(name), head) || SymbolMaps::may_be_one(Path::new(name))
     };
-    unpacker.unpack(archive, &shown(path), &is_wanted)
+    unpacker.unpack(archive, &shown(path), &is_wanted, &on_read)
+}
+
+/// The debug files of an archive.
+pub(crate) struct ArchiveFiles {
+    pub(crate) files: InputFiles,
+    /// What is wrong with the archive.
+    pub(crate) failures: Vec<Failure>,
+    /// Owns the folder of the files.
+    pub(crate) unpacker: Unpacker,
+}
+
+/// Unpacks the debug files of the archive at `path`, and warns of entries that are not read; `None` if the file is no
+/// archive.
+pub(crate) fn debug_files(path: &Path, progress: Option<&Progress>) -> Result<Option<ArchiveFiles>, Failure> {
+    let limits = Limits::default();
+    let file = open(path, limits.unpacked).map_err(|error| Failure::unreadable(path, &error))?;
+    let Some(file) = file else { return Ok(None) };
+    let mut unpacker = unpacker(limits)?;
+    let unpacked = unpack(&mut unpacker, file, path, progress);
+    let mut files = InputFiles::default();
+    for file in unpacked.files {
+        files.add_unpacked(DebugFile::of_archive(file.path, &file.archive, &file.entry));
+    }
+    let mut failures = Vec::new();
+    for fault in &unpacked.faults {
+        match fault.kind.is_harmless() {
+            true => complain(&format!("warning: {fault}")),
+            false => failures.push(fault.into()),
+        }
+    }
+    if files.files().is_empty() && failures.is_empty() {
+        failures.push(without_debug_files(path));
+    }
+    Ok(Some(ArchiveFiles { files, failures, unpacker }))
 }
 
 /// The failure of an archive without debug files.

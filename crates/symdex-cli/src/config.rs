@@ -32,7 +32,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 34] = [
+const KEYS: [Key; 35] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -67,6 +67,7 @@ const KEYS: [Key; 34] = [
     key("on-conflict", "SYMDEX_ON_CONFLICT", false),
     key("audit-log", "SYMDEX_AUDIT_LOG", true),
     key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
+    key("publish-within", "SYMDEX_PUBLISH_WITHIN", false),
 ];
 
 /// The values of a configuration file.

@@ -1,6 +1,5 @@
 //! `symdex ids`: the images in files.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,12 +7,11 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use symdex::{ImageId, Metadata};
-use symdex_archive::{Limits, Unpacked, Unpacker};
-use symdex_build::debug_files::{DebugFile, FileError, ListedImage, images_in, slices_of};
+use symdex_build::debug_files::{FileError, ListedImage, images_in, slices_of};
 use symdex_build::{Error, Found};
 use symdex_store::{Store, StoredImage};
 
-use crate::archive;
+use crate::archive::{self, ArchiveFiles};
 use crate::failure::{self, Failure, FailureKind, FailureView, complain};
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
@@ -84,10 +82,10 @@ type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let mut images = ImageRows::new();
     for path in &args.paths {
-        match archive::open(path, Limits::default().unpacked) {
-            Ok(Some(file)) => images.extend(rows_of_archive(file, path)),
+        match archive::debug_files(path, None) {
+            Ok(Some(archive)) => images.extend(rows_of_archive(archive)),
             Ok(None) => images.extend(rows_below(path)),
-            Err(error) => images.push(Err((path.clone(), Failure::unreadable(path, &error)))),
+            Err(failure) => images.push(Err((path.clone(), failure))),
         }
     }
     if args.stores.are_given() {
@@ -111,35 +109,19 @@ fn rows_below(path: &Path) -> ImageRows {
 }
 
 /// The images in the debug files of an archive.
-fn rows_of_archive(archive: File, path: &Path) -> ImageRows {
-    let unpacked = Unpacker::new(Limits::default()).map(|mut unpacker| {
-        let unpacked = archive::unpack(&mut unpacker, archive, path);
-        (unpacker, unpacked)
-    });
-    let (_unpacker, Unpacked { files, faults, .. }) = match unpacked {
-        Ok(unpacked) => unpacked,
-        Err(error) => return vec![Err((path.to_owned(), Failure::unreadable(path, &error)))],
-    };
-    let (warnings, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| fault.kind.is_harmless());
-    warnings.iter().for_each(|fault| complain(&format!("warning: {fault}")));
+fn rows_of_archive(archive: ArchiveFiles) -> ImageRows {
+    let ArchiveFiles { files, failures, unpacker: _unpacker } = archive;
     let mut rows = ImageRows::new();
-    for file in files {
-        let file = DebugFile::of_archive(file.path, &file.archive, &file.entry);
-        if !file.is_debug_file().unwrap_or(true) {
-            continue;
-        }
-        let of_file = |error: FileError| (file.name().to_owned(), error.into());
-        match slices_of(&file) {
-            Ok(images) => rows.extend(
+    for file in files.into_files() {
+        let of_file = |error: FileError| (error.path().to_owned(), error.into());
+        match file.and_then(|file| Ok((slices_of(&file)?, file))) {
+            Ok((images, file)) => rows.extend(
                 images.into_iter().map(|image| image.map(|image| row(image, file.name())).map_err(of_file)),
             ),
             Err(error) => rows.push(Err(of_file(error))),
         }
     }
-    if rows.is_empty() && faults.is_empty() {
-        rows.push(Err((path.to_owned(), archive::without_debug_files(path))));
-    }
-    rows.extend(faults.iter().map(|fault| Err((PathBuf::from(&fault.archive), fault.into()))));
+    rows.extend(failures.into_iter().map(|failure| Err((failure.path.clone().unwrap_or_default(), failure))));
     rows
 }
 

@@ -9,6 +9,7 @@ use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::number::ListNotation;
 use crate::open::AccessOption;
 use crate::source::{self, AddressSource};
 use crate::stores::StoreArgs;
@@ -17,7 +18,8 @@ use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
-/// An address is hexadecimal if it begins with 0x or has a digit from a to f; otherwise it is decimal. Addresses are
+/// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16 digits,
+/// as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error. Addresses are
 /// offsets from the start of the image unless --load or --svma is given. They are looked up as they are: of a return
 /// address, give the address minus one. Without addresses, standard input is answered line by line.
 ///
@@ -26,8 +28,8 @@ use symdex_store::IdPrefix;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary. With
-    /// --store, there is no FILE
+    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary, an archive
+    /// of these. With --store, there is no FILE
     #[arg(value_name = "FILE", required_unless_present = "urls")]
     file: Option<PathBuf>,
     /// Addresses. Without any, they are read from standard input, one per line
@@ -53,8 +55,8 @@ pub(crate) struct Args {
     /// Addresses are those that the debug file states, without a slide
     #[arg(long)]
     svma: bool,
-    /// The line rows to use: `statement` uses rows that begin a statement, which reads better; `exact` uses all rows,
-    /// as atos does
+    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code that
+    /// the compiler made or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// Print only the concrete function, with the line at which it calls the inlined function
@@ -79,18 +81,19 @@ Examples:
 JSON:
   {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
     \"function_start\", \"function_offset\", \"table\", \"aliases\"}],
-   \"error\": {\"kind\", \"message\"}}
-The address is the offset in the image. If nothing is known there, frames is empty and there is
-no error. A function that the linker folded with others has their names as aliases.
+   \"reason\", \"error\": {\"kind\", \"message\"}}
+The address is the offset in the image. If nothing is known there, frames is empty, reason says
+why, and there is no error. A function that the linker folded with others has their names as aliases.
 
 Exit codes:
   0  every address was answered
   3  an address has no answer, or FILE has no such image
-  2  an argument is not an address
+  2  an argument is not an address, or a list mixes decimal and hexadecimal addresses
   4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
+  1  a store cannot be asked, and no other store has the image
   6  it is of a kind or version that symdex does not read
-If several apply, the first of 4, 6, 5, 2, 3 counts.";
+If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum LineRows {
@@ -115,18 +118,22 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
         AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files) => {
+        AddressSource::DebugFiles(files, _unpacker) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }
 }
 
 fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
-    let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
+    let (scratch, notation) = (Scratch::default(), ListNotation::default());
+    let mut lookup = Lookup { args, answers, scratch, notation, gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
     let first = args.file.as_ref().filter(|_| args.stores.are_given()).map(|first| first.to_string_lossy());
     let addresses: Vec<_> =
         first.as_deref().into_iter().chain(args.addresses.iter().map(String::as_str)).collect();
+    let mut notation = ListNotation::default();
+    let mixed = addresses.iter().try_for_each(|typed| notation.check(typed));
+    mixed.map_err(|message| Failure::new(FailureKind::Usage, message))?;
     lookup.answer(addresses.iter().copied(), &mut out)?;
     if addresses.is_empty() {
         let mut input = io::stdin().lock();
@@ -153,6 +160,7 @@ struct Lookup<'a, 'i, 'd> {
     args: &'a Args,
     answers: &'a mut ImageAnswers<'i, 'd>,
     scratch: Scratch,
+    notation: ListNotation,
     gravest: Option<FailureKind>,
 }
 
@@ -161,6 +169,9 @@ struct Lookup<'a, 'i, 'd> {
 struct AddressAnswer {
     address: String,
     frames: Vec<AnsweredFrame>,
+    /// Why there are no frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorText>,
 }
@@ -198,9 +209,11 @@ impl Lookup<'_, '_, '_> {
     }
 
     fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
-        let (address, result) = match self.offset(typed) {
-            Ok(offset) => (offset.to_string(), self.frames(offset)),
-            Err(failure) => (typed.to_owned(), Err(failure)),
+        let mixed = |message| (FailureKind::Usage, message);
+        let offset = self.notation.check(typed).map_err(mixed).and_then(|()| self.offset(typed));
+        let (address, result) = match &offset {
+            Ok(offset) => (offset.to_string(), self.frames(*offset)),
+            Err(failure) => (typed.to_owned(), Err(failure.clone())),
         };
         let kind = match &result {
             Ok(frames) => frames.is_empty().then_some(FailureKind::NotFound),
@@ -211,7 +224,9 @@ impl Lookup<'_, '_, '_> {
             Ok(frames) => (frames, None),
             Err((kind, message)) => (Vec::new(), Some(ErrorText { kind: kind.name(), message })),
         };
-        let answer = AddressAnswer { address, frames, error };
+        let is_unknown = frames.is_empty() && error.is_none();
+        let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
+        let answer = AddressAnswer { address, frames, reason, error };
         match self.args.json {
             true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
             false => write!(out, "{}", human(typed, &answer))?,
@@ -228,8 +243,39 @@ impl Lookup<'_, '_, '_> {
             (None, true) => self.answers.metadata().base,
             (None, false) => 0,
         };
-        let below = || (FailureKind::NotFound, format!("below the image, which starts at {base:#x}"));
+        let below = || {
+            let hint = if self.args.svma { "; is it an offset, without --svma?" } else { "" };
+            (FailureKind::NotFound, format!("below the image, which starts at {base:#x}{hint}"))
+        };
         address.checked_sub(base).map(ImageOffset).ok_or_else(below)
+    }
+
+    /// Why nothing is known at `offset`.
+    fn why_nothing(&self, offset: ImageOffset) -> String {
+        let metadata = self.answers.metadata();
+        let has_code =
+            |offset: u64| metadata.executable.iter().any(|(start, end)| (*start..*end).contains(&offset));
+        let end = metadata.image_size;
+        if has_code(offset.0) {
+            return "no function here".to_owned();
+        }
+        if offset.0 < end {
+            return "not in the image's code".to_owned();
+        }
+        let hint = match (self.args.load, self.args.svma) {
+            (Some(_), _) => "is it the load address of another image, or of another run?",
+            (None, true) => "is it an address of a process? Then give --load and the address of the image",
+            (None, false)
+                if metadata.base != 0 && offset.0.checked_sub(metadata.base).is_some_and(has_code) =>
+            {
+                "did you mean --svma?"
+            }
+            (None, false) => {
+                "an address of a process needs --load and the address at which that process loaded the image; \
+                 a position-independent executable gets another one in each run"
+            }
+        };
+        format!("beyond the end of the image's code, {end:#x}: {hint}")
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
@@ -289,7 +335,10 @@ fn human(typed: &str, answer: &AddressAnswer) -> String {
     };
     match &answer.error {
         Some(error) => line(format_args!("error: {}", text::printable(error.message.as_str().into()))),
-        None if answer.frames.is_empty() => line(format_args!("nothing known here")),
+        None if answer.frames.is_empty() => {
+            let reason = answer.reason.as_deref().unwrap_or_default();
+            line(format_args!("nothing known here: {reason}"));
+        }
         None => answer.frames.iter().for_each(|frame| line(format_args!("{}", one_frame(frame)))),
     }
     out

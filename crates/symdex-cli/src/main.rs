@@ -10,11 +10,13 @@ mod failure;
 mod ids;
 mod in_order;
 mod inspect;
+mod interrupt;
 mod lookup;
 mod number;
 mod open;
 mod progress;
 mod secret;
+#[cfg(feature = "serve")]
 mod serve;
 mod source;
 mod store;
@@ -77,6 +79,7 @@ enum Command {
     Inspect(inspect::Args),
     Verify(verify::Args),
     Store(store::Args),
+    #[cfg(feature = "serve")]
     Serve(Box<serve::Args>),
     Config(config::Args),
     /// Reads one debug file for `build --isolate`
@@ -120,6 +123,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
+        #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args, &config, &commands),
         Command::IsolatedChild => return Ok(build::child::run()),

@@ -1,4 +1,4 @@
-//! A progress bar, on a terminal, for work that takes more than a second.
+//! A progress bar, on a terminal, for work that takes more than half a second.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Work shorter than this shows no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_millis(500);
 /// How often the bar moves while no progress is reported. One compile unit may take long.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -51,6 +51,11 @@ impl Progress {
     pub(crate) fn new(size: u64) -> Self {
         // Draws only if standard error is a terminal.
         Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
+    }
+
+    /// Progress that is never shown.
+    pub(crate) fn hidden() -> Self {
+        Self { bar: Bar(ProgressBar::hidden()), shows: None }
     }
 
     fn drawn_on(
@@ -200,6 +205,17 @@ mod tests {
         let first = frames.next().expect("drawn");
         assert!(frames.any(|frame| frame != first));
         progress.of_image(500).set(1, 2);
+        drop(progress);
+    }
+
+    #[test]
+    fn the_bar_appears_within_a_second() {
+        let (written, texts) = mpsc::channel();
+        let terminal = || ProgressDrawTarget::term_like(Box::new(Terminal(written)));
+        let progress = Progress::drawn_on(1000, terminal, PATIENCE);
+        let begun = std::time::Instant::now();
+        texts.recv().expect("drawn");
+        assert!(begun.elapsed() < Duration::from_secs(1));
         drop(progress);
     }
 

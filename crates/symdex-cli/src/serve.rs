@@ -122,6 +122,10 @@ struct UploadArgs {
     /// How long finished jobs are kept
     #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "7d", value_parser = number::parse_time)]
     keep_jobs: Duration,
+    /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator:
+    /// GET /v1/jobs says so, and POST /v1/jobs/ID/resume or the next start of the server builds it again
+    #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "5m", value_parser = number::parse_time)]
+    publish_within: Duration,
 }
 
 impl UploadArgs {
@@ -137,6 +141,7 @@ impl UploadArgs {
         options.build_seconds = self.max_seconds;
         options.keep_jobs = self.keep_jobs;
         options.on_conflict = self.on_conflict;
+        options.publish_within = self.publish_within;
         Ok(())
     }
 }

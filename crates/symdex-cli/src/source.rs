@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, Metadata};
-use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, find_image};
+use symdex_archive::Unpacker;
+use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 use crate::answers::ImageAnswers;
+use crate::archive::{self, ArchiveFiles};
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::open::{self, AccessOption};
 use crate::stores::{FoundImage, StoreArgs};
@@ -15,9 +17,13 @@ use crate::text;
 
 /// The source of answers.
 pub(crate) enum AddressSource {
-    Index { index: Box<Index<IndexBytes>>, path: PathBuf },
+    Index {
+        index: Box<Index<IndexBytes>>,
+        path: PathBuf,
+    },
     Stored(FoundImage),
-    DebugFiles(ImageFiles),
+    /// The second owns the files of an archive.
+    DebugFiles(ImageFiles, Option<Unpacker>),
 }
 
 /// Opens the index of `id` in `stores`, if the command line names any. Otherwise opens the index at `object`, or the
@@ -34,14 +40,19 @@ pub(crate) fn open(
         (Some(found), _) => AddressSource::Stored(found),
         (None, None) => return Err(Failure::new(FailureKind::Usage, "name a file, or a store with --store")),
         (None, Some(object)) => match index_file(object, id)? {
-            Some(path) => AddressSource::Index { index: Box::new(open::index(&path, id, access)?), path },
-            None => return debug_files(object, arch, id).map(AddressSource::DebugFiles),
+            Some(path) => {
+                let index = Box::new(open::index(&path, id, access)?);
+                // A reader need not be allowed to write.
+                _ = symdex_store::record_use(&path);
+                AddressSource::Index { index, path }
+            }
+            None => return debug_files(object, arch, id),
         },
     };
     let (metadata, path) = match &found {
         AddressSource::Index { index, path } => (index.metadata(), path),
         AddressSource::Stored(found) => (found.image.metadata(), &found.location),
-        AddressSource::DebugFiles(_) => return Ok(found),
+        AddressSource::DebugFiles(..) => return Ok(found),
     };
     let of_index = &metadata.arch.name;
     if let Some(arch) = arch.filter(|arch| of_index != arch) {
@@ -58,7 +69,7 @@ pub(crate) fn answer_directly(
     debug_dirs: &[PathBuf],
     answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
 ) -> CommandResult {
-    let path = files.path();
+    let path = files.name();
     let companions = Companions::new(debug_dirs.to_vec());
     let (image, failures) = files.load(&companions).map_err(Failure::from)?;
     let mut gravest = None;
@@ -86,10 +97,24 @@ fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, F
     }
 }
 
-/// Finds the files of the one image in `object` that has this architecture and this id.
-fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<ImageFiles, Failure> {
+/// Finds the files of the one image in `object` that has this architecture and this id. If `object` is an archive, what is
+/// wrong with it is reported.
+fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<AddressSource, Failure> {
+    let (files, unpacker) = match archive::debug_files(object, None)? {
+        None => (InputFiles::find([object]), None),
+        Some(ArchiveFiles { files, mut failures, unpacker }) => {
+            if files.files().is_empty()
+                && let Some(failure) = failures.pop()
+            {
+                return Err(failure);
+            }
+            failures.iter().for_each(|failure| complain(&failure.message));
+            (files, Some(unpacker))
+        }
+    };
     let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
-    find_image(object, arch, |found| id.is_none_or(|id| id.matches(found))).map_err(|error| match error {
+    let found = find_image(files, arch, |found| id.is_none_or(|id| id.matches(found)));
+    let found = found.map_err(|error| match error {
         FindImageError::File(error) if matches!(error.error(), Error::NoDebugFile { .. }) => {
             no_debug_file(object, id, &error)
         }
@@ -106,12 +131,13 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
             Failure::new(FailureKind::Usage, message)
         }
         error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
-    })
+    });
+    Ok(AddressSource::DebugFiles(found?, unpacker))
 }
 
 /// Describes an image by its file's path below `object`, its architecture and its id.
 fn described(image: &ImageFiles, object: &Path) -> String {
-    let path = image.path();
+    let path = image.name();
     let name = match path.strip_prefix(object) {
         Ok(below) if below != Path::new("") => below.to_string_lossy(),
         _ => text::file_name(path).into(),

@@ -1,5 +1,6 @@
 //! The stores that a command line names.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use symdex_store::{
 };
 
 use crate::config::Config;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, complain};
 use crate::open::AccessOption;
 use crate::{number, text};
 
@@ -97,26 +98,56 @@ impl StoreArgs {
         if !self.are_given() {
             return Ok(None);
         }
-        let reader = StoreReader::new(self.open(access)?, &ReaderOptions::new());
-        let stores: Vec<_> = reader.stores().iter().map(|store| &**store).collect();
-        let names = || text::list(stores.iter().map(|store| store.url()));
+        let reader = StoreReader::new(self.open(access)?, &ReaderOptions::of_one_run());
+        let names = || text::list(reader.stores().iter().map(|store| store.url()));
         let Some(prefix) = id else {
             let message = format!("{}: choose an index of the store with --id", names());
             return Err(Failure::new(FailureKind::Usage, message));
         };
-        let mut found = prefix.to_id().map_or(Ok(None), |id| reader.find(&id))?;
-        if found.is_none()
-            && let Some(id) = id_of(&stores, prefix)?
-        {
-            found = reader.find(&id)?;
+        let mut failures = Failures::new();
+        let mut found = prefix.to_id().and_then(|id| find(&reader, &id, &mut failures));
+        if found.is_none() {
+            // A store that has failed is not asked again.
+            let stores = reader.stores().iter().map(|store| &**store).enumerate();
+            let stores: Vec<_> = stores.filter(|(number, _)| !failures.contains_key(number)).collect();
+            let id = id_of(&stores, prefix, &mut failures)?;
+            found = id.and_then(|id| find(&reader, &id, &mut failures));
         }
         let Some((store, image)) = found else {
+            // A store that has failed may have the image.
+            if let Some(gravest) =
+                failures.into_values().map(Failure::from).max_by_key(|failure| failure.kind)
+            {
+                return Err(gravest);
+            }
             let message = format!("{}: no index has an id that begins with {prefix}", names());
             return Err(Failure::new(FailureKind::NotFound, message));
         };
-        let location = stores[store].location(&image.metadata().id).into();
+        let location: PathBuf = reader.stores()[store].location(&image.metadata().id).into();
+        for error in failures.values() {
+            complain(&format!("warning: {error}; answered from {}", location.display()));
+        }
         Ok(Some(FoundImage { reader, number: store, image, location }))
     }
+}
+
+/// The first error of each store that has failed, by its number.
+pub(crate) type Failures = BTreeMap<usize, symdex_store::Error>;
+
+/// The image `id` of the first store that has it. Stores that have failed before are left out.
+fn find(reader: &StoreReader, id: &ImageId, failures: &mut Failures) -> Option<(usize, Arc<StoredImage>)> {
+    (0..reader.stores().len()).find_map(|store| {
+        if failures.contains_key(&store) {
+            return None;
+        }
+        match reader.open(store, id) {
+            Ok(image) => Some((store, image?)),
+            Err(error) => {
+                failures.insert(store, error);
+                None
+            }
+        }
+    })
 }
 
 /// An image in one of the stores of the command line.
@@ -165,6 +196,7 @@ impl FoundImage {
     }
 
     /// The whole index, which the store must keep in one piece.
+    #[cfg(feature = "stores")]
     pub(crate) fn whole(&self) -> Result<Index<IndexBytes>, Failure> {
         let bytes = self.store().get(&self.image.metadata().id)?;
         Index::open(bytes.ok_or_else(|| self.gone())?).map_err(|error| Failure::index(&self.location, &error))
@@ -221,23 +253,18 @@ pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
     prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
 }
 
-/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits only.
-pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
+/// The one id in `stores`, which have numbers, that begins with `prefix`. A list of all indexes takes long, so it is made
+/// for few digits only. The stores that fail are added to `failures`.
+pub(crate) fn id_of(
+    stores: &[(usize, &dyn Store)],
+    prefix: &IdPrefix,
+    failures: &mut Failures,
+) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
-    for store in stores {
-        if let Some(start) = whole_id(prefix) {
-            // Debug ids of ELF images are the first 16 bytes of longer ids.
-            let found = store.ids_from(&[start]).pop().unwrap_or(Ok(Vec::new()))?;
-            ids.extend(found.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
-            continue;
+    for (number, store) in stores {
+        if let Err(error) = add_ids(*store, prefix, &mut ids) {
+            failures.insert(*number, error);
         }
-        store.list(&mut |entry| {
-            if prefix.matches(&entry.id) && !ids.contains(&entry.id) {
-                ids.push(entry.id);
-            }
-            // More ids would not make the message better.
-            if ids.len() > 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })?;
     }
     match ids.len() {
         0 | 1 => Ok(ids.pop()),
@@ -247,6 +274,23 @@ pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<I
             Err(Failure::new(FailureKind::Usage, message))
         }
     }
+}
+
+/// Adds the ids in `store` that begin with `prefix` to `ids`.
+fn add_ids(store: &dyn Store, prefix: &IdPrefix, ids: &mut Vec<ImageId>) -> Result<(), symdex_store::Error> {
+    if let Some(start) = whole_id(prefix) {
+        // Debug ids of ELF images are the first 16 bytes of longer ids.
+        let found = store.ids_from(&[start]).pop().unwrap_or(Ok(Vec::new()))?;
+        ids.extend(found.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+        return Ok(());
+    }
+    store.list(&mut |entry| {
+        if prefix.matches(&entry.id) && !ids.contains(&entry.id) {
+            ids.push(entry.id);
+        }
+        // More ids would not make the message better.
+        if ids.len() > 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
 }
 
 /// The folder of symdex in the user's cache folder; `None` if there is no cache folder.

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{CommandOutput, command, debug_file, folder, names_in, without_debug_information};
+use common::{CommandOutput, command, debug_file, folder, names_in, testdata, without_debug_information};
 use symdex_testimages::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
 
 const IN_BUNDLE: &str = "App.xcarchive/dSYMs/cxx.dSYM/Contents/Resources/DWARF/cxx";
@@ -151,6 +151,71 @@ fn hostile_archives_fail_by_name_and_lose_nothing_of_the_others() {
     }
     // What leads out of the archive was not written.
     assert!(!root.path().join("cxx").exists() && !Path::new("/cxx").exists());
+}
+
+#[test]
+fn nothing_is_published_from_a_damaged_stream() {
+    let root = folder();
+    let tar = tar_of(&[("cxx", &read("cxx")), ("fat", &read("fat"))]);
+    let mut checksum = gzip(&tar);
+    let at = checksum.len() - 8;
+    checksum[at] ^= 1;
+    let cut = gzip(&tar)[..at].to_vec();
+    for (name, bytes) in [("checksum", checksum), ("cut", cut)] {
+        let archive = write(root.path(), name, &bytes);
+        let out = root.path().join(format!("{name}.out"));
+        let built = build(&[&archive], &out, &[]);
+        assert_eq!((built.code, names_in(&out)), (Some(4), Vec::new()), "{}", built.err);
+        assert!(
+            built.err.contains("damaged: ") && built.err.contains("none of its files is used"),
+            "{}",
+            built.err
+        );
+    }
+}
+
+#[test]
+fn archives_answer_as_the_debug_files_in_them() {
+    let root = folder();
+    let (cxx, demo) = (read("cxx"), testdata().join("demo"));
+    let archive = write(root.path(), "appDsyms.zip", &zip_of(&[(IN_BUNDLE, &cxx)]));
+    for line in ["lookup {} --json 0x604 0x610 0x640", "atos -o {} -arch arm64 -i -offset 0x604 0x610 0x640"]
+    {
+        let expected = common::symdex_on(&debug_file("cxx"), line).ok();
+        assert_eq!(common::symdex_on(&archive, line).ok(), expected);
+        assert!(expected.contains("scene::Named"), "{expected}");
+    }
+    let binary = |name: &str| fs::read(demo.join(name)).expect("there");
+    let app = "DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp";
+    let kit = "DemoKit.framework.dSYM/Contents/Resources/DWARF/DemoKit";
+    let (app_file, kit_file, plain) = (binary(app), binary(kit), binary("DemoPlain.dylib"));
+    let files: &[(&str, &[u8])] = &[(app, &app_file), (kit, &kit_file), ("DemoPlain.dylib", &plain)];
+    let symbolicate = |dsym: &Path| {
+        let (report, none) = (demo.join("demo.crash"), root.path().join("none"));
+        let mut run = command();
+        run.args(["symbolicate", "--format", "json"]).arg(report).arg("--dsym").arg(dsym);
+        // The user's cache folder.
+        run.env("XDG_CACHE_HOME", &none).env("HOME", &none).env("LOCALAPPDATA", &none);
+        CommandOutput::from(run.output().expect("the command starts"))
+    };
+    let threads = |done: &CommandOutput| done.json()[0]["threads"].clone();
+    let expected = symbolicate(&demo);
+    for (name, bytes) in [("demo.zip", zip_of(files)), ("demo.tgz", gzip(&tar_of(files)))] {
+        let done = symbolicate(&write(root.path(), name, &bytes));
+        assert_eq!((done.code, threads(&done)), (expected.code, threads(&expected)), "{}", done.err);
+        let source = done.json()[0]["images"][0]["source"].as_str().expect("a source").to_owned();
+        assert!(source.ends_with(&format!("{name}: {app}")), "{source}");
+    }
+    // A damaged archive is named.
+    let mut bytes = gzip(&tar_of(files));
+    let at = bytes.len() - 8;
+    bytes[at] ^= 1;
+    let archive = write(root.path(), "damaged.tgz", &bytes);
+    let failed = common::symdex_on(&archive, "lookup {} 0x400");
+    for failed in [symbolicate(&archive), failed] {
+        assert_eq!(failed.code, Some(4), "{}", failed.err);
+        assert!(failed.err.contains("damaged.tgz: damaged: "), "{}", failed.err);
+    }
 }
 
 #[test]

@@ -75,12 +75,14 @@ fn a_folder_of_indexes_without_an_id_lists_the_ids() {
 }
 
 #[test]
-fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
+fn only_a_prefix_makes_an_address_hexadecimal() {
     let object = dsym("inline-dwarf4");
     let atos = |address: &str| symdex_on(&object, &format!("atos -o {{}} -l b0000 {address}")).ok();
-    assert_eq!(atos("b0400"), PLAIN);
-    assert_eq!(atos("B0400"), PLAIN);
+    assert_eq!(atos("0xb0400"), PLAIN);
     assert_eq!(atos("721920"), PLAIN, "0xb0400 in decimal");
+    assert_eq!(atos("0000000000721920"), PLAIN, "16 digits are decimal, too");
+    assert_eq!(atos("b0400"), "b0400\n", "no address, and echoed as one outside of the image");
+    assert_eq!(atos("0xb0400 721920"), PLAIN.repeat(2));
 }
 
 #[test]

@@ -305,8 +305,23 @@ fn of_two_debug_files_of_one_id_the_one_with_more_functions_is_kept() {
         }
     }
     assert!(contents.windows(2).all(|pair| pair[0] == pair[1]));
+    let mut bytes = fs::read(&more).expect("there");
+    let section = bytes.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
+    bytes[section..section + 12].copy_from_slice(b"__other_info");
+    let stripped = root.path().join("stripped");
+    fs::write(&stripped, bytes).expect("written");
     let people = build(&[&less, &more], &root.path().join("c"), &[]).ok();
     assert!(people.contains("conflict: a different index of this id existed and is replaced"), "{people}");
+    // A binary without debug information is no other debug file.
+    let out = root.path().join("d");
+    let first = build(&[&stripped], &out, &[]);
+    let later = [build(&[&more], &out, &[]), build(&[&stripped, &dsym("fat")], &out, &["--force"])];
+    let [replaced, kept] = &later;
+    assert!(replaced.out.contains("written, in place of another index of this id"), "{}", replaced.out);
+    assert!(kept.out.contains("not written: the existing index of this id is kept"), "{}", kept.out);
+    for built in [&first, replaced, kept] {
+        assert!(!built.out.contains("conflict") && !built.err.contains("conflict"), "{}", built.err);
+    }
 }
 
 #[test]

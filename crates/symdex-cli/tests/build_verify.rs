@@ -90,9 +90,16 @@ fn an_index_of_a_file_past_a_limit_is_not_compared_and_not_published() {
     assert_eq!((built.code, names_in(&out)), (Some(4), Vec::new()), "{}", built.err);
     let reason = "its answers are not compared: names left out: they are too long, or overlap too much";
     assert!(built.err.contains(reason), "{}", built.err);
-    // Without --verify, the index is published with a warning.
+    // Without --verify, the index is published with a warning. What nobody can change is a line for all images.
     let built = build(&input, &out, &[]);
     assert_eq!((built.code, names_in(&out).len()), (Some(0), 1));
+    let line =
+        "warning: partial: 5 details of the debug information of 1 image could not be read; -v names them\n";
+    assert!(built.err.contains(line) && !built.err.contains("names left out"), "{}", built.err);
+    let quiet = build(&input, &out, &["-q", "--force"]);
+    assert_eq!((quiet.code, quiet.err.as_str(), quiet.images().len()), (Some(0), "", 1));
+    let built = build(&input, &out, &["-v", "--force"]);
+    assert!(!built.err.contains("-v names them"), "{}", built.err);
     let partial = "(arm64): partial: 5 x names left out: they are too long, or overlap too much; ";
     let meaning = "functions of these names have none in answers";
     assert!(built.err.contains(&format!("{partial}{meaning}\n")), "{}", built.err);

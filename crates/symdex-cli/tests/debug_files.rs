@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{
-    CommandOutput, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata,
-    with_damaged_symbols, without_debug_information,
+    CommandOutput, command, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
+    without_debug_information,
 };
 
 fn app() -> PathBuf {
@@ -91,24 +91,4 @@ fn a_damaged_slice_is_reported_and_the_other_slices_are_used() {
     assert!(done.out.contains("mip.h:11"), "{}", done.out);
     let damage = format!("symdex: {} (x86_64 slice): ", fat.display());
     assert_eq!(done.err.lines().filter(|line| line.starts_with(&damage)).count(), 1, "{}", done.err);
-}
-
-#[test]
-fn files_that_a_debug_file_refers_to_are_found_in_a_debug_dir() {
-    let root = folder();
-    let Some(corpus) = corpus("samply-fixtures", root.path()) else { return };
-    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
-    let (main, report) = (root.path().join("main"), root.path().join("list"));
-    fs::copy(original.join("main"), &main).expect("copied");
-    let ids = symdex_on(&main, "ids {} --json").json();
-    fs::write(&report, format!("{} 0x8a0 0x0\n", ids[0]["id"].as_str().expect("an id"))).expect("written");
-    for (name, options) in [("a", &[][..]), ("b", &["--debug-dir", original.to_str().expect("UTF-8")])] {
-        let done = symbolicate(&root.path().join(name), &main, options, [&report]);
-        assert_eq!(
-            (done.code, done.out.contains("main.cpp:5")),
-            (Some(0), !options.is_empty()),
-            "{}",
-            done.out
-        );
-    }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
-use common::{command, corpus, debug_file, folder, index_of, names_in};
+use common::{command, debug_file, folder, index_of, names_in};
 
 /// The system calls that write files.
 const SYSTEM_CALLS: [&str; 15] = [
@@ -203,14 +203,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Whether strace works. Some containers forbid it.
-fn has_strace() -> bool {
+/// Ends the test as ignored if strace does not work. Some containers forbid it.
+fn need_strace() {
     let works = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
-    let works = works.is_ok_and(|done| done.status.success());
-    if !works {
-        eprintln!("not tested: strace is missing, or may not trace");
+    if !works.is_ok_and(|done| done.status.success()) {
+        symdex_testkit::ignore(symdex_testkit::Need::Programs, "strace is not installed, or may not trace");
     }
-    works
 }
 
 /// `symdex build -o`, with one job so that faults always hit the same step. Without an old index, it creates the folder.
@@ -249,11 +247,8 @@ fn with_largest_file(blocks: u32) -> Command {
     limited
 }
 
-#[test]
 fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
-    if !has_strace() {
-        return;
-    }
+    need_strace();
     for old in [None, Some(&b"a damaged index"[..])] {
         let program = build(old);
         FAULTS.into_iter().for_each(|fault| program.fails_everywhere_with(fault));
@@ -261,22 +256,16 @@ fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
     build(None).deletes_the_temporary_file_of_a_killed_run();
 }
 
-#[test]
 fn a_report_is_absent_old_or_whole_after_a_fault_at_any_step() {
-    if !has_strace() {
-        return;
-    }
+    need_strace();
     for (output, old) in [("out/report.crash", Some(&b"an old report"[..])), ("out", None)] {
         let program = symbolicate(output, old);
         FAULTS.into_iter().for_each(|fault| program.fails_everywhere_with(fault));
     }
 }
 
-#[test]
 fn a_file_that_is_written_in_part_is_not_left() {
-    if !has_strace() {
-        return;
-    }
+    need_strace();
     for program in [build(None), symbolicate("out", Some(b"an old report"))] {
         program.prepare();
         // The first write is short, and the next one fails.
@@ -288,10 +277,9 @@ fn a_file_that_is_written_in_part_is_not_left() {
     }
 }
 
-#[test]
 fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
     let root = folder();
-    let Some(debug_files) = corpus("cbundle.dSYM", root.path()) else { return };
+    let debug_files = symdex_testkit::corpus("cbundle.dSYM", root.path());
     let [temporary, indexes] = ["temporary", "indexes"].map(|name| root.path().join(name));
     fs::create_dir(&temporary).expect("a folder");
     // The chunks take more than 4 MiB. So they are kept in a file, which may not have so many bytes.
@@ -306,4 +294,11 @@ fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
         error.contains("free space there, name another folder with TMPDIR") && error.contains("--max-memory")
     );
     assert_eq!([names_in(&temporary), names_in(&indexes)], [[""; 0], [""; 0]]);
+}
+
+symdex_testkit::main! {
+    an_index_is_absent_old_or_whole_after_a_fault_at_any_step,
+    a_report_is_absent_old_or_whole_after_a_fault_at_any_step,
+    a_file_that_is_written_in_part_is_not_left,
+    a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps
 }

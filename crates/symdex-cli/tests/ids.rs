@@ -39,15 +39,12 @@ fn every_slice_and_index_is_listed_with_id_arch_kind_and_size() {
     assert!(people.ends_with(&format!("  {}: cxx\n", index.display())), "{people}");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn the_kind_of_an_elf_file_follows_from_its_headers() {
     // The test program, and a copy without code.
     let program = std::env::current_exe().expect("a program");
-    let Ok(bytes) = fs::read(&program) else { panic!("unreadable") };
-    if !bytes.starts_with(b"\x7fELF") {
-        eprintln!("not tested: programs are not ELF files here");
-        return;
-    }
+    let bytes = fs::read(&program).expect("readable");
     let listed = ids([&program], &["--json"]);
     assert_eq!(
         (&listed.json()[0]["kind"], &listed.json()[0]["has_dwarf"]),
@@ -61,6 +58,7 @@ fn the_kind_of_an_elf_file_follows_from_its_headers() {
 }
 
 /// A 64-bit ELF file with its code sections as `objcopy --only-keep-debug` leaves them.
+#[cfg(target_os = "linux")]
 fn without_code(mut bytes: Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8], at: usize, size: usize| {
         let mut number = [0; 8];

@@ -190,14 +190,6 @@ fn isolated_builds_read_shared_caches_symbol_maps_and_debug_folders() {
     let without = same(&[&hidden], &[]);
     let with = same(&[&hidden], &["--symbol-map", maps.to_str().expect("UTF-8")]);
     assert_eq!((&without[0]["hidden_names"], &with[0]["hidden_names"]), (&json!(1), &json!(0)));
-
-    let Some(corpus) = common::corpus("samply-fixtures", folder.path()) else { return };
-    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
-    let stripped = folder.path().join("main");
-    fs::copy(original.join("main"), &stripped).expect("copied");
-    let without = same(&[&stripped], &[]);
-    let with = same(&[&stripped], &["--debug-dir", original.to_str().expect("UTF-8")]);
-    assert_ne!(without[0]["units"], with[0]["units"]);
 }
 
 /// A debug file whose line program has so many rows that reading them takes more than 64 MB.

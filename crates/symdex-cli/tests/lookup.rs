@@ -6,10 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use common::{
-    CommandOutput, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
-    without_debug_information,
-};
+use common::{command, debug_file, dsym, folder, index_of, symdex, symdex_on, without_debug_information};
 use serde_json::json;
 
 /// The answer at 0x400 of inline-dwarf4, whose base is 0x100000000: `row` is inlined into `mip`, and `mip` into
@@ -105,26 +102,6 @@ fn an_unreadable_file_is_reported_only_if_no_other_has_the_image() {
 }
 
 #[test]
-fn a_file_that_a_debug_file_refers_to_is_found_in_a_debug_dir() {
-    let root = folder();
-    let Some(corpus) = corpus("samply-fixtures", root.path()) else { return };
-    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
-    let main = root.path().join("main");
-    fs::copy(original.join("main"), &main).expect("copied");
-    let lookup = |more: &[&str]| {
-        let mut run = command();
-        run.arg("lookup").arg(&main).args(["--svma", "0x8a0"]).args(more);
-        CommandOutput::from(run.output().expect("ran"))
-    };
-    let alone = lookup(&[]);
-    assert!(alone.out.ends_with("main + 0x0 (symbol table)\n"), "{}", alone.out);
-    assert!(alone.err.contains("the debug file main.dbg (build id 581d3e0c"), "{}", alone.err);
-    assert!(alone.err.contains("give its folder with --debug-dir; answers have the names"), "{}", alone.err);
-    let with = lookup(&["--debug-dir", original.to_str().expect("UTF-8")]);
-    assert!(with.out.ends_with("/src/main.cpp:5\n") && with.err.is_empty(), "{}{}", with.out, with.err);
-}
-
-#[test]
 fn a_folder_with_only_archives_says_to_unpack_them() {
     let root = folder();
     fs::write(root.path().join("a.zip"), "PK").expect("written");
@@ -166,7 +143,7 @@ fn json_has_every_field() {
             "function_start": "0x610", "function_offset": "0xb", "table": "dwarf",
         }]})
     );
-    assert_eq!(*gap, json!({"address": "0x0", "frames": []}));
+    assert_eq!(*gap, json!({"address": "0x0", "frames": [], "reason": "not in the image's code"}));
     assert_eq!((&below["address"], &below["error"]["kind"]), (&json!("0xfff"), &json!("not_found")));
 }
 
@@ -295,6 +272,54 @@ fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
     let lookup = |line: &str| symdex_on(&index, &format!("lookup {{}} {line}")).ok();
     assert_eq!(lookup("--load b0000 b0400"), CHAIN.replacen("0x400", "b0400", 1));
     assert_eq!(lookup("1024"), CHAIN.replacen("0x400", "1024 ", 1));
+    let padded = CHAIN.replacen("0x400       ", "00000400    ", 1);
+    assert_eq!(lookup("00000400"), padded);
+}
+
+#[test]
+fn a_list_of_decimal_and_hexadecimal_addresses_is_refused() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let mixed = symdex_on(&index, "lookup {} 0000000000000400 1024");
+    assert_eq!((mixed.code, mixed.out.as_str()), (Some(2), ""));
+    let expected = "symdex: `1024` is decimal and `0000000000000400` is hexadecimal; write all addresses in \
+                    hexadecimal, with 0x\n";
+    assert_eq!(mixed.err, expected);
+}
+
+/// A message says why there is no answer, and which option was forgotten.
+#[test]
+fn an_address_without_an_answer_has_a_reason() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let why = |line: &str| {
+        let answer = symdex_on(&index, &format!("lookup {{}} {line}"));
+        assert_eq!(answer.code, Some(3), "{}", answer.err);
+        answer
+            .out
+            .split_once("nothing known here: ")
+            .map(|(_, why)| why.trim_end().to_owned())
+            .unwrap_or(answer.out)
+    };
+    assert_eq!(why("0x1"), "not in the image's code");
+    let end = "beyond the end of the image's code, 0x738: ";
+    assert_eq!(why("0x100000400"), format!("{end}did you mean --svma?"));
+    assert_eq!(
+        why("--load 0x1000 0x555555555000"),
+        format!("{end}is it the load address of another image, or of another run?")
+    );
+    assert!(why("0x7f8f6378a1b8").starts_with(&format!("{end}an address of a process needs --load")));
+    assert!(why("--svma 0x7f8f6378a1b8").starts_with(&format!("{end}is it an address of a process?")));
+    assert!(
+        why("--svma 0x400")
+            .ends_with("below the image, which starts at 0x100000000; is it an offset, without --svma?\n")
+    );
+    let json = symdex_on(&index, "lookup {} --json 0x100000400 0x400").json();
+    assert_eq!(
+        (&json[0]["frames"], &json[0]["reason"]),
+        (&serde_json::json!([]), &format!("{end}did you mean --svma?").into())
+    );
+    assert_eq!(json[1].get("reason"), None);
 }
 
 #[test]
@@ -303,11 +328,11 @@ fn gaps_and_wrong_addresses_are_reported_and_the_rest_is_answered() {
     let index = index_of("inline-dwarf4", root.path());
     let gap = symdex_on(&index, "lookup {} 0x1 0x400");
     assert_eq!((gap.code, gap.err.as_str()), (Some(3), ""));
-    assert_eq!(gap.out, format!("0x1           nothing known here\n{CHAIN}"));
+    assert_eq!(gap.out, format!("0x1           nothing known here: not in the image's code\n{CHAIN}"));
     let wrong = symdex_on(&index, "lookup {} main 0x400");
     assert_eq!(wrong.code, Some(2));
-    let expected = "main          error: not an address: expected a decimal number, or a hexadecimal one that begins \
-         with 0x or has a digit from a to f\n";
+    let expected = "main          error: not an address: expected a hexadecimal number with 0x, with a digit from a to f, \
+                    or of 8, 12 or 16 digits; or a decimal number\n";
     assert_eq!(wrong.out, format!("{expected}{CHAIN}"));
 }
 
@@ -338,7 +363,13 @@ fn is_answered_line_by_line(index: &std::path::Path) {
     assert_eq!(ask(b"0x400\n")["frames"][2]["function"], "pyramid");
     assert_eq!(ask(b"what?\n")["error"]["kind"], "usage");
     assert_eq!(ask(b"\n\xff\xfe\n")["address"], "\u{fffd}\u{fffd}");
-    assert_eq!(ask(b"  1024\r\n")["address"], "0x400");
+    assert_eq!(ask(b"  0000000000000400\r\n")["address"], "0x400");
+    let mixed = ask(b"1024\n");
+    assert!(
+        mixed["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("`1024` is decimal and `0x400`"))
+    );
     drop(input);
     assert_eq!(child.wait().expect("ended").code(), Some(2));
 }

@@ -316,3 +316,30 @@ fn needs_names_what_is_near_and_how_to_take_it() {
     let done = run(root.path(), &asan(root.path()), &["--needs", "--match-by-name", "--dsym", "{}/files"]);
     assert!(done.err.contains("choose one of several images with --assume NAME=ID"), "{}", done.err);
 }
+
+/// glibc prints the distance from an exported function, and no load address. Lines that state the load address get the
+/// same answers.
+#[test]
+fn a_function_of_a_library_stands_for_its_load_address() {
+    let root = folder();
+    let report = root.path().join("backtrace.txt");
+    let (dsym, index) = (dsym("inline-dwarf4"), root.path().join("store"));
+    let answered = |text: &str, option: &str, source: &Path| {
+        fs::write(&report, text).expect("written");
+        let done = run(root.path(), &report, &["--match-by-name", option, source.to_str().expect("UTF-8")]);
+        let lines: Vec<_> = done.out.lines().map(|line| line.replace(text.trim_end(), "")).collect();
+        (lines, done)
+    };
+    // The first answer builds the index.
+    for (option, source) in [("--dsym", dsym.as_path()), ("--index", &index)] {
+        let (chain, done) = answered("./inline-dwarf4(pyramid+0x61) [0x7f0000401]\n", option, source);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        assert!(chain.len() == 3 && chain[2].starts_with(" pyramid + 97 "), "{chain:?}");
+        let (expected, _) = answered("./inline-dwarf4(+0x401) [0x7f0000401]\n", option, source);
+        assert_eq!(chain, expected);
+    }
+    let (chain, done) = answered("./inline-dwarf4(nothing+0x61) [0x7f0000401]\n", "--index", &index);
+    assert_eq!((chain, done.code), (vec![String::new()], Some(3)), "{}", done.err);
+    let why = "no load address, and the index has no function or several functions named nothing";
+    assert!(done.err.contains(why), "{}", done.err);
+}

@@ -127,5 +127,68 @@ fn a_tombstone_that_could_not_be_unwound_is_said_to_have_no_frames() {
     write(&tombstone, text.as_bytes());
     let done = symbolicate(root.path(), &testdata().join("demo"), &[], [&tombstone]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), text), "{}", done.err);
-    assert!(done.err.contains("symdex: 1 report without frames\n"), "{}", done.err);
+    assert!(
+        done.err.contains("symdex: 1 report of the format android without frames that have an address\n"),
+        "{}",
+        done.err
+    );
+}
+
+/// What `symdex symbolicate` says of `text`, and its exit code.
+fn said(text: &[u8], more: &[&str]) -> CommandOutput {
+    let root = folder();
+    let report = root.path().join("report");
+    write(&report, text);
+    symbolicate(root.path(), &testdata().join("demo"), more, [&report])
+}
+
+#[test]
+fn frames_and_reports_that_are_not_read_are_said_and_decide_the_exit_code() {
+    let ips = |frames: &str| {
+        format!(
+            "{{\"usedImages\":[{{\"base\":4096,\"size\":16}}],\"threads\":[{{\"frames\":[{frames}]}}]}}\n"
+        )
+    };
+    let [good, bad] = ["16", "\"x\""].map(|offset| format!("{{\"imageOffset\":{offset},\"imageIndex\":0}}"));
+    let done = said(ips(&format!("{bad},{good}")).as_bytes(), &[]);
+    assert!(
+        done.err.contains("symdex: 1 frame not read: the address or the image is not a whole number\n"),
+        "{}",
+        done.err
+    );
+    assert_eq!(done.code, Some(3));
+    let two = demo().repeat(2);
+    let done = said(&two, &[]);
+    let expected = format!(
+        "symdex: {} bytes after the end of 1 report not read: give each report in a file of its own\n",
+        two.len() / 2
+    );
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.err.contains(&expected), "{}", done.err);
+    let json = said(&two, &["--json"]).json();
+    assert_eq!(
+        json[0]["unread"],
+        serde_json::json!({"frames": 0, "malformed_frames": 0, "bytes": two.len() / 2})
+    );
+    assert_eq!(said(&demo(), &["--json"]).json()[0].get("unread"), None);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_report_is_said_to_need_an_option() {
+    let root = folder();
+    let dsym = testdata().join("dsyms/inline-dwarf4.dSYM");
+    let binary = dsym.join("Contents/Resources/DWARF/inline-dwarf4");
+    let index = testdata().join("golden/v1/inline-dwarf4-1.symdex");
+    for (file, expected) in [
+        (&dsym, "a debug file, not a report; pass it with --dsym"),
+        (&binary, "a debug file, not a report; pass it with --dsym"),
+        (&index, "an index, not a report; pass it with --index"),
+    ] {
+        let done = symbolicate(root.path(), &testdata().join("demo"), &[], [file]);
+        assert_eq!((done.code, done.out.as_str()), (Some(6), ""), "{}", done.err);
+        assert!(done.err.contains(&format!("{}: {expected}\n", file.display())), "{}", done.err);
+    }
+    let notes = said(b"Incident Identifier: 1\nException Type: EXC_CRASH\n", &[]);
+    assert!(notes.err.contains("; nearest: apple-crash (has `Incident Identifier:`"), "{}", notes.err);
+    assert_eq!(said(b"", &[]).code, Some(6));
 }

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::store_verbs::{indexes, store, totals};
-use common::{command, debug_file, folder, indexes_in, symdex, without_debug_information};
+use common::{
+    command, debug_file, demo_files, folder, indexes_in, symdex, symdex_on, testdata,
+    without_debug_information,
+};
 use serde_json::Value;
 
 /// A store of the golden indexes below `root`.
@@ -39,12 +42,21 @@ fn ls_prints_each_index_and_totals() {
     assert_eq!(listed.code, Some(0), "{}", listed.err);
     let mut lines = listed.out.lines();
     let header = lines.next().expect("a header");
-    assert!(header.contains("STORED") && header.contains("LAYOUT") && header.ends_with("ID"), "{header}");
-    let mut ids: Vec<_> = lines.map(|line| line.rsplit(' ').next().expect("an id").to_owned()).collect();
-    ids.sort();
-    let mut expected: Vec<_> = indexes().into_iter().map(|(_, id)| id).collect();
+    assert!(
+        header.contains("STORED") && header.contains("LAYOUT") && header.ends_with("ID  IMAGE"),
+        "{header}"
+    );
+    let id_and_name = |line: &str| {
+        let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        words[words.len() - 2..].join(" ")
+    };
+    let mut images: Vec<_> = lines.map(id_and_name).collect();
+    images.sort();
+    let name = |path: &Path| symdex::Metadata::read_file(path).expect("an index").image_name;
+    let mut expected: Vec<_> =
+        indexes().into_iter().map(|(path, id)| format!("{id} {}", name(&path))).collect();
     expected.sort();
-    assert_eq!(ids, expected);
+    assert_eq!(images, expected);
     assert!(listed.err.starts_with(&format!("symdex: {} indexes, ", expected.len())), "{}", listed.err);
 
     let (file, id) = &indexes()[0];
@@ -52,7 +64,7 @@ fn ls_prints_each_index_and_totals() {
         let one = store("ls", [&path], ["--id", prefix, "--json"]);
         let [line, totals] = &one.json()[..] else { panic!("{}", one.out) };
         let size = fs::metadata(file).expect("there").len();
-        assert_eq!(line["id"], id.as_str());
+        assert_eq!((line["id"].as_str(), line["image"].as_str()), (Some(&id[..]), Some(&name(file)[..])));
         assert_eq!((&line["stored_size"], &line["index_size"]), (&size.into(), &size.into()));
         assert_eq!((line["layout"].as_str(), &line["expires"]), (Some("whole"), &Value::Null));
         assert_eq!(
@@ -185,6 +197,69 @@ fn gc_removes_unused_indexes_and_names_them() {
     assert!(!file(&path, &ids[0]).exists() && file(&path, &ids[1]).exists() && !leftover.exists());
     for wrong in [&["--older-than", "45"][..], &[]] {
         assert_eq!(store("gc", [&path], wrong).code, Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn gc_removes_nothing_after_a_short_time_unless_that_is_confirmed() {
+    let root = folder();
+    let path = filled(root.path());
+    for (age, said) in [
+        ("6m", "--older-than is 6 minutes: uses are recorded once a day"),
+        ("23h", "23 hours"),
+        ("90m", "90 minutes"),
+        ("0s", "removes every index"),
+    ] {
+        let refused = store("gc", [&path], ["--older-than", age]);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{age}: {}", refused.err);
+        assert!(refused.err.contains(said) && refused.err.contains("--force"), "{age}: {}", refused.err);
+        assert_eq!(indexes_in(&path).len(), indexes().len(), "{age}");
+        assert_eq!(store("gc", [&path], ["--older-than", age, "--dry-run"]).code, Some(0), "{age}");
+    }
+    let kept = store("gc", [&path], ["--older-than", "6m", "--force"]);
+    assert_eq!((kept.code, indexes_in(&path).len()), (Some(0), indexes().len()), "{}", kept.err);
+    assert_eq!(store("gc", [&path], ["--older-than", "0s", "--force"]).code, Some(0));
+    assert_eq!(indexes_in(&path), [""; 0]);
+}
+
+#[test]
+fn every_reader_of_a_folder_records_a_use() {
+    let root = folder();
+    let demo = testdata().join("demo");
+    let crash = demo.join("demo.crash").display().to_string();
+    let path = root.path().join("store");
+    let built = symdex_on(&path, &format!("build {} --store {{}}", demo.display()));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let ids: Vec<_> = demo_files().iter().map(|(id, _)| *id).collect();
+    let old = SystemTime::now() - Duration::from_secs(50 * 24 * 60 * 60);
+    let (id, index) = (ids[0], file(&path, ids[0]).display().to_string());
+    for (line, used) in [
+        (format!("lookup {{}} --id {id} 0x1000"), &ids[..1]),
+        (format!("lookup {index} 0x1000"), &ids[..1]),
+        (format!("lookup --store {{}} --id {id} 0x1000"), &ids[..1]),
+        (format!("atos -o {{}} --id {id} -offset 0x1000"), &ids[..1]),
+        (format!("symbolicate {crash} --index {{}} --store {{}}/none"), &ids[..]),
+        (format!("symbolicate {crash} --store {{}}"), &ids[..]),
+        (format!("inspect {index}"), &[]),
+        ("ids {}".to_owned(), &[]),
+    ] {
+        for id in &ids {
+            File::options()
+                .write(true)
+                .open(file(&path, id))
+                .and_then(|file| file.set_modified(old))
+                .expect("aged");
+        }
+        symdex_on(&path, &line.replace("{}/none", &root.path().join("none").display().to_string()));
+        let dry = store("gc", [&path], ["--older-than", "45d", "--dry-run", "--json"]);
+        let unused: Vec<_> =
+            dry.json().iter().filter_map(|line| Some(line["id"].as_str()?.to_owned())).collect();
+        let expected: Vec<_> = ids.iter().filter(|id| !used.contains(id)).copied().collect();
+        let mut expected = expected;
+        expected.sort_unstable();
+        assert_eq!(unused, expected, "{line}");
+        let said = "may not write the files of the indexes are not recorded";
+        assert_eq!(dry.err.contains(said), !unused.is_empty(), "{line}: {}", dry.err);
     }
 }
 

@@ -81,9 +81,8 @@ fn answers_as_the_file(port: u16, path: &Path, stored: &str) {
     }
 }
 
-#[test]
 fn redis_answers_as_the_index() {
-    let Some(server) = redis_server::Server::start(&[]) else { return };
+    let server = redis_server::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
         assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -91,9 +90,8 @@ fn redis_answers_as_the_index() {
     }
 }
 
-#[test]
 fn redis_is_asked_once_for_all_addresses_of_a_command() {
-    let Some(server) = redis_server::Server::start(&[]) else { return };
+    let server = redis_server::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
     assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -109,9 +107,8 @@ fn redis_is_asked_once_for_all_addresses_of_a_command() {
     );
 }
 
-#[test]
 fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
-    let Some(server) = redis_server::Server::start(&[]) else { return };
+    let server = redis_server::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
         assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -139,9 +136,8 @@ fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
     assert!(missing.err.contains("no chunk 300; the table dwarf has 0 to 299"), "{}", missing.err);
 }
 
-#[test]
 fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
-    let Some(server) = redis_server::Server::start(&[]) else { return };
+    let server = redis_server::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
     assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -165,9 +161,8 @@ fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     assert_eq!(chunk.code, Some(4), "{}", chunk.err);
 }
 
-#[test]
 fn parts_of_an_object_answer_as_the_index() {
-    let Some(server) = moto::Server::start() else { return };
+    let server = moto::Server::start();
     let (root, url) = (folder(), format!("s3://{}/x", moto::BUCKET));
     for (path, id) in indexes(root.path()) {
         let put = run(server.port, &format!("store put {url} {} --zstd-level 0", path.display()), "");
@@ -200,14 +195,28 @@ fn a_long_id_is_found_by_its_debug_id(port: u16, url: &str) {
     assert!(several.err.contains(&format!("several ids begin with {debug_id}: ")), "{}", several.err);
 }
 
-#[test]
-fn every_home_finds_a_long_id_by_its_debug_id() {
+fn a_folder_finds_a_long_id_by_its_debug_id() {
     let root = folder();
     a_long_id_is_found_by_its_debug_id(0, &root.path().display().to_string());
-    if let Some(server) = redis_server::Server::start(&[]) {
-        a_long_id_is_found_by_its_debug_id(0, &server.url());
-    }
-    if let Some(server) = moto::Server::start() {
-        a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", moto::BUCKET));
-    }
+}
+
+fn redis_finds_a_long_id_by_its_debug_id() {
+    let server = redis_server::Server::start(&[]);
+    a_long_id_is_found_by_its_debug_id(0, &server.url());
+}
+
+fn an_object_store_finds_a_long_id_by_its_debug_id() {
+    let server = moto::Server::start();
+    a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", moto::BUCKET));
+}
+
+symdex_testkit::main! {
+    redis_answers_as_the_index,
+    redis_is_asked_once_for_all_addresses_of_a_command,
+    inspect_shows_of_values_what_the_store_states_and_says_what_is_missing,
+    a_lost_value_is_damage_and_the_other_addresses_are_answered,
+    parts_of_an_object_answer_as_the_index,
+    a_folder_finds_a_long_id_by_its_debug_id,
+    redis_finds_a_long_id_by_its_debug_id,
+    an_object_store_finds_a_long_id_by_its_debug_id
 }

@@ -5,7 +5,7 @@ mod common;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{CommandOutput, command, dsym, folder, names_in, symdex, symdex_on, testdata};
@@ -29,7 +29,6 @@ fn build(root: &Path) -> String {
     id
 }
 
-#[test]
 fn every_command_reads_a_store_as_it_reads_the_index() {
     let root = folder();
     let id = build(root.path());
@@ -50,7 +49,6 @@ fn every_command_reads_a_store_as_it_reads_the_index() {
     }
 }
 
-#[test]
 fn an_index_that_no_store_has_is_not_found() {
     let root = folder();
     build(root.path());
@@ -63,7 +61,6 @@ fn an_index_that_no_store_has_is_not_found() {
     assert!(any.err.contains("choose an index of the store with --id"), "{}", any.err);
 }
 
-#[test]
 fn an_index_is_put_into_the_folder_and_into_all_stores() {
     let root = folder();
     let [flat, near, far] = ["flat", "near", "far"].map(|name| root.path().join(name));
@@ -89,7 +86,6 @@ fn an_index_is_put_into_the_folder_and_into_all_stores() {
     }
 }
 
-#[test]
 fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     let root = folder();
     let file = root.path().join("file");
@@ -102,7 +98,6 @@ fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     assert_eq!(names_in(&root.path().join("good")).len(), 1);
 }
 
-#[test]
 fn the_environment_names_the_stores_if_the_command_line_does_not() {
     let root = folder();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
@@ -122,7 +117,6 @@ fn the_environment_names_the_stores_if_the_command_line_does_not() {
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-#[test]
 fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted() {
     for (url, part) in [
         ("redis://:hunter2@host/0", "SYMDEX_REDIS_PASSWORD_FILE"),
@@ -154,23 +148,19 @@ impl Drop for Redis {
 }
 
 impl Redis {
-    /// Starts a server. `None` if it is not installed.
-    fn start() -> Option<Self> {
+    fn start() -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-        let mut server = Command::new("redis-server");
+        let mut server = symdex_testkit::program("redis-server", "--version");
         server.args(["--port", &port.to_string()]).args(options).stdout(Stdio::null()).stderr(Stdio::null());
-        let Ok(child) = server.spawn() else {
-            eprintln!("skipped: redis-server is not installed; .ci/run installs it");
-            return None;
-        };
+        let child = server.spawn().expect("started");
         let (server, begun) = (Self(child, port), Instant::now());
         while server.run("PING").is_none_or(|answer| answer != "+PONG") {
             assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(server)
+        server
     }
 
     /// The first line of the answer to the last of the commands, which are lines.
@@ -186,9 +176,8 @@ impl Redis {
     }
 }
 
-#[test]
 fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let (root, url, demo) = (folder(), server.url(), testdata().join("demo"));
     let built =
         symdex(["build".as_ref(), demo.as_os_str(), "--store".as_ref(), url.as_ref(), "--json".as_ref()]);
@@ -212,13 +201,89 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
     drop(server);
     let lost = ask(&[url.as_ref()]);
     assert_eq!(lost.code, Some(1), "{}", lost.err);
-    assert!(lost.err.contains(&format!("store {url}: 0 images and values found in 3 calls")), "{}", lost.err);
-    assert!(lost.err.contains("3 of the calls failed"), "{}", lost.err);
+    assert!(lost.err.contains(&format!("store {url}: 0 images and values found in 1 call")), "{}", lost.err);
+    assert!(lost.err.contains("1 of the calls failed"), "{}", lost.err);
 }
 
-#[test]
+/// The URL of a store at a port that no program listens to.
+fn dead() -> String {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    format!("redis://127.0.0.1:{port}/0")
+}
+
+/// Runs the words of `line`. It must not take longer than one call of a store that does not answer.
+fn in_time(line: &str) -> CommandOutput {
+    let begun = Instant::now();
+    let done = symdex(line.split(' '));
+    assert!(begun.elapsed() < Duration::from_secs(15), "{line}: {:?}", begun.elapsed());
+    done
+}
+
+fn a_report_names_the_images_that_no_store_could_be_asked_for() {
+    let (root, url, demo) = (folder(), dead(), testdata().join("demo"));
+    let (crash, live) = (demo.join("demo.crash"), root.path().join("live"));
+    let (crash, live) = (crash.display(), live.display());
+    assert_eq!(symdex(format!("build {} --store {live}", demo.display()).split(' ')).code, Some(0));
+    let lost = in_time(&format!("symbolicate {crash} --store {url} --json"));
+    assert_eq!(lost.code, Some(1), "{}", lost.err);
+    assert!(lost.err.contains("1 of the calls failed"), "{}", lost.err);
+    assert!(lost.err.contains("not answered because a store could not be asked"), "{}", lost.err);
+    let [report] = &lost.json()[..] else { panic!("{}", lost.out) };
+    let images = report["images"].as_array().expect("a list");
+    for name in ["DemoApp", "DemoKit", "DemoPlain.dylib"] {
+        let line = lost.err.lines().find(|line| line.contains(&format!("other: {name} ")));
+        assert!(line.is_some_and(|line| line.contains(&url)), "{name}: {}", lost.err);
+        let image = images.iter().find(|image| image["name"] == name).expect("listed");
+        assert!(image["status"] == "other" && image["reason"].as_str().is_some_and(|why| why.contains(&url)));
+    }
+    assert_eq!(report["threads"][0]["frames"][0]["status"], "other");
+
+    // The images of the system are in no store, so that nobody knows whether the other store has them.
+    let both = in_time(&format!("symbolicate {crash} --store {url} --store {live}"));
+    let whole = in_time(&format!("symbolicate {crash} --store {live}"));
+    assert_eq!((both.code, whole.code, &both.out), (Some(1), Some(0), &whole.out), "{}", both.err);
+    assert!(both.err.contains("found: DemoApp ") && !both.err.contains("other: DemoApp "), "{}", both.err);
+}
+
+fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
+    let (root, url) = (folder(), dead());
+    let id = build(root.path());
+    let live = root.path().join("store");
+    let live = live.display();
+    for command in ["lookup", "atos -offset"] {
+        for id in [&id[..], &id[..8]] {
+            let answered = in_time(&format!("{command} 0x3cf --store {url} --store {live} --id {id}"));
+            let expected = in_time(&format!("{command} 0x3cf --store {live} --id {id}")).ok();
+            assert_eq!((answered.code, &answered.out), (Some(0), &expected), "{command}: {}", answered.err);
+            let warning = answered.err.starts_with(&format!("symdex: warning: {url}"));
+            assert!(warning && answered.err.contains("answered from"), "{command}: {}", answered.err);
+            let lost = in_time(&format!("{command} 0x3cf --store {url} --id {id}"));
+            assert_eq!((lost.code, lost.out.as_str()), (Some(1), ""), "{command}: {}", lost.err);
+            assert!(lost.err.contains(&url), "{command}: {}", lost.err);
+        }
+        let absent = "00112233445566778899aabbccddeeff";
+        let unsure = in_time(&format!("{command} 0x3cf --store {live} --store {url} --id {absent}"));
+        assert_eq!(unsure.code, Some(1), "{command}: {}", unsure.err);
+    }
+}
+
+fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
+    let (root, url) = (folder(), dead());
+    let nothing = in_time(&format!("build gone.zip --store {url}"));
+    assert_eq!(nothing.code, Some(1), "{}", nothing.err);
+    assert!(nothing.err.contains(&url) && !nothing.err.contains("gone.zip"), "{}", nothing.err);
+    let live = root.path().join("live");
+    let demo = testdata().join("demo");
+    let both = in_time(&format!("build {} --store {url} --store {}", demo.display(), live.display()));
+    assert_eq!(both.code, Some(1), "{}", both.err);
+    assert_eq!(names_in(&live).len(), 1, "all ids begin with the same digits");
+    assert_eq!(common::indexes_in(&live).len(), 3, "{}", both.err);
+    let read_only = in_time("build gone.zip --store https://127.0.0.1:1/x");
+    assert!(read_only.code == Some(1) && read_only.err.contains("read only"), "{}", read_only.err);
+}
+
 fn an_index_in_redis_expires_after_the_time_of_the_option() {
-    let Some(server) = Redis::start() else { return };
+    let server = Redis::start();
     let (root, url, other) = (folder(), server.url(), server.url().replace("/0", "/1"));
     let id = build(root.path());
     let local = root.path().join("store");
@@ -245,4 +310,18 @@ fn an_index_in_redis_expires_after_the_time_of_the_option() {
         let wrong = symdex(line.split(' ').chain(["--ttl", "999ms"]));
         assert!(wrong.code == Some(2) && wrong.err.contains("at least a second"), "{}", wrong.err);
     }
+}
+
+symdex_testkit::main! {
+    every_command_reads_a_store_as_it_reads_the_index,
+    an_index_that_no_store_has_is_not_found,
+    an_index_is_put_into_the_folder_and_into_all_stores,
+    an_index_that_one_store_cannot_take_is_still_put_into_the_others,
+    the_environment_names_the_stores_if_the_command_line_does_not,
+    urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted,
+    a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered,
+    an_index_in_redis_expires_after_the_time_of_the_option,
+    a_report_names_the_images_that_no_store_could_be_asked_for,
+    lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image,
+    build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once
 }

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | C++ | `_Z`, `__Z`, `___Z`, `____Z` | as LLVM and atos print it: `ns::Widget::draw(int) const` |
 //! | Swift | `$s`, `$S`, `$e`, `_$s`, `_T` | as atos prints it, without modules and types: `Widget.draw(at:)` |
-//! | Rust | `_R`, or `_Z` with a hash at the end | without hashes: `core::fmt::write` |
+//! | Rust | `_R`, `__R`, or `_ZN`, `__ZN` with a hash as the last identifier | without hashes: `core::fmt::write` |
 //! | others | | the name itself: C, Objective-C, assembler |
 //!
 //! The demangler for C++ is written for this crate: it reads a name once from left to right and counts its steps. Swift
@@ -12,7 +12,10 @@
 //!
 //! The text of C++ names is compared with llvm-cxxfilt 19. This crate reads some names that llvm-cxxfilt does not read:
 //! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, vectors of no elements (`Dv0_`), and template
-//! parameters in the signatures of functions with a local name. llvm-cxxfilt has no [`limits`].
+//! parameters in the signatures of functions with a local name. Names of GCC that LLVM's grammar does not cover are read
+//! as libiberty reads them, and printed in the style of LLVM: conversions to templates (`operator std::list<int>()`),
+//! members of dependent types (`std::is_same<T, U>::value`), inherited constructors, old argument packs, and clones for
+//! transactional memory. llvm-cxxfilt has no [`limits`].
 
 #![cfg_attr(
     not(test),
@@ -112,8 +115,7 @@ pub fn language(name: &[u8]) -> Option<Language> {
         [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
             Some(Language::Swift)
         }
-        [b'_', b'R', ..] => Some(Language::Rust),
-        [b'_', b'Z', ..] if rust::is_legacy(&String::from_utf8_lossy(name)) => Some(Language::Rust),
+        [b'_', ..] if rust::is_v0(name) || rust::is_legacy(name) => Some(Language::Rust),
         [b'_', ..] if is_cpp(name) => Some(Language::Cpp),
         [b'-' | b'+', b'[', ..] => Some(Language::ObjC),
         _ => None,
@@ -240,6 +242,20 @@ mod tests {
         assert_demangled(&[
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
             ("_ZN4core3fmt5write17h0123456789abcdefE.llvm.42", "core::fmt::write"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE.cold.1", "core::fmt::write.cold.1"),
+            ("__ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            (
+                "_ZN54_$LT$I$u20$as$u20$core..iter..traits..IntoIterator$GT$9into_iter17h8581507801fb8615E",
+                "<I as core::iter::traits::IntoIterator>::into_iter",
+            ),
+            (
+                "_ZN44_$LT$a..b..C$u20$as$u20$core..ops..Deref$GT$5deref17hf299b860dc5a831cE.llvm.5",
+                "<a::b::C as core::ops::Deref>::deref",
+            ),
+            // The name of a generic class in C++, which no hash ends.
+            ("_ZN3foo3barIiEEvv", "void foo::bar<int>()"),
+            ("_ZN3foo17h012345678ghijkLMEv", "foo::h012345678ghijkLM()"),
+            ("__RNvC6_123foo3bar", "123foo::bar"),
             ("_RNvC6_123foo3bar", "123foo::bar"),
             ("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>"),
         ]);

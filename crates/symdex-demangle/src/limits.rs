@@ -37,7 +37,7 @@ pub const MAX_STEPS: usize = 1 << 17;
 pub const MAX_TASKS: usize = 1 << 12;
 
 /// How many steps the text of a Rust name may take, which is less than 1 ms. Between two writes, rustc-demangle does at
-/// most as many as the name has bytes. None of 35,000 names of real programs needs more than 220,000.
+/// most as many as the name has bytes. Of 647,169 names of real programs, 169 need more.
 pub const MAX_RUST_STEPS: usize = 1 << 20;
 
 /// The longest Swift name that is demangled, in bytes. It takes less than 1 ms and 1 MB. The longest of 4,000 names of

@@ -8,13 +8,32 @@ use std::fmt::{self, Write as _};
 use crate::limits::{MAX_RUST_STEPS, MAX_TEXT, RUST_STACK};
 use crate::mark_as_cut;
 
-/// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The
-/// compiler may have put a suffix behind it.
-pub(super) fn is_legacy(name: &str) -> bool {
-    let name = name.split_once('.').map_or(name, |(name, _)| name);
-    let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
-    hash.and_then(|hash| hash.strip_prefix("17h"))
-        .is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
+/// Returns whether `name` is a Rust name in the legacy mangling. Such a name has the form of a nested C++ name. Its last
+/// identifier is a hash: `h` and 16 hexadecimal digits. Identifiers may contain dots, and a suffix that begins with a
+/// dot may follow the name.
+pub(super) fn is_legacy(name: &[u8]) -> bool {
+    let Some(mut rest) = name.strip_prefix(b"_ZN").or_else(|| name.strip_prefix(b"__ZN")) else {
+        return false;
+    };
+    let mut last: &[u8] = b"";
+    while !matches!(rest, [b'E'] | [b'E', b'.', ..]) {
+        let Some((identifier, after)) = identifier(rest) else { return false };
+        (last, rest) = (identifier, after);
+    }
+    matches!(last, [b'h', digits @ ..] if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// The identifier at the start of `name`, which its length precedes, and the rest.
+fn identifier(name: &[u8]) -> Option<(&[u8], &[u8])> {
+    let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = name.split_at_checked(digits)?;
+    let len = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    rest.split_at_checked(len)
+}
+
+/// Returns whether `name` begins as names in the v0 mangling do: with `_R` and the capital letter of a path.
+pub(super) fn is_v0(name: &[u8]) -> bool {
+    matches!(name, [b'_', b'R', b'A'..=b'Z', ..] | [b'_', b'_', b'R', b'A'..=b'Z', ..])
 }
 
 /// The text of the mangled `name` without its hash. Returns `None` if it is not a mangled Rust name.

@@ -1,9 +1,11 @@
 //! Decompresses a fetched file, with limits, and checks what it is.
 
+use std::cell::Cell;
 use std::io::{self, BufReader, Read, Write};
 use std::time::Instant;
 
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::ZlibDecoder;
+use symdex_archive::Compression;
 
 use crate::error::{Failure, of_read};
 use crate::options::FetchOptions;
@@ -12,17 +14,14 @@ use crate::options::FetchOptions;
 /// fifth or a tenth.
 const MAX_RATIO: u64 = 200;
 const SMALL: u64 = 1 << 20;
-/// The window that a frame of zstd may need: 128 MiB.
-const MAX_WINDOW_LOG: u32 = 27;
 
 /// What the first bytes of a file say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A Mach-O or ELF file, not compressed.
     DebugFile,
-    Gzip,
+    Compressed(Compression),
     Zlib,
-    Zstd,
     Other,
 }
 
@@ -32,11 +31,9 @@ impl Content {
             [0x7f, b'E', b'L', b'F'] => Self::DebugFile,
             // Mach-O, and universal files.
             [0xce | 0xcf, 0xfa, 0xed, 0xfe] | [0xca, 0xfe, 0xba, 0xbe | 0xbf] => Self::DebugFile,
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd] => Self::Zstd,
             // The method is deflate with a window of 32 KiB, and the two bytes are a multiple of 31.
             [0x78, flags, ..] if (0x7800 | u32::from(flags)).is_multiple_of(31) => Self::Zlib,
-            _ => Self::Other,
+            _ => Compression::of(&head).map_or(Self::Other, Self::Compressed),
         }
     }
 }
@@ -68,18 +65,15 @@ pub(crate) fn decode(
     out: &mut dyn Write,
 ) -> Result<u64, Failure> {
     let head = head_of(&mut body).map_err(|error| of_read(error, "it cannot be read"))?;
-    let body = Arriving { body: (&head[..]).chain(body), read: 0, options, deadline };
+    let arrived = Cell::new(0);
+    let body = Arriving { body: (&head[..]).chain(body), read: &arrived, options, deadline };
     match Content::of(head) {
-        Content::DebugFile => copy(body, |body| body.read, options, out),
-        Content::Gzip => copy(MultiGzDecoder::new(body), |body| body.get_ref().read, options, out),
-        Content::Zlib => copy(ZlibDecoder::new(body), |body| body.get_ref().read, options, out),
-        Content::Zstd => {
-            let decoder = zstd::stream::read::Decoder::with_buffer(BufReader::new(body));
-            let mut decoder = decoder.map_err(|error| of_read(error, "it cannot be decompressed"))?;
-            decoder
-                .window_log_max(MAX_WINDOW_LOG)
-                .map_err(|error| of_read(error, "it cannot be decompressed"))?;
-            copy(decoder, |body| body.get_ref().get_ref().read, options, out)
+        Content::DebugFile => copy(body, &arrived, options, out),
+        Content::Zlib => copy(ZlibDecoder::new(body), &arrived, options, out),
+        Content::Compressed(compression) => {
+            let decoder = compression.decoder(BufReader::new(body), Compression::MAX_WINDOW_LOG);
+            let decoder = decoder.map_err(|error| of_read(error, "it cannot be decompressed"))?;
+            copy(decoder, &arrived, options, out)
         }
         Content::Other => Err(not_a_debug_file(head)),
     }
@@ -96,7 +90,7 @@ fn not_a_debug_file(head: [u8; 4]) -> Failure {
 /// The bytes of a source as they arrive.
 struct Arriving<'o, R> {
     body: R,
-    read: u64,
+    read: &'o Cell<u64>,
     options: &'o FetchOptions,
     deadline: Instant,
 }
@@ -107,8 +101,8 @@ impl<R: Read> Read for Arriving<'_, R> {
             return Err(Failure::lasting("it is not complete within the time for one image").into_io());
         }
         let len = self.body.read(out)?;
-        self.read += len as u64;
-        if self.read > self.options.max_size {
+        self.read.set(self.read.get() + len as u64);
+        if self.read.get() > self.options.max_size {
             return Err(too_large(self.options.max_size).into_io());
         }
         if let Some(on_bytes) = &self.options.on_bytes {
@@ -123,9 +117,9 @@ pub(crate) fn too_large(limit: u64) -> Failure {
 }
 
 /// Copies the debug file in `from` to `out`. `arrived` is how many bytes the source has sent.
-fn copy<R: Read>(
-    mut from: R,
-    arrived: impl Fn(&R) -> u64,
+fn copy(
+    mut from: impl Read,
+    arrived: &Cell<u64>,
     options: &FetchOptions,
     out: &mut dyn Write,
 ) -> Result<u64, Failure> {
@@ -152,7 +146,7 @@ fn copy<R: Read>(
         if size > options.max_size {
             return Err(too_large(options.max_size));
         }
-        if size > arrived(&from).saturating_mul(MAX_RATIO).saturating_add(SMALL) {
+        if size > arrived.get().saturating_mul(MAX_RATIO).saturating_add(SMALL) {
             let reason = format!("it grows to more than {MAX_RATIO} times its size when it is decompressed");
             return Err(Failure::lasting(reason));
         }
@@ -216,6 +210,13 @@ mod tests {
                 let error = decoded(&form[..cut], 1 << 20).expect_err("it is cut");
                 assert!(error.contains("decompressed"), "{error}");
             }
+        }
+        // The checksum comes last.
+        let mut wrong = gzip(&file);
+        let checksum = wrong.len() - 8;
+        wrong[checksum] ^= 1;
+        for form in [wrong, [gzip(&file), b"more".to_vec()].concat()] {
+            assert!(decoded(&form, 1 << 20).expect_err("damaged").contains("decompressed"));
         }
         let mut damaged = gzip(&file);
         let middle = damaged.len() / 2;

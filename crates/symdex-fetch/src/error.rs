@@ -41,6 +41,7 @@ impl Failure {
         Self { reason: reason.into(), is_transient: false }
     }
 
+    #[cfg(feature = "remote")]
     pub(crate) fn transient(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), is_transient: true }
     }

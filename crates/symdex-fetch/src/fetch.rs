@@ -5,7 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use symdex_store::{Breaker, ObjectReader};
+use symdex_store::Breaker;
+#[cfg(feature = "remote")]
+use symdex_store::ObjectReader;
 use tempfile::NamedTempFile;
 
 use crate::decode::{Content, decode, head_of, too_large};
@@ -13,6 +15,7 @@ use crate::error::{Failure, FetchError};
 use crate::layout::{WantedImage, keys};
 use crate::options::FetchOptions;
 use crate::url::{Place, SourceUrl};
+#[cfg(feature = "remote")]
 use crate::web::WebFiles;
 
 /// The first pause before a request is repeated. Each further one is twice as long.
@@ -30,7 +33,9 @@ pub struct DebugSource {
 #[derive(Debug)]
 enum Files {
     Folder(PathBuf),
+    #[cfg(feature = "remote")]
     Web(WebFiles),
+    #[cfg(feature = "remote")]
     Objects(ObjectReader),
 }
 
@@ -68,14 +73,21 @@ impl DebugSource {
     ///
     /// # Errors
     ///
-    /// [`FetchError`] if the environment has no valid configuration for an object store.
+    /// [`FetchError`] if the environment has no valid configuration for an object store, or if this build lacks the
+    /// feature `remote` and the source is not a folder.
     pub fn open(url: &SourceUrl, options: &FetchOptions) -> Result<Self, FetchError> {
         let files = match &url.place {
             Place::Folder(path) => Ok(Files::Folder(path.clone())),
+            #[cfg(feature = "remote")]
             Place::Web(base) => WebFiles::new(base.clone(), options.timeout).map(Files::Web),
+            #[cfg(feature = "remote")]
             Place::Objects(store) => {
                 ObjectReader::open(store, options.timeout).map(Files::Objects).map_err(Failure::from)
             }
+            #[cfg(not(feature = "remote"))]
+            _ => Err(Failure::lasting(
+                "this build reads folders only; it was made without the feature `remote`",
+            )),
         };
         let failed = |failure: Failure| FetchError { failures: vec![format!("{url}: {failure}")] };
         let files = files.map_err(failed)?;
@@ -153,10 +165,12 @@ impl DebugSource {
     fn get(&self, key: &str, deadline: Instant) -> Result<Option<FetchedFile>, Failure> {
         match &self.files {
             Files::Folder(folder) => self.in_folder(folder, key, deadline),
+            #[cfg(feature = "remote")]
             Files::Web(files) => match files.get(key)? {
                 Some((body, size)) => self.receive(key, body, size, deadline).map(Some),
                 None => Ok(None),
             },
+            #[cfg(feature = "remote")]
             Files::Objects(objects) => match objects.get(key)? {
                 Some(body) => {
                     let size = body.size();

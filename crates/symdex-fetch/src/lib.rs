@@ -34,6 +34,7 @@ mod misses;
 mod options;
 mod source;
 mod url;
+#[cfg(feature = "remote")]
 mod web;
 
 pub use self::error::FetchError;

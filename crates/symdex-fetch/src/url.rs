@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use reqwest::Url;
 use symdex_store::{StoreUrl, StoreUrlError};
+use url::Url;
 
 use crate::layout::Layout;
 

@@ -1,19 +1,16 @@
 //! Fetching from S3, against moto's server of the protocol on this machine.
 //!
-//! `.ci/run` installs the server into `target/moto`. Without it, this test says so and passes.
+//! Without the server, this test is ignored.
 
 #[path = "../../symdex-store/tests/common/moto.rs"]
 mod moto;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::Command;
 
 use moto::{BUCKET, Server, environment};
 use symdex_fetch::{DebugSources, FetchOptions, Verdict, WantedImage};
 
-/// The variable that tells a child process that it is one.
-const CHILD: &str = "SYMDEX_TEST_CHILD";
 const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
 fn elf() -> Vec<u8> {
@@ -36,22 +33,16 @@ fn put(server: &Server, key: &str, body: &[u8]) {
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
-#[test]
 fn a_bucket_has_debug_files() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let zstd = zstd::encode_all(&elf()[..], 3).expect("memory");
     put(&server, "symbols/01/23456789abcdef0123456789abcdef01234567/debuginfo", &zstd);
-    let mut child = Command::new(std::env::current_exe().expect("this test"));
-    child.args(["--exact", "child_fetches", "--nocapture"]).envs(environment(server.port)).env(CHILD, "1");
-    let output = child.output().expect("started");
+    let output =
+        symdex_testkit::child("child_fetches").envs(environment(server.port)).output().expect("started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[test]
 fn child_fetches() {
-    if std::env::var_os(CHILD).is_none() {
-        return;
-    }
     for url in [format!("unified+s3://{BUCKET}/symbols"), format!("s3://{BUCKET}/symbols")] {
         let options = FetchOptions::new();
         let sources = DebugSources::open(&[url.parse().expect("a URL")], &options).expect("opened");
@@ -68,4 +59,9 @@ fn child_fetches() {
     let error = sources.fetch(&wanted, |_| Verdict::Used(())).expect_err("no bucket");
     assert!(error.to_string().contains("s3://there-is-no-such-bucket/"), "{error}");
     assert!(!error.to_string().contains("very secret"), "{error}");
+}
+
+symdex_testkit::main! {
+    a_bucket_has_debug_files;
+    children: child_fetches
 }

@@ -10,9 +10,21 @@ use std::time::Duration;
 use symdex_isolate::build::{Planned, PlannedPart, Task, TaskFile, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 use symdex_isolate::{Access, ChildError, Death, Event, Isolation, Limits, Protections};
+use symdex_testkit::{Need, ignore};
 
 #[cfg(unix)]
 const MB: u64 = 1 << 20;
+
+symdex_testkit::tests! {
+    a_child_does_its_task,
+    a_child_opens_only_its_files,
+    a_forbidden_system_call_kills_the_child,
+    each_limit_ends_the_child_with_its_name,
+    a_child_that_waits_is_killed,
+    a_child_ends_with_its_parent,
+    a_plan_names_the_files_at_which_children_end,
+    a_program_that_is_missing_is_no_death
+}
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -24,21 +36,7 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let tests: [(&str, fn()); 8] = [
-        ("a_child_does_its_task", a_child_does_its_task),
-        ("a_child_opens_only_its_files", a_child_opens_only_its_files),
-        ("a_forbidden_system_call_kills_the_child", a_forbidden_system_call_kills_the_child),
-        ("each_limit_ends_the_child_with_its_name", each_limit_ends_the_child_with_its_name),
-        ("a_child_that_waits_is_killed", a_child_that_waits_is_killed),
-        ("a_child_ends_with_its_parent", a_child_ends_with_its_parent),
-        ("a_plan_names_the_files_at_which_children_end", a_plan_names_the_files_at_which_children_end),
-        ("a_program_that_is_missing_is_no_death", a_program_that_is_missing_is_no_death),
-    ];
-    for (name, test) in tests {
-        test();
-        println!("test {name} ... ok");
-    }
-    ExitCode::SUCCESS
+    run_tests()
 }
 
 /// The child's side.
@@ -143,13 +141,11 @@ fn death(task: &str, limits: Limits) -> Death {
     }
 }
 
-/// Whether this system has the protection `name`. Says so if it has not.
-fn has(protections: &Protections, name: &str) -> bool {
-    let has = protections.in_force.iter().any(|other| other == name);
-    if !has {
-        eprintln!("not tested: this system lacks {name}");
+/// Ends the test as ignored if this system does not have the protection `name`.
+fn need(protections: &Protections, name: &str) {
+    if !protections.in_force.iter().any(|other| other == name) {
+        ignore(Need::Programs, &format!("this system does not have {name}"));
     }
-    has
 }
 
 fn a_child_does_its_task() {
@@ -185,28 +181,28 @@ fn a_child_opens_only_its_files() {
     let (text, protections) = answer(&task("read", &path("in/a")), &access);
     assert_eq!(text, "in/a");
     assert_eq!(answer(&task("temporary", &path("temporary")), &access).0, "written");
-    if has(&protections, "Landlock") {
-        refused("read", "outside");
-        refused("temporary", "in");
-        refused("write", "new");
-        refused("write", "temporary/new");
-        refused("write", "in/a");
-        refused("delete", "in/a");
-    }
-    if has(&protections, "seccomp") {
-        refused("append", "temporary/old");
-        refused("write", "outside");
-    }
+    assert_eq!(fs::read_dir(path("temporary")).expect("a folder").count(), 1);
+
+    need(&protections, "Landlock");
+    refused("read", "outside");
+    refused("temporary", "in");
+    refused("write", "new");
+    refused("write", "temporary/new");
+    refused("write", "in/a");
+    refused("delete", "in/a");
     assert_eq!(fs::read(path("in/a")).expect("unchanged"), b"in/a");
     assert_eq!(fs::read_dir(path("temporary")).expect("a folder").count(), 1);
+
+    need(&protections, "seccomp");
+    refused("append", "temporary/old");
+    refused("write", "outside");
 }
 
 fn a_forbidden_system_call_kills_the_child() {
     let (_, protections) = answer("echo hello", &Access::none());
-    if has(&protections, "seccomp") {
-        for task in ["socket", "exec"] {
-            assert_eq!(death(task, Limits::new()), Death::ForbiddenCall, "{task}");
-        }
+    need(&protections, "seccomp");
+    for task in ["socket", "exec"] {
+        assert_eq!(death(task, Limits::new()), Death::ForbiddenCall, "{task}");
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn ask(
             Err(Unanswered::Missing) if image.id.is_none() && positions.is_empty() => {
                 return ImageOutcome::NoId;
             }
-            Err(why) if positions.is_empty() => return ImageOutcome::Unanswered(why),
+            Err(why) if positions.is_empty() || why.is_of_store() => return ImageOutcome::Unanswered(why),
             // The source answered before.
             Err(why) => vec![Answer::Damaged(why.reason().into_owned()); some.len()].into(),
         };

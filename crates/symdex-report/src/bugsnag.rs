@@ -10,7 +10,7 @@ use crate::json::{Json, Value};
 use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, SymbolDetail, Thread};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of Bugsnag's events.
 pub(crate) const FORMAT: Format = Format {
@@ -20,6 +20,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"exceptions":[{"stacktrace":[{"frameAddress":"0x104a343d0","machoLoadAddress":"0x104a34000","#,
         r#""machoUUID":"6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"}]}]}"#,
     ),
+    marks: &[r#""stacktrace""#, r#""frameAddress""#, r#""machoUUID""#],
     recognises,
     parse,
     existing_symbols: |report| FRAME.existing_symbols(report),
@@ -49,17 +50,19 @@ const FRAME: FrameObject = FrameObject {
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_json = start_of_object(text).is_some() || text.trim_ascii_start().starts_with(b"[");
-    is_json && has("\"frameAddress\"") && has("\"stacktrace\"")
+    let is_json = is_object(text) || text.trim_ascii_start().starts_with(b"[");
+    // Events of other languages, and payloads without an event, have no frames with addresses.
+    let is_payload = || has("\"payloadVersion\"") && has("\"notifier\"") && has("\"events\"");
+    is_json && (has("\"frameAddress\"") && has("\"stacktrace\"") || is_payload())
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let json = Json::parse(text, 0)?;
     let mut images = Images::default();
     let limit = FrameLimit::of(text.len());
     let threads = lists(json.root(), "stacktrace").into_iter();
     let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images, &limit)).collect();
-    Ok(Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() })
+    Ok(Parsed { images: images.images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
 }
 
 /// Reads the stack of an exception or a thread.
@@ -71,7 +74,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &Frame
     // A thread that was suspended has the address of an instruction in its innermost frame. An exception and the thread
     // that reports it have return addresses, unless the frame says otherwise.
     let is_suspended = !states_instruction && !is_exception && !is_true("errorReportingThread");
-    let frame = |(depth, object): (usize, Value<'_>)| {
+    let mut read = |(depth, object): (usize, Value<'_>)| {
         let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let frame = FRAME.frame(object, kind, images.number(object))?;
@@ -79,6 +82,9 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &Frame
         let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
         Some(Frame { detail, ..frame })
     };
+    // Frames of other languages state no addresses.
+    let is_stated = |object: Value<'_>| object.get("frameAddress").is_some();
+    let frame = |(depth, object)| limit.read(read((depth, object)), is_stated(object));
     let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
     let name =
         if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };

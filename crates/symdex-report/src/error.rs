@@ -5,8 +5,11 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No format recognises the text.
-    #[error("not a crash report of a known format; expected one of {}", names())]
-    UnknownFormat,
+    #[error("not a crash report of a known format{}", listed(near))]
+    UnknownFormat {
+        /// The formats of which the text has some marks, the nearest first; at most three.
+        near: Vec<NearFormat>,
+    },
     /// The format is known, but a report of this kind has no stacks.
     #[error("{what}")]
     Unsupported {
@@ -29,7 +32,38 @@ pub enum Error {
     },
 }
 
-/// The names of all formats, with commas between them.
-fn names() -> String {
-    crate::formats().iter().map(crate::Format::name).collect::<Vec<_>>().join(", ")
+/// A format of which a text has some marks.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearFormat {
+    /// As [`Format::name`](crate::Format::name).
+    pub name: &'static str,
+    /// The marks that the text has: titles of lines, keys of members. At least one.
+    pub found: Vec<&'static str>,
+    /// The marks that it does not have.
+    pub missing: Vec<&'static str>,
+}
+
+/// `` ; nearest: kscrash (has `"crash"`; lacks `"backtrace"`) ``. Empty if no format is near.
+fn listed(near: &[NearFormat]) -> String {
+    let quoted = |marks: &[&str]| {
+        let marks: Vec<_> = marks.iter().map(|mark| format!("`{}`", mark.trim())).collect();
+        marks.join(", ")
+    };
+    let described = |NearFormat { name, found, missing }: &NearFormat| {
+        let lacks = if missing.is_empty() { "a frame".to_owned() } else { quoted(missing) };
+        format!("{name} (has {}; lacks {lacks})", quoted(found))
+    };
+    let near: Vec<_> = near.iter().map(described).collect();
+    if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) }
+}
+
+impl Error {
+    /// The error for a text of which the first `len` bytes were left out.
+    pub(crate) fn after(self, len: usize) -> Self {
+        match self {
+            Self::Malformed { what, at } => Self::Malformed { what, at: at + len },
+            error => error,
+        }
+    }
 }

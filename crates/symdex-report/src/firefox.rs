@@ -19,7 +19,7 @@ use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of the Firefox Profiler's profiles.
 pub(crate) const FORMAT: Format = Format {
@@ -30,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"frameTable":{"address":[976],"func":[0]},"funcTable":{"name":[0],"resource":[0]},"#,
         r#""resourceTable":{"lib":[0]},"stringArray":["0x3d0"]}]}"#,
     ),
+    marks: &[r#""frameTable""#, r#""resourceTable""#, r#""libs""#],
     recognises,
     parse,
     existing_symbols,
@@ -39,11 +40,11 @@ pub(crate) const FORMAT: Format = Format {
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    start_of_object(text).is_some() && has("\"frameTable\"") && has("\"resourceTable\"") && has("\"libs\"")
+    is_object(text) && has("\"frameTable\"") && has("\"resourceTable\"") && has("\"libs\"")
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let json = Json::parse(text, 0)?;
     let profile = json.root();
     let platform = profile.get("meta").and_then(|meta| meta.get("platform")?.text()).unwrap_or_default();
     let is_elf = matches!(&*platform, "X11" | "Android" | "Linux");
@@ -56,7 +57,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         ..Thread::default()
     });
     let threads = threads.collect();
-    Ok(Parsed { images, threads, unread_frames: limit.unread(), ..Parsed::default() })
+    Ok(Parsed { images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
 }
 
 /// Reads a library. The code id of an ELF image is its build id.
@@ -173,7 +174,7 @@ impl<'j> Tables<'j> {
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     // The text was parsed before, so that this does not fail.
-    let Ok(json) = Json::parse(report.text, start_of_object(report.text).unwrap_or_default()) else {
+    let Ok(json) = Json::parse(report.text, 0) else {
         return Vec::new();
     };
     let symbols = |tables: &Tables<'_>| {
@@ -194,7 +195,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let text = symbolicated.report.text;
     // The text was parsed before, so that this does not fail.
-    let Ok(json) = Json::parse(text, start_of_object(text).unwrap_or_default()) else {
+    let Ok(json) = Json::parse(text, 0) else {
         return Edits::default();
     };
     let profile = json.root();

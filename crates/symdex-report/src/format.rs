@@ -9,6 +9,8 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
+use crate::text::{is_utf16, split_mark};
+use crate::unknown::unknown;
 use crate::write::Editor;
 use crate::{
     appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
@@ -23,6 +25,9 @@ pub struct Format {
     pub(crate) description: &'static str,
     /// As [`Format::example`].
     pub(crate) example: &'static str,
+    /// What most reports of this format contain: titles of lines, keys of members. If no format recognises a text, those
+    /// with the most marks are named. Empty for a format whose frames are all it has.
+    pub(crate) marks: &'static [&'static str],
     /// As [`Format::recognises`].
     pub(crate) recognises: fn(&[u8]) -> bool,
     /// Reads the header, images and threads of a report. It skips lines and members that it does not know.
@@ -67,7 +72,7 @@ impl Format {
     /// ```
     #[must_use]
     pub fn recognises(&self, text: &[u8]) -> bool {
-        (self.recognises)(text)
+        (self.recognises)(split_mark(text).1)
     }
 }
 
@@ -194,13 +199,20 @@ impl<'t> Report<'t> {
         if text.len() > MAX_SIZE {
             return Err(Error::TooLarge { size: text.len() });
         }
-        let format = FORMATS.iter().find(|format| format.recognises(text));
-        let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { mut images, threads, info, unread_frames } = (format.parse)(text)?;
+        if is_utf16(text) {
+            let what =
+                "the text is in UTF-16; convert it to UTF-8, for example with `iconv -f UTF-16 -t UTF-8`";
+            return Err(Error::Unsupported { what: what.to_owned() });
+        }
+        let (mark, text) = split_mark(text);
+        let format = FORMATS.iter().find(|format| (format.recognises)(text));
+        let format = format.ok_or_else(|| unknown(text))?;
+        let parsed = (format.parse)(text).map_err(|error| error.after(mark.len()))?;
+        let Parsed { mut images, threads, info, unread } = parsed;
         for image in &mut images {
             // An id of zeros means that the reporter did not know the id.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
-        Ok(Report { text, format, images, threads, info, unread_frames })
+        Ok(Report { mark, text, format, images, threads, info, unread })
     }
 }

@@ -50,6 +50,9 @@ fn scalar_end(text: &[u8], start: usize) -> usize {
     start + rest.iter().take_while(|byte| is_scalar(byte)).count()
 }
 
+/// 2^53. Larger integers may have been rounded when they were written with a fraction.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A value in a document.
 #[derive(Clone, Copy)]
 pub(crate) struct Value<'j> {
@@ -68,6 +71,13 @@ impl<'t> Json<'t> {
     /// The end of the document, in bytes from the start of the text.
     pub(crate) fn end(&self) -> usize {
         self.end
+    }
+
+    /// The number of bytes after the document, from the first that is neither white space nor zero.
+    pub(crate) fn rest(&self) -> u64 {
+        let rest = self.text.get(self.end..).unwrap_or_default();
+        let padding = rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0).count();
+        (rest.len() - padding) as u64
     }
 
     pub(crate) fn root(&self) -> Value<'_> {
@@ -143,9 +153,23 @@ impl<'j> Value<'j> {
         }
     }
 
-    /// Returns a non-negative decimal integer. `None` for any other value.
+    /// Returns a non-negative integer: `16`, and as other tools write it after a round trip: `16.0`, `1.6e1`, `"16"`,
+    /// `"0x10"`. `None` for any other value, and for a fraction or an exponent of more than 2^53, which may be inexact.
     pub(crate) fn number(self) -> Option<u64> {
-        std::str::from_utf8(self.bytes()).ok()?.parse().ok().filter(|_| self.bytes()[0] != b'+')
+        let bytes = self.bytes();
+        let text = bytes.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(bytes);
+        let text = std::str::from_utf8(text).ok()?;
+        if let Some(digits) = text.strip_prefix("0x") {
+            return u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().ok();
+        }
+        // Without the first test, `inf` and `.5` would be numbers.
+        text.starts_with(|first: char| first.is_ascii_digit()).then_some(())?;
+        let float: f64 = text.parse().ok()?;
+        let is_exact = float.fract() == 0.0 && float <= MAX_EXACT;
+        if is_exact { format!("{float:.0}").parse().ok() } else { None }
     }
 
     pub(crate) fn is_true(self) -> bool {
@@ -323,6 +347,44 @@ mod tests {
         assert_eq!(root.get("d").expect("d").number(), None);
         assert_eq!(root.members().count(), 4);
         assert!(root.get("b").is_none() && array[0].get("b").is_none());
+    }
+
+    #[test]
+    fn integers_are_read_in_each_way_to_write_them() {
+        let number = |text: &str| Json::parse(text.as_bytes(), 0).expect("JSON").root().number();
+        for text in ["16", "16.0", "16.000", "1.6e1", "1.6E+1", "\"16\"", "\"16.0\"", "\"0x10\""] {
+            assert_eq!(number(text), Some(16), "{text}");
+        }
+        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number("4294967296.0"), Some(1 << 32));
+        for text in [
+            "16.5",
+            "-16",
+            "-16.0",
+            "1e30",
+            "18446744073709551616",
+            "null",
+            "true",
+            "[16]",
+            "\"\"",
+            "\"sixteen\"",
+            "\"-1\"",
+            "\"inf\"",
+            "inf",
+            "\".5\"",
+            "\"0x\"",
+            "\"0x+1\"",
+            "\" 16\"",
+            "9007199254740993.0e1",
+        ] {
+            assert_eq!(number(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn text_after_the_document_is_measured() {
+        let rest = |text: &[u8]| Json::parse(text, 0).expect("JSON").rest();
+        assert_eq!((rest(b"{} \n\0\n"), rest(b"{}\n{\"a\":1}"), rest(b"{}x\n")), (0, 7, 2));
     }
 
     #[test]

@@ -115,11 +115,12 @@ mod sentry;
 mod source;
 mod symbolicate;
 mod text;
+mod unknown;
 mod view;
 mod write;
 
 pub use breakpad::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
-pub use error::Error;
+pub use error::{Error, NearFormat};
 pub use existing::ExistingSymbol;
 pub use format::{Format, formats};
 pub use info::{Exception, ReportInfo};

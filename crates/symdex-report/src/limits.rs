@@ -44,17 +44,29 @@ pub(crate) const WHOLE_REPORT: usize = 10_000_000;
 /// than twice as many bytes of memory.
 pub(crate) const BYTES_PER_FRAME: usize = 30;
 
+/// What of a report is not read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unread {
+    /// As [`Report::unread_frames`](crate::Report::unread_frames).
+    pub(crate) frames: u64,
+    /// As [`Report::malformed_frames`](crate::Report::malformed_frames).
+    pub(crate) malformed: u64,
+    /// As [`Report::unread_bytes`](crate::Report::unread_bytes).
+    pub(crate) bytes: u64,
+}
+
 /// How many frames of a report are still read, and how many were not.
 pub(crate) struct FrameLimit {
     left: Cell<usize>,
     unread: Cell<u64>,
+    malformed: Cell<u64>,
 }
 
 impl FrameLimit {
     /// The limit for a report of `size` bytes.
     pub(crate) fn of(size: usize) -> Self {
         let left = if size <= WHOLE_REPORT { usize::MAX } else { size / BYTES_PER_FRAME };
-        Self { left: left.into(), unread: Cell::default() }
+        Self { left: left.into(), ..Self::default() }
     }
 
     /// How many frames are still read.
@@ -62,9 +74,20 @@ impl FrameLimit {
         self.left.get()
     }
 
-    /// The number of frames that are not read.
-    pub(crate) fn unread(&self) -> u64 {
-        self.unread.get()
+    /// The frames that are not read. `bytes` follow the report.
+    pub(crate) fn unread(&self, bytes: u64) -> Unread {
+        Unread { frames: self.unread.get(), malformed: self.malformed.get(), bytes }
+    }
+
+    /// Counts `frame` as malformed if it is `None` and the report states an address for it.
+    pub(crate) fn read(&self, frame: Option<Frame>, is_stated: bool) -> Option<Frame> {
+        self.count_malformed(u64::from(frame.is_none() && is_stated));
+        frame
+    }
+
+    /// Counts `more` frames that are malformed.
+    pub(crate) fn count_malformed(&self, more: u64) {
+        self.malformed.set(self.malformed.get().saturating_add(more));
     }
 
     /// Counts `more` frames that are not read.
@@ -98,7 +121,7 @@ impl FrameLimit {
 /// No limit.
 impl Default for FrameLimit {
     fn default() -> Self {
-        Self { left: usize::MAX.into(), unread: Cell::default() }
+        Self { left: usize::MAX.into(), unread: Cell::default(), malformed: Cell::default() }
     }
 }
 

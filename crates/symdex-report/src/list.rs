@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "address-list",
     description: "Lists of `image address load_address`, for stacks without a format of their own",
     example: "App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0",
+    marks: &[],
     recognises,
     parse,
     existing_symbols: symbols_in_text,
@@ -64,7 +65,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         }
         follows = address_line.is_some();
     }
-    parsed.unread_frames = limit.unread();
+    parsed.unread = limit.unread(0);
     Ok(parsed)
 }
 

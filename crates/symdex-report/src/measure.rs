@@ -12,7 +12,7 @@ use crate::json::{Json, Value};
 use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Image, MAX_IMAGES, Parsed, Thread};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of measure.sh's events.
 pub(crate) const FORMAT: Format = Format {
@@ -23,6 +23,7 @@ pub(crate) const FORMAT: Format = Format {
         r#""symbol_address":"0000000104a343d0"}]}],"binary_images":[{"name":"App","start_addr":"104a34000","#,
         r#""end_addr":"104a37fff","uuid":"6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"}]}"#,
     ),
+    marks: &[r#""frames""#, r#""binary_images""#, r#""binary_address""#, r#""symbol_address""#],
     recognises,
     parse,
     existing_symbols: |report| FRAME.existing_symbols(report),
@@ -49,21 +50,25 @@ const FRAME: FrameObject = FrameObject {
     ],
 };
 
-/// Returns the address of a frame. `symbol_address` is the frame's own address; the reporter copies it from the text of
+/// The keys of a frame's address. `symbol_address` is the frame's own address; the reporter copies it from the text of
 /// PLCrashReporter.
+const ADDRESSES: [&str; 2] = ["symbol_address", "instruction_address"];
+
 fn address(object: Value<'_>) -> Option<u64> {
-    ["symbol_address", "instruction_address"].iter().find_map(|key| hexadecimal(object.get(key)?))
+    ADDRESSES.iter().find_map(|key| hexadecimal(object.get(key)?))
 }
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
     let is_of_apple = || has("\"binary_address\"") && has("\"symbol_address\"");
     let is_of_dart = || has("\"instruction_address\"") && has("\"binary_images\"");
-    start_of_object(text).is_some() && has("\"frames\"") && (is_of_apple() || is_of_dart())
+    // Frames of Java and Dart can have functions, files and lines, and no addresses.
+    let is_managed = || has("\"foreground\"") && has("\"exceptions\"") && has("\"threads\"");
+    is_object(text) && has("\"frames\"") && (is_of_apple() || is_of_dart() || is_managed())
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let json = Json::parse(text, 0)?;
     let listed = lists(json.root(), "binary_images").into_iter().flat_map(|(_, list)| list.elements());
     let mut images = Images::default();
     listed.take(MAX_IMAGES).map(image).for_each(|image| images.push(image));
@@ -75,7 +80,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let threads =
         stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, (&mut images, &limit)));
     let threads = threads.collect();
-    Ok(Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() })
+    Ok(Parsed { images: images.images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
 }
 
 fn image(object: Value<'_>) -> Image {
@@ -109,7 +114,8 @@ fn stack(
         let is_instruction = depth == 0 || is_dart;
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let image = images.of_frame(object);
-        FRAME.frame(object, kind, image)
+        let is_stated = ADDRESSES.iter().any(|key| object.get(key).is_some());
+        limit.read(FRAME.frame(object, kind, image), is_stated)
     };
     let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
     let name = ["thread_name", "name"].iter().find_map(|key| owner.get(key)?.text());

@@ -31,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
         r#""filename":"App","debug_id":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":[{"frames":["#,
         r#"{"module":"App","module_offset":"0x3d0","offset":"0x104a343d0"}]}]}"#,
     ),
+    marks: &[r#""crash_info""#, r#""modules""#, r#""module_offset""#],
     recognises,
     parse,
     existing_symbols,
@@ -72,7 +73,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let threads =
         stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base, &limit));
     let threads = threads.collect();
-    Ok(Parsed { images, threads, info: info(dump, &os), unread_frames: limit.unread() })
+    Ok(Parsed { images, threads, info: info(dump, &os), unread: limit.unread(json.rest()) })
 }
 
 fn info(dump: Value<'_>, os: &str) -> ReportInfo {
@@ -120,6 +121,7 @@ fn stack(
     limit: &FrameLimit,
 ) -> Thread {
     let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    let read = |object: Value<'_>| limit.read(frame(object, by_base), object.get("offset").is_some());
     let index = owner.get("threads_index").and_then(Value::number);
     Thread {
         name: index.map_or_else(|| format!("Thread {number}"), |index| format!("Thread {index}")),
@@ -127,7 +129,7 @@ fn stack(
         crashed: index.is_some(),
         id: owner.get("thread_id").and_then(Value::number),
         label: text("thread_name").map(|name| name.into_owned()),
-        frames: limit.stack(frames.elements().filter_map(|object| frame(object, by_base))),
+        frames: limit.stack(frames.elements().filter_map(read)),
         ..Thread::default()
     }
 }

@@ -41,7 +41,7 @@ impl Options {
         Self::default()
     }
 
-    /// Sets which rows of the line table answer. The default is [`LinePolicy::Statement`].
+    /// Sets which line code with line 0 has. The default is [`LinePolicy::Statement`].
     #[must_use]
     pub fn lines(self, lines: LinePolicy) -> Self {
         Self { lines, ..self }

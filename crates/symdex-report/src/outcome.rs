@@ -43,14 +43,24 @@ impl ImageOutcome {
         }
     }
 
+    /// Returns why no store could be asked for the image, if nothing answers it for this reason.
+    #[must_use]
+    pub fn store_failure(&self) -> Option<&Unanswered> {
+        match self {
+            ImageOutcome::Unanswered(why) if why.is_of_store() => Some(why),
+            _ => None,
+        }
+    }
+
     /// The status word of the image in JSON. An image with a damaged index is `malformed` even if another index
-    /// answers.
+    /// answers. A store that could not be asked does not count if another source answers.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
             ImageOutcome::Unused => "unused",
             ImageOutcome::Found(by) => {
-                Unanswered::gravest(&by.passed_over).map_or("found", Unanswered::status)
+                let of_sources = by.passed_over.iter().filter(|why| !why.is_of_store());
+                Unanswered::gravest(of_sources).map_or("found", Unanswered::status)
             }
             ImageOutcome::NoId => "missing",
             ImageOutcome::Unanswered(why) => why.status(),
@@ -94,28 +104,38 @@ impl Unanswered {
         }
     }
 
-    /// Returns the reason to report first: damage, then unsupported input, then the first in the list. `None` if the
-    /// list is empty.
+    /// Returns the reason to report first: damage, then unsupported input, then a store that failed, then the first in
+    /// the list. `None` if the list is empty.
     #[must_use]
-    pub fn gravest(all: &[Self]) -> Option<&Self> {
+    pub fn gravest<'u>(all: impl IntoIterator<Item = &'u Self>) -> Option<&'u Self> {
         let rank = |why: &&Self| match why {
             Unanswered::Damaged(_) => 0,
             Unanswered::Unsupported(_) => 1,
-            _ => 2,
+            Unanswered::StoreFailed(_) => 2,
+            _ => 3,
         };
-        all.iter().min_by_key(rank)
+        all.into_iter().min_by_key(rank)
+    }
+
+    /// Returns whether a store could not be asked, so that nobody knows whether it has the image.
+    #[must_use]
+    pub fn is_of_store(&self) -> bool {
+        matches!(self, Unanswered::StoreFailed(_))
     }
 
     /// The status word in JSON of an image without answers.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
-            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous { .. } => "missing",
+            Unanswered::Missing
+            | Unanswered::OtherArch(_)
+            | Unanswered::Ambiguous { .. }
+            | Unanswered::NoStart(_) => "missing",
             Unanswered::Damaged(_) => "malformed",
             Unanswered::Unsupported(_) => "unsupported",
             Unanswered::Fetching => "fetching",
             Unanswered::FetchFailed(_) => "fetching_failed",
-            Unanswered::Failed(_) => "other",
+            Unanswered::StoreFailed(_) | Unanswered::Failed(_) => "other",
         }
     }
 
@@ -128,7 +148,9 @@ impl Unanswered {
             Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
             Unanswered::Damaged(what)
             | Unanswered::Unsupported(what)
+            | Unanswered::NoStart(what)
             | Unanswered::FetchFailed(what)
+            | Unanswered::StoreFailed(what)
             | Unanswered::Failed(what) => what.clone().into(),
             Unanswered::Ambiguous { candidates, count } => {
                 let described =
@@ -178,6 +200,7 @@ impl Unresolved {
         match self {
             Unresolved::NoImage | Unresolved::NoId => "unknown_image",
             Unresolved::NoAnswer if image.is_some_and(|image| image.status() == "malformed") => "malformed",
+            Unresolved::NoAnswer if image.is_some_and(|image| image.store_failure().is_some()) => "other",
             Unresolved::NoAnswer => "missing",
             Unresolved::NoFunction => "missing_symbol",
             Unresolved::Damaged(_) => "malformed",

@@ -13,7 +13,7 @@ pub struct Register {
 }
 
 /// The most registers that are read of a thread. Processors have a few dozen.
-const MAX_REGISTERS: usize = 128;
+pub(crate) const MAX_REGISTERS: usize = 128;
 
 /// Register names in the order of Apple's reports. Numbered registers stand between the two lists.
 const BEFORE_NUMBERED: [&str; 16] = [

@@ -1,13 +1,16 @@
 //! A parsed report: images, and threads of frames, each with its position in the text.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
 use symdex::{Arch, ImageId};
 
+use crate::apple_text::{self, is_nameless};
 use crate::format::Format;
 use crate::info::ReportInfo;
+use crate::limits::Unread;
 use crate::registers::Register;
 
 /// A range of bytes in a report's text, half-open.
@@ -17,11 +20,13 @@ pub(crate) type Span = Range<usize>;
 ///
 /// [`Report::parse`] makes one. [`symbolicate`](crate::symbolicate()) answers its frames.
 pub struct Report<'t> {
+    /// The byte order mark before the text, or nothing.
+    pub(crate) mark: &'t [u8],
     pub(crate) text: &'t [u8],
     pub(crate) images: Vec<Image>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
-    pub(crate) unread_frames: u64,
+    pub(crate) unread: Unread,
     pub(crate) format: &'static Format,
 }
 
@@ -37,8 +42,7 @@ pub(crate) struct Parsed {
     pub(crate) threads: Vec<Thread>,
     /// As [`Report::info`].
     pub(crate) info: ReportInfo,
-    /// As [`Report::unread_frames`].
-    pub(crate) unread_frames: u64,
+    pub(crate) unread: Unread,
 }
 
 /// An image as the report describes it.
@@ -62,6 +66,10 @@ pub struct Image {
     pub size: Option<u64>,
     /// What the load address is the address of.
     pub base: Base,
+    /// The linkage name of the function that offsets count from, if the base is [`Base::Function`]; otherwise empty.
+    pub function: String,
+    /// Whether only frames name the image, and the report's list of images lacks it.
+    pub is_unlisted: bool,
 }
 
 /// What the load address of an image is the address of.
@@ -75,6 +83,9 @@ pub enum Base {
     File,
     /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
+    /// The function [`Image::function`] of the image. Reports state one if they state no load address. An image then has
+    /// an entry for each function.
+    Function,
     /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
     Absolute,
 }
@@ -246,7 +257,7 @@ impl Image {
 }
 
 impl<'t> Report<'t> {
-    /// The whole text. Symbolication changes only the frames in it.
+    /// The text without a byte order mark. Symbolication changes only the frames in it.
     #[must_use]
     pub fn text(&self) -> &'t [u8] {
         self.text
@@ -274,13 +285,36 @@ impl<'t> Report<'t> {
     /// frames stay as they are.
     #[must_use]
     pub fn unread_frames(&self) -> u64 {
-        self.unread_frames
+        self.unread.frames
+    }
+
+    /// The number of frames whose address or image is not a number that can be read. They stay as they are.
+    #[must_use]
+    pub fn malformed_frames(&self) -> u64 {
+        self.unread.malformed
+    }
+
+    /// The number of bytes after the end of the report. They are not read: a further report belongs into a file of its
+    /// own.
+    #[must_use]
+    pub fn unread_bytes(&self) -> u64 {
+        self.unread.bytes
     }
 
     /// The name of the report's format, as JSON has it. [`formats`](crate::formats) returns all formats.
     #[must_use]
     pub fn format_name(&self) -> &'static str {
         self.format.name
+    }
+
+    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if they do not tell which
+    /// of several images of the name it is. `None` if the frame states none.
+    #[must_use]
+    pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
+        if let Some(line) = apple_text::frame(self.at(frame.site), 0) {
+            return Some(String::from_utf8_lossy(line.image)).filter(|name| !is_nameless(name.as_bytes()));
+        }
+        self.images.get(frame.image()? as usize).map(|image| image.name.as_str().into())
     }
 
     /// The text at `span`.

@@ -192,10 +192,16 @@ pub enum Unanswered {
         /// How many there are.
         count: usize,
     },
+    /// The report states a function and no load address ([`Base::Function`]), and where the function starts is unknown.
+    /// The text says why.
+    NoStart(String),
     /// Its debug file is being fetched, or its index is being built. A later request may be answered.
     Fetching,
     /// Its debug file could not be fetched. The text says why.
     FetchFailed(String),
+    /// A store of indexes could not be asked, and no other source has the image. The text says why. The same request may
+    /// be answered later.
+    StoreFailed(String),
     /// Something else failed. The text says what.
     Failed(String),
 }
@@ -223,6 +229,7 @@ pub enum Unanswered {
 ///
 /// [`Unanswered::OtherArch`] if the report states an architecture of another family than the index has.
 /// [`Unanswered::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
+/// [`Unanswered::NoStart`] if they count from a function, and not exactly one function has its name.
 pub fn answer_from_index<B: AsRef<[u8]>>(
     index: &Index<B>,
     image: &Image,
@@ -230,11 +237,25 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     lines: LinePolicy,
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
-    answer_from_lookups(index.metadata(), image, offsets, |offsets, each| {
+    let distance = match image.base {
+        Base::Function => match index.function_start(image.function.as_bytes()) {
+            Ok(Some(start)) => start.0,
+            Ok(None) => {
+                let what =
+                    "the report states no load address, and the index has no function or several functions";
+                return Err(Unanswered::NoStart(format!("{what} named {}", image.function)));
+            }
+            Err(damage) => return Ok(vec![Answer::Damaged(damage.to_string()); offsets.len()]),
+        },
+        _ => base_distance(index.metadata(), image)?,
+    };
+    let look_up = |offsets: &[ImageOffset],
+                   each: &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
             each(position, found.map_err(|error| error.to_string()));
         });
-    })
+    };
+    Ok(answers_from(distance, offsets, look_up))
 }
 
 /// Returns the answers for `offsets` of `image`, in their order, as [`answer_from_index`] does, from an index that
@@ -246,15 +267,23 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 ///
 /// # Errors
 ///
-/// As [`answer_from_index`].
+/// As [`answer_from_index`]. Offsets that count from a function ([`Base::Function`]) are [`Unanswered::NoStart`].
 pub fn answer_from_lookups(
     metadata: &Metadata,
     image: &Image,
     offsets: &[ImageOffset],
     look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
 ) -> Result<Vec<Answer>, Unanswered> {
-    let distance = base_distance(metadata, image)?;
-    let offsets = image_offsets(metadata, image, offsets)?;
+    Ok(answers_from(base_distance(metadata, image)?, offsets, look_up))
+}
+
+/// The answers for `offsets`, which count from the address `distance` bytes after the start of the image.
+fn answers_from(
+    distance: u64,
+    offsets: &[ImageOffset],
+    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
+) -> Vec<Answer> {
+    let offsets = moved(offsets, distance);
     let mut answers = vec![Answer::NoFunction; offsets.len()];
     let mut left = AnswerBytes::in_memory(0);
     look_up(&offsets, &mut |position, found| {
@@ -267,7 +296,12 @@ pub fn answer_from_lookups(
             Err(damage) => Answer::Damaged(damage),
         };
     });
-    Ok(answers)
+    answers
+}
+
+/// The offsets from the start of the image, of offsets that count from the address `distance` bytes after it.
+fn moved(offsets: &[ImageOffset], distance: u64) -> Vec<ImageOffset> {
+    offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(distance))).collect()
 }
 
 /// The functions of an answer. Their starts count from what the report's offsets count from, which is `distance` bytes
@@ -286,14 +320,13 @@ fn functions(frames: Frames<'_>, distance: u64) -> Vec<Function> {
 ///
 /// # Errors
 ///
-/// As [`answer_from_index`].
+/// As [`answer_from_lookups`].
 pub fn image_offsets(
     metadata: &Metadata,
     image: &Image,
     offsets: &[ImageOffset],
 ) -> Result<Vec<ImageOffset>, Unanswered> {
-    let distance = base_distance(metadata, image)?;
-    Ok(offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(distance))).collect())
+    Ok(moved(offsets, base_distance(metadata, image)?))
 }
 
 /// The distance from the start of the image to the address that the report's offsets count from. It wraps: the
@@ -309,6 +342,10 @@ fn base_distance(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> 
         (Base::TextExec, None) => {
             let what = "the report states the address of __TEXT_EXEC, but the image has no such segment";
             Err(Unanswered::Unsupported(what.to_owned()))
+        }
+        (Base::Function, _) => {
+            let what = "the report states no load address; finding a function by its name needs an index in one piece";
+            Err(Unanswered::NoStart(what.to_owned()))
         }
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
         (Base::Image | Base::Absolute, _) => Ok(0),

@@ -16,11 +16,22 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
     })
 }
 
-/// Returns the position of the JSON object that `text` begins with, after a byte order mark. `None` if the text begins
-/// with anything else.
-pub(crate) fn start_of_object(text: &[u8]) -> Option<usize> {
-    let start = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-    text.get(start..)?.trim_ascii_start().starts_with(b"{").then_some(start)
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Splits `text` after a byte order mark of UTF-8. Without one, the first part is empty.
+pub(crate) fn split_mark(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(if text.starts_with(MARK) { MARK.len() } else { 0 })
+}
+
+/// Whether `text` begins with the byte order mark of UTF-16, in either byte order.
+pub(crate) fn is_utf16(text: &[u8]) -> bool {
+    text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff")
+}
+
+/// Whether `text` begins with a JSON object.
+pub(crate) fn is_object(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
 }
 
 /// Returns the line ending at `end`: a line feed, or a carriage return and a line feed.

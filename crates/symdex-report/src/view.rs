@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
+use crate::limits::Unread;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::report::Image;
@@ -19,6 +20,19 @@ pub struct ReportView<'s> {
     header: HeaderView<'s>,
     images: Vec<ImageView<'s>>,
     threads: ThreadList<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<UnreadView>,
+}
+
+/// What of a report is not read.
+#[derive(Debug, Serialize)]
+struct UnreadView {
+    /// As [`Report::unread_frames`](crate::Report::unread_frames).
+    frames: u64,
+    /// As [`Report::malformed_frames`](crate::Report::malformed_frames).
+    malformed_frames: u64,
+    /// As [`Report::unread_bytes`](crate::Report::unread_bytes).
+    bytes: u64,
 }
 
 /// The threads. Their JSON is much larger than the report, so that each frame is made when it is serialized.
@@ -157,7 +171,8 @@ struct FunctionView<'s> {
 }
 
 impl Symbolicated<'_, '_> {
-    /// Returns the report for JSON: `{"format", "header", "images", "threads"}`.
+    /// Returns the report for JSON: `{"format", "header", "images", "threads"}`, and `"unread"` unless the whole
+    /// report is read.
     ///
     /// A missing image lists the images of `known` that are near it. Pass the images of which the source has indexes or
     /// debug files, or an empty slice.
@@ -189,6 +204,11 @@ impl Symbolicated<'_, '_> {
             header: HeaderView { info: &report.info, crashed_thread },
             images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
             threads: ThreadList { symbolicated: self, existing: report.existing_symbols() },
+            unread: (report.unread != Unread::default()).then_some(UnreadView {
+                frames: report.unread.frames,
+                malformed_frames: report.unread.malformed,
+                bytes: report.unread.bytes,
+            }),
         }
     }
 

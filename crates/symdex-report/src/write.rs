@@ -30,6 +30,7 @@ impl Symbolicated<'_, '_> {
     ///
     /// Errors of `out`.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+        out.write_all(self.report.mark)?;
         let mut editor = Editor { text: self.report.text, at: 0, out: &mut out };
         match (self.report.format.edits)(self) {
             Edits::Frames(replacement) => {

@@ -4,7 +4,6 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::stacks::{BASE, ID, OFFSETS, Sample, samples};
 use serde_json::Value;
@@ -50,17 +49,16 @@ impl Source for OneIndex {
 /// A function with its file and line.
 type Location = (String, String, u32);
 
-/// The functions at each address of the image, innermost first, as llvm-symbolizer prints them. `None` if it is not
-/// installed.
-fn oracle(addresses: &[u64]) -> Option<Vec<Vec<Location>>> {
+/// The functions at each address of the image, innermost first, as llvm-symbolizer prints them.
+fn oracle(addresses: &[u64]) -> Vec<Vec<Location>> {
     let image = testdata().join("dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4");
     let addresses = addresses.iter().map(|address| format!("{address:#x}"));
-    let output = Command::new("llvm-symbolizer-19")
+    let output = symdex_testkit::program("llvm-symbolizer-19", "--version")
         .args(["--output-style=JSON", "--inlines", "-e"])
         .arg(image)
         .args(addresses)
         .output()
-        .ok()?;
+        .expect("it runs");
     let answers: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let location = |symbol: &Value| {
         let text = |key: &str| symbol[key].as_str().expect("a string").to_owned();
@@ -71,11 +69,9 @@ fn oracle(addresses: &[u64]) -> Option<Vec<Vec<Location>>> {
         )
     };
     let answers = answers.as_array().expect("a list").iter();
-    Some(
-        answers
-            .map(|answer| answer["Symbol"].as_array().expect("a list").iter().map(location).collect())
-            .collect(),
-    )
+    answers
+        .map(|answer| answer["Symbol"].as_array().expect("a list").iter().map(location).collect())
+        .collect()
 }
 
 /// The functions of each frame of the image, by the frame's offset as the report states it.
@@ -98,7 +94,6 @@ fn written(text: &[u8]) -> Vec<u8> {
     out
 }
 
-#[test]
 fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
     for Sample { format, text, adjusted, .. } in samples() {
         let report = Report::parse(&text).unwrap_or_else(|error| panic!("{format}: {error}"));
@@ -108,17 +103,13 @@ fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
         assert_eq!(answers.len(), OFFSETS.len(), "{format}");
         let lookups =
             OFFSETS.iter().enumerate().map(|(number, offset)| BASE + offset - u64::from(adjusted(number)));
-        let Some(expected) = oracle(&lookups.collect::<Vec<_>>()) else {
-            eprintln!("llvm-symbolizer-19 is not installed: {format} is not compared");
-            continue;
-        };
+        let expected = oracle(&lookups.collect::<Vec<_>>());
         for ((answer, expected), offset) in answers.iter().zip(&expected).zip(OFFSETS) {
             assert_eq!(answer, expected, "{format}, offset {offset:#x}");
         }
     }
 }
 
-#[test]
 fn the_written_report_names_every_function_and_its_line() {
     for Sample { format, text, has_lines, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
@@ -152,7 +143,6 @@ fn the_written_report_names_every_function_and_its_line() {
 const NOT_READ_BACK: [&str; 6] =
     ["glibc-backtrace", "swift-backtrace", "go-panic", "dart", "metrickit-string", "address-list"];
 
-#[test]
 fn the_written_report_is_read_back_with_its_functions() {
     for Sample { format, text, .. } in
         samples().into_iter().filter(|sample| !NOT_READ_BACK.contains(&sample.format))
@@ -191,7 +181,6 @@ impl Source for Nothing {
     }
 }
 
-#[test]
 fn without_an_index_every_byte_stays() {
     for Sample { format, text, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
@@ -201,7 +190,6 @@ fn without_an_index_every_byte_stays() {
     }
 }
 
-#[test]
 fn the_second_time_changes_nothing() {
     for Sample { format, text, .. } in samples() {
         let once = written(&text);
@@ -210,7 +198,6 @@ fn the_second_time_changes_nothing() {
     }
 }
 
-#[test]
 fn each_report_and_its_answer_have_one_taker() {
     for Sample { format, text, .. } in samples() {
         for text in [text.clone(), written(&text)] {
@@ -220,7 +207,6 @@ fn each_report_and_its_answer_have_one_taker() {
     }
 }
 
-#[test]
 fn each_format_has_a_sample() {
     let samples = samples();
     let without = formats().iter().map(Format::name);
@@ -228,7 +214,6 @@ fn each_format_has_a_sample() {
     assert_eq!(without.collect::<Vec<_>>(), [""; 0]);
 }
 
-#[test]
 fn the_index_has_the_id_of_the_reports() {
     assert_eq!(OneIndex::new().0.id().to_string(), ID);
 }
@@ -243,7 +228,6 @@ fn survives(text: &[u8]) {
     assert_eq!(report.existing_symbols().len(), report.threads().len());
 }
 
-#[test]
 fn damaged_reports_are_refused_or_read_in_part() {
     for Sample { text, .. } in samples() {
         for at in (0..text.len()).step_by(23) {
@@ -253,4 +237,16 @@ fn damaged_reports_are_refused_or_read_in_part() {
             survives(&changed);
         }
     }
+}
+
+symdex_testkit::main! {
+    every_frame_has_the_functions_that_llvm_symbolizer_finds,
+    the_written_report_names_every_function_and_its_line,
+    the_written_report_is_read_back_with_its_functions,
+    without_an_index_every_byte_stays,
+    the_second_time_changes_nothing,
+    each_report_and_its_answer_have_one_taker,
+    each_format_has_a_sample,
+    the_index_has_the_id_of_the_reports,
+    damaged_reports_are_refused_or_read_in_part
 }

@@ -71,3 +71,34 @@ fn a_damaged_index_yields_damaged_answers() {
         answer_from_index(&index(&bytes), &of_arch("arm64"), &offsets, LinePolicy::Exact, &mut scratch);
     assert!(matches!(&answers.expect("opened")[..], [Answer::Damaged(what)] if what.contains("checksum")));
 }
+
+/// The answers of offsets from a function are those of the same addresses, counted from the start of the image.
+#[test]
+fn offsets_from_a_function_are_answered_if_it_is_the_only_one_of_its_name() {
+    let mut image = of_arch("arm64");
+    (image.base, image.function) = (Base::Function, "pyramid".to_owned());
+    let [from_function, from_image] =
+        [answers(&image, &[0, 0x2f]), answers(&of_arch("arm64"), &[0x3a0, 0x3cf])].map(|answers| {
+            let names = |answer: &Answer| match answer {
+                Answer::Functions(functions) => functions
+                    .iter()
+                    .map(|function| (function.name.clone(), function.file.clone(), function.line))
+                    .collect(),
+                _ => Vec::new(),
+            };
+            answers.expect("answers").iter().map(names).collect::<Vec<_>>()
+        });
+    assert_eq!((from_function[1].len(), &from_function), (4, &from_image));
+    let start = match &answers(&image, &[0x2f]).expect("answers")[0] {
+        Answer::Functions(functions) => functions.last().and_then(|function| function.start),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(start, Some(ImageOffset(0)), "starts count from the function, too");
+    for name in ["pyrami", "", "cell"] {
+        image.function = name.to_owned();
+        assert!(
+            matches!(answers(&image, &[0]), Err(Unanswered::NoStart(why)) if why.contains(name)),
+            "{name}"
+        );
+    }
+}

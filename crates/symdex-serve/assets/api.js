@@ -123,8 +123,8 @@ export async function followJob(id, onState) {
   throw new Problem(0);
 }
 
-/** Whether a job has ended. */
-export const isEnded = (job) => job.state === "done" || job.state === "failed";
+/** Whether a job has ended, or waits for the operator of the server. */
+export const isEnded = (job) => ["done", "failed", "unpublished"].includes(job.state);
 
 /** Server-sent events: `{kind, data}`. EventSource cannot send a token. */
 async function* events(body) {

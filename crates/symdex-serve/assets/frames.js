@@ -13,6 +13,7 @@ const REASONS = {
   fetching: "debug file is being fetched",
   fetching_failed: "debug file not fetched",
   malformed: "index damaged",
+  other: "store of indexes failed",
   too_large: "answer too large",
 };
 

@@ -8,6 +8,7 @@ const STATES = {
   running: "Building the index",
   done: "Done",
   failed: "Failed",
+  unpublished: "Built, but no store takes the index. It is published when the operator of the server resumes the job",
 };
 
 /** Uploads files one after the other. `onDone` is called after each whose index is there. */
@@ -71,7 +72,7 @@ function itemView({ name, file }) {
       else bar.removeAttribute("value");
       say(
         STATES[job.state] ?? job.state,
-        job.state === "done" ? "good" : job.state === "failed" ? "bad" : "",
+        job.state === "done" ? "good" : ended ? "bad" : "",
       );
       if (!ended) return;
       details.replaceChildren(

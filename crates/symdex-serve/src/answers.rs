@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use symdex::{ImageOffset, LinePolicy};
+use symdex::{ImageId, ImageOffset, LinePolicy};
 use symdex_report::{Answer, Answers, Image, Source, Unanswered};
 use symdex_store::StoredImage;
 
 use crate::app::App;
+use crate::unasked::StoreFailures;
 
 /// The offsets of one image that a request asks for.
 #[derive(Default)]
@@ -27,6 +28,7 @@ impl ImageOffsets {
 
 /// The answers for the offsets of one image.
 pub(crate) struct ImageAnswers {
+    id: Option<ImageId>,
     offsets: Vec<ImageOffset>,
     pub(crate) answered: Result<Answers, Unanswered>,
 }
@@ -37,6 +39,16 @@ impl ImageAnswers {
         let answers = self.answered.as_ref()?;
         let answer = self.offsets.binary_search(&offset).ok().and_then(|at| answers.answers.get(at));
         Ok(answer.unwrap_or(&Answer::NoFunction))
+    }
+}
+
+impl ImageAnswers {
+    /// Adds what stores have failed at to `failures`. The image has this name in the request.
+    pub(crate) fn note(&self, failures: &mut StoreFailures, name: &str) {
+        match &self.answered {
+            Ok(answers) => failures.add_answered(&answers.by),
+            Err(why) => failures.add(self.id.as_ref(), name, why),
+        }
     }
 }
 
@@ -51,7 +63,7 @@ impl App {
                 true => Ok(Vec::new().into()),
                 false => source.answer(&image, &offsets, lines),
             };
-            ImageAnswers { offsets, answered }
+            ImageAnswers { id: image.id, offsets, answered }
         };
         requests.into_iter().map(answer).collect()
     }

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::audit::Audit;
 use crate::browse::Browser;
 use crate::budget::Budget;
+use crate::health::StoreHealth;
 use crate::jobs::{BuildLimits, Builder, Jobs, Publishing, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
@@ -41,6 +42,7 @@ pub(crate) struct App {
     pub(crate) known: Arc<Known>,
     pub(crate) browser: Browser,
     pub(crate) pending: PendingRequests,
+    pub(crate) store_health: StoreHealth,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -122,7 +124,8 @@ impl App {
             (Some(state), Some(builder)) => {
                 let failed =
                     |error| AppError::Folder { path: options.state.clone().unwrap_or_default(), error };
-                let jobs = Jobs::open(state, Arc::clone(builder), Arc::clone(&metrics), options.keep_jobs);
+                let (builder, metrics) = (Arc::clone(builder), Arc::clone(&metrics));
+                let jobs = Jobs::open(state, builder, metrics, options.keep_jobs, options.publish_within);
                 let jobs = jobs.map_err(failed)?;
                 jobs.start(options.build_jobs).map_err(AppError::Threads)?;
                 Some(jobs)
@@ -142,6 +145,7 @@ impl App {
             known,
             browser: Browser::default(),
             pending: PendingRequests::default(),
+            store_health: StoreHealth::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,

@@ -1,10 +1,9 @@
 //! Bodies of requests: limits, time-outs, compression.
 
-use std::io::Read;
-
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt as _;
+use symdex_archive::Compression;
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -24,15 +23,9 @@ const MAX_WINDOW_LOG: u32 = 23;
 /// A body that was received.
 pub(crate) struct Received {
     bytes: Vec<u8>,
-    encoding: Encoding,
+    /// `None` if it is not compressed.
+    encoding: Option<Compression>,
     reserved: Reserved,
-}
-
-#[derive(Clone, Copy)]
-enum Encoding {
-    None,
-    Gzip,
-    Zstd,
 }
 
 impl App {
@@ -66,10 +59,7 @@ impl App {
             bytes.extend_from_slice(&part);
         }
         // Text shrinks to about a tenth when it is compressed.
-        Lane::set_body(match encoding {
-            Encoding::None => bytes.len(),
-            Encoding::Gzip | Encoding::Zstd => 10 * bytes.len(),
-        });
+        Lane::set_body(bytes.len() * if encoding.is_some() { 10 } else { 1 });
         Ok(Received { bytes, encoding, reserved })
     }
 
@@ -81,15 +71,8 @@ impl App {
     pub(crate) fn unpack(&self, body: Received) -> Result<(Vec<u8>, Reserved), Problem> {
         let Received { bytes, encoding, mut reserved } = body;
         let damaged = |error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
-        let mut reader: Box<dyn Read + '_> = match encoding {
-            Encoding::None => return Ok((bytes, reserved)),
-            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(&bytes[..])),
-            Encoding::Zstd => {
-                let mut decoder = zstd::Decoder::with_buffer(&bytes[..]).map_err(damaged)?;
-                decoder.window_log_max(MAX_WINDOW_LOG).map_err(damaged)?;
-                Box::new(decoder)
-            }
-        };
+        let Some(compression) = encoding else { return Ok((bytes, reserved)) };
+        let mut reader = compression.decoder(&bytes[..], MAX_WINDOW_LOG).map_err(damaged)?;
         let mut unpacked = Vec::new();
         let mut part = [0; 64 << 10];
         loop {
@@ -103,7 +86,6 @@ impl App {
             reserved.grow(MEMORY * length as u64)?;
             unpacked.extend_from_slice(&part[..length]);
         }
-        drop(reader);
         Ok((unpacked, reserved))
     }
 
@@ -116,12 +98,13 @@ impl App {
     }
 }
 
-fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
+/// How a body is compressed; `None` if it is not.
+fn encoding(headers: &HeaderMap) -> Result<Option<Compression>, Problem> {
     let value = headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes());
     match value {
-        None | Some(b"" | b"identity") => Ok(Encoding::None),
-        Some(b"gzip" | b"x-gzip") => Ok(Encoding::Gzip),
-        Some(b"zstd") => Ok(Encoding::Zstd),
+        None | Some(b"" | b"identity") => Ok(None),
+        Some(b"gzip" | b"x-gzip") => Ok(Some(Compression::Gzip)),
+        Some(b"zstd") => Ok(Some(Compression::Zstd)),
         Some(other) => {
             let found = String::from_utf8_lossy(other).into_owned();
             let detail = format!("found `Content-Encoding: {found}`, expected gzip, zstd or none");

@@ -32,6 +32,7 @@ mod router;
 mod sentry;
 mod server;
 mod trace;
+mod unasked;
 mod unread;
 mod v1;
 mod workers;

@@ -17,7 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
 use crate::app::{App, SharedApp};
-use crate::jobs::BuildResults;
+use crate::jobs::{BuildResults, JobState};
 use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
@@ -59,6 +59,7 @@ pub(crate) struct Metrics {
     pub(crate) upload_bytes: Counter,
     pub(crate) jobs_waiting: Gauge,
     pub(crate) jobs_running: Gauge,
+    jobs_unpublished: Gauge,
     builds: Family<BuildLabels, Counter>,
 }
 
@@ -96,6 +97,9 @@ impl Metrics {
         registry.register("jobs_waiting", "Uploads that wait for their build", jobs_waiting.clone());
         let jobs_running = Gauge::default();
         registry.register("jobs_running", "Uploads that are being built", jobs_running.clone());
+        let jobs_unpublished = Gauge::default();
+        let help = "Uploads whose indexes no store takes, and that wait for an operator";
+        registry.register("jobs_unpublished", help, jobs_unpublished.clone());
         let builds = Family::default();
         let help = "Images that were built, by outcome, and files that were not, by the kind of failure or the limit";
         registry.register("builds", help, builds.clone());
@@ -112,6 +116,7 @@ impl Metrics {
             upload_bytes,
             jobs_waiting,
             jobs_running,
+            jobs_unpublished,
             builds,
         }
     }
@@ -132,6 +137,8 @@ impl Metrics {
         let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         self.free_memory.set(gauge(app.budget.free()));
         self.index_memory.set(gauge(app.symbolicator.stores().memory_in_use()));
+        let unpublished = app.jobs().map_or(0, |jobs| jobs.count(JobState::Unpublished));
+        self.jobs_unpublished.set(gauge(unpublished as u64));
         for counts in app.symbolicator.store_counts() {
             for (result, count) in [
                 ("calls", counts.calls),

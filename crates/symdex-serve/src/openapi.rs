@@ -20,6 +20,7 @@ use utoipa::{Modify, OpenApi};
         crate::v1::uploads::offset,
         crate::v1::jobs::job,
         crate::v1::jobs::jobs,
+        crate::v1::jobs::resume,
         crate::v1::browse::functions,
         crate::v1::browse::files,
         crate::mozilla::v5,

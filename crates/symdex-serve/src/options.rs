@@ -74,6 +74,9 @@ pub struct ServerOptions {
     pub on_conflict: Option<OnConflict>,
     /// The file to which the audit log is appended. Without it, the entries are in the log of the process.
     pub audit_log: Option<PathBuf>,
+    /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator. The
+    /// default is 5 minutes.
+    pub publish_within: Duration,
     /// Where the debug files of images that no store has are fetched. None by default. They are built as
     /// [`isolation`](Self::isolation) says.
     pub debug_sources: Vec<SourceUrl>,
@@ -117,6 +120,7 @@ impl ServerOptions {
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
             on_conflict: None,
             audit_log: None,
+            publish_within: Duration::from_secs(5 * 60),
             debug_sources: Vec::new(),
             fetch: FetchOptions::new(),
             fetch_wait: Duration::from_secs(45),

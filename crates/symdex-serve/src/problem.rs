@@ -9,6 +9,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::unasked::UnaskedImage;
+
+/// When a client should ask again after a store has failed.
+const STORE_RETRY: Duration = Duration::from_secs(5);
+
 /// The kinds of problem. Their names are stable: clients may compare them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProblemKind {
@@ -71,7 +76,9 @@ impl ProblemKind {
                 "disk-full",
                 "The server has not enough free space for the upload",
             ),
-            Self::StoreFailed => (StatusCode::BAD_GATEWAY, "store-failed", "A store of indexes has failed"),
+            Self::StoreFailed => {
+                (StatusCode::SERVICE_UNAVAILABLE, "store-failed", "A store of indexes cannot be asked")
+            }
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
             Self::NotWhole => {
@@ -89,6 +96,8 @@ pub(crate) struct Problem {
     /// The title, if it is not that of the kind.
     title: Option<String>,
     detail: String,
+    /// The images that a store could not be asked for.
+    images: Vec<UnaskedImage>,
     /// When the client should try again.
     retry_after: Option<Duration>,
 }
@@ -110,15 +119,24 @@ pub(crate) struct ProblemDetails {
     /// What is wrong with this request: what was found, and what was expected.
     #[serde(skip_serializing_if = "String::is_empty")]
     detail: String,
+    /// With `store-failed`: the images that no source answers, 100 at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<UnaskedImage>,
 }
 
 impl Problem {
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        Self { kind, title: None, detail: detail.into(), retry_after: None }
+        let retry_after = (kind == ProblemKind::StoreFailed).then_some(STORE_RETRY);
+        Self { kind, title: None, detail: detail.into(), images: Vec::new(), retry_after }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::BadRequest, detail)
+    }
+
+    /// The same problem, which lists these images.
+    pub(crate) fn with_images(self, images: Vec<UnaskedImage>) -> Self {
+        Self { images, ..self }
     }
 
     /// The same problem with this title.
@@ -134,13 +152,23 @@ impl Problem {
             title: self.title.unwrap_or_else(|| title.to_owned()),
             status: status.as_u16(),
             detail: self.detail,
+            images: self.images,
         }
     }
 
-    /// A store has failed. The message may have paths of the server, so it is only logged.
+    /// A store has failed, or its index cannot be read. The message may have paths of the server, so it is only logged.
     pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
-        tracing::warn!(%error, "a store has failed");
+        if error.is_damage() || error.is_unsupported() {
+            tracing::warn!(%error, "an index cannot be read");
+            return Self::damaged("it is damaged or of another version; upload its debug file again");
+        }
+        tracing::warn!(%error, "a store cannot be asked");
         Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
+    }
+
+    /// An index cannot be read.
+    pub(crate) fn damaged(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Internal, detail).titled("The index cannot be read")
     }
 
     /// The server has no room for the request now.

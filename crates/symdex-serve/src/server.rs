@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::{App, AppError, SharedApp};
 use crate::auth;
 use crate::files;
+use crate::health::failed_stores;
 use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::pace::PacedWriter;
@@ -147,6 +148,9 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, tls } = self;
         let (router, graceful) = (router(&app), GracefulShutdown::new());
+        // The log says which stores cannot be asked, before somebody needs them.
+        let asked = SharedApp::clone(&app);
+        tokio::spawn(async move { failed_stores(&asked).await });
         let fitting = files::connections_that_fit();
         if fitting < app.options.max_connections {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index};
 use walkdir::WalkDir;
@@ -13,6 +14,9 @@ use crate::id_prefix::IdPrefix;
 
 /// The extension of index files.
 pub(crate) const EXTENSION: &str = "symdex";
+
+/// A use is recorded at most once in this time.
+const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The depth to which [`IndexFolder::list`] descends, and the number of entries that it reads.
 const MAX_DEPTH: usize = 16;
@@ -155,7 +159,7 @@ impl IndexFolder {
         Err(Error::AmbiguousId { folder: self.path.clone(), prefix: prefix.clone(), ids })
     }
 
-    /// Opens the index of `id`; `None` if there is none.
+    /// Opens the index of `id`; `None` if there is none. This is a use of the index; see [`record_use`].
     ///
     /// # Errors
     ///
@@ -190,13 +194,43 @@ impl IndexFolder {
     }
 }
 
-/// Opens the index at `path`, and checks that it is the index of `id`.
+/// Records a use of the index file at `path`, so that the index does not seem to be unused: sets its modification time to
+/// now, unless that was done during the last day.
+///
+/// # Errors
+///
+/// [`io::Error`] if this process may not write the file. A reader need not be allowed to.
+pub fn record_use(path: &Path) -> io::Result<()> {
+    let last = path.metadata()?.modified()?;
+    match SystemTime::now().duration_since(last) {
+        Ok(age) if age >= USE_INTERVAL => set_now(path),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(unix)]
+fn set_now(path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
+    // Everybody who may write a file may set both of its times to now. Other times are for its owner.
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: now, last_modification: now };
+    Ok(utimensat(CWD, path, &times, AtFlags::empty())?)
+}
+
+#[cfg(not(unix))]
+fn set_now(path: &Path) -> io::Result<()> {
+    std::fs::File::options().write(true).open(path)?.set_modified(SystemTime::now())
+}
+
+/// Opens the index at `path`, and checks that it is the index of `id`. This is a use of the index.
 pub(crate) fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
     let index = access.open(path).map_err(|source| Error::index(path, source))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());
         return Err(Error::OtherImage { path: path.to_owned(), found, wanted });
     }
+    // A reader need not be allowed to write.
+    _ = record_use(path);
     Ok(index)
 }
 

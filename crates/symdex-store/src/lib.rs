@@ -76,7 +76,7 @@ pub use access::IndexAccess;
 pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList};
+pub use folder::{IndexFolder, IndexList, record_use};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};

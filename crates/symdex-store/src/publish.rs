@@ -39,17 +39,41 @@ pub enum PublishOutcome {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// A different index was kept: see [`OnConflict`](crate::OnConflict).
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two is of a file without debug
+    /// information, lacks more of it, or was written by another version.
+    Kept,
+    /// A different index was replaced, as in [`Kept`](Self::Kept).
+    Replaced,
+    /// A different index was kept, and the two are of two debug files of one id.
     ConflictKept,
-    /// A different index was replaced: see [`OnConflict`](crate::OnConflict).
+    /// A different index was replaced, as in [`ConflictKept`](Self::ConflictKept).
     ConflictReplaced,
 }
 
 impl PublishOutcome {
-    /// Whether a different index of the same id existed.
+    /// Whether an index of another debug file of the same id existed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, PublishOutcome::ConflictKept | PublishOutcome::ConflictReplaced)
+    }
+
+    /// Whether the existing index stays.
+    pub(crate) fn keeps_existing(&self) -> bool {
+        matches!(self, PublishOutcome::Unchanged | PublishOutcome::Kept | PublishOutcome::ConflictKept)
+    }
+
+    /// The outcome for an index that differs from the existing one, and that the rule prefers if `wins` is true.
+    pub(crate) fn of_different(new: &Metadata, existing: &Metadata, wins: bool) -> Self {
+        let has_dwarf = |metadata: &Metadata| metadata.counts.units != 0;
+        let is_conflict = new.builder == existing.builder
+            && has_dwarf(new) == has_dwarf(existing)
+            && new.partial == existing.partial;
+        match (is_conflict, wins) {
+            (false, false) => Self::Kept,
+            (false, true) => Self::Replaced,
+            (true, false) => Self::ConflictKept,
+            (true, true) => Self::ConflictReplaced,
+        }
     }
 }
 
@@ -118,7 +142,7 @@ impl IndexFolder {
                         .map_err(|error| Error::NewerIndex { path: existing.clone(), error })?
                 }
             };
-            if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if !outcome.keeps_existing() {
                 if turn.is_some() {
                     delete_abandoned(parent(&path));
                 }
@@ -161,8 +185,8 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };
     let put_by = put_by(existing.digest());
-    let new_wins = provenance::replaces(options, &rank(new), &rank(&existing), put_by.as_ref());
-    Ok(if new_wins { PublishOutcome::ConflictReplaced } else { PublishOutcome::ConflictKept })
+    let wins = provenance::replaces(options, &rank(new), &rank(&existing), put_by.as_ref());
+    Ok(PublishOutcome::of_different(new.metadata(), existing.metadata(), wins))
 }
 
 /// The key of the conflict rule. The index with the greater key stays.

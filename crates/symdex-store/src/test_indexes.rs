@@ -1,7 +1,7 @@
 //! Small indexes for tests.
 
 use symdex::write::{EncodedStrings, ImageInfo, Writer};
-use symdex::{Arch, Counts, ImageId, Index, RowRule};
+use symdex::{Arch, Counts, ImageId, Index};
 
 /// An index without chunks, with this id and these counts.
 pub(crate) fn index(id: u8, functions: u64, ranges: u64, builder_name: &str) -> Index<Vec<u8>> {
@@ -10,7 +10,7 @@ pub(crate) fn index(id: u8, functions: u64, ranges: u64, builder_name: &str) -> 
 
 pub(crate) fn with_counts(id: u8, counts: Counts, builder_name: &str) -> Index<Vec<u8>> {
     let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
-    let image = ImageInfo::new(id.clone(), builder_name, Arch::from_macho(0x0100_000c, 0), RowRule::First);
+    let image = ImageInfo::new(id.clone(), builder_name, Arch::from_macho(0x0100_000c, 0));
     let none: [&str; 0] = [];
     let names = EncodedStrings::new(&none).expect("no names");
     let files = EncodedStrings::new(&none).expect("no files");

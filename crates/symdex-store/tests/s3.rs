@@ -1,12 +1,12 @@
 //! Stores in S3, against moto's server of the protocol on this machine.
 //!
-//! `.ci/run` installs the server into `target/moto`. Without it, these tests say so and pass.
+//! Without the server, these tests are ignored.
 
 mod common;
 #[path = "common/moto.rs"]
 mod moto;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::{behaves_as_a_store, entries, id, index, index_of, put};
@@ -26,33 +26,29 @@ impl Server {
     }
 }
 
-/// Runs the test `name` in a process of its own, whose environment has the address of a server.
+/// Runs the function `name` in a process of its own, whose environment has the address of a server.
 fn child(port: u16, name: &str, rounds: u16, process: u16) -> Child {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", name, "--nocapture"]);
+    let mut command = symdex_testkit::child(name);
     command.envs(environment(port));
     command.env(ROUNDS, rounds.to_string()).env(PROCESS, process.to_string());
     command.stdout(Stdio::null()).spawn().expect("started")
 }
 
-/// The store below `prefix`. `None` if this is not a child process.
-fn store(prefix: &str, options: &StoreOptions) -> Option<Box<dyn Store>> {
-    std::env::var_os(ROUNDS)?;
+/// The store below `prefix`, for a child process.
+fn store(prefix: &str, options: &StoreOptions) -> Box<dyn Store> {
     let url = format!("s3://{BUCKET}/{prefix}").parse().expect("a URL");
-    Some(open_store(&url, options).expect("opened"))
+    open_store(&url, options).expect("opened")
 }
 
 fn number(name: &str) -> u16 {
     std::env::var(name).expect("set").parse().expect("a number")
 }
 
-#[test]
 fn s3_behaves_as_a_store() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     assert!(server.child("child_uses_a_store", 0, 0).wait().expect("waited").success());
 }
 
-#[test]
 fn child_uses_a_store() {
     let folder = tempfile::tempdir().expect("a folder");
     for (prefix, options) in [
@@ -60,10 +56,10 @@ fn child_uses_a_store() {
         ("plain", StoreOptions::new().zstd_level(0)),
         ("cached", StoreOptions::new().cache(folder.path().join("cache"), 1 << 20)),
     ] {
-        let Some(store) = store(prefix, &options) else { return };
+        let store = store(prefix, &options);
         behaves_as_a_store(&*store);
     }
-    let store = store("many", &StoreOptions::new().zstd_level(1)).expect("a child");
+    let store = store("many", &StoreOptions::new().zstd_level(1));
     for byte in 0..64 {
         put(&*store, &index(byte, 1));
     }
@@ -73,20 +69,15 @@ fn child_uses_a_store() {
     assert_eq!(store.gc(Duration::ZERO).expect("collected").removed, 64);
 }
 
-#[test]
 fn errors_name_the_object_and_have_no_secrets() {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     assert!(server.child("child_reads_a_missing_bucket", 0, 0).wait().expect("waited").success());
     let port = server.port;
     drop(server);
     assert!(child(port, "child_cannot_connect", 0, 0).wait().expect("waited").success());
 }
 
-#[test]
 fn child_reads_a_missing_bucket() {
-    if std::env::var_os(ROUNDS).is_none() {
-        return;
-    }
     let url = "s3://no-such-bucket/x".parse().expect("a URL");
     let store = open_store(&url, &StoreOptions::new()).expect("opened");
     let bytes = index(0xab, 1);
@@ -100,10 +91,9 @@ fn child_reads_a_missing_bucket() {
     }
 }
 
-#[test]
 fn child_cannot_connect() {
     let options = StoreOptions::new().timeout(Duration::from_secs(5));
-    let Some(store) = store("x", &options) else { return };
+    let store = store("x", &options);
     let error = store.open(&id(0xab)).expect_err("nobody listens");
     assert!(error.is_unavailable() && error.to_string().starts_with("s3://indexes/x/ab/abab"), "{error}");
     assert!(!error.to_string().contains("secret"), "{error}");
@@ -115,11 +105,10 @@ fn image(round: u16) -> ImageId {
 }
 
 /// Writes as one of the processes of [`race`].
-#[test]
 fn child_writes() {
     // The server answers one request after the other.
     let options = StoreOptions::new().zstd_level(1).timeout(Duration::from_secs(300));
-    let Some(store) = store("", &options) else { return };
+    let store = store("", &options);
     let (rounds, process) = (number(ROUNDS), number(PROCESS));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -134,9 +123,8 @@ fn child_writes() {
 }
 
 /// Checks what [`race`] has left.
-#[test]
 fn child_reads_the_best() {
-    let Some(store) = store("", &StoreOptions::new()) else { return };
+    let store = store("", &StoreOptions::new());
     for round in 0..number(ROUNDS) {
         let best = index_of(image(round), PROCESSES * THREADS);
         let kept = store.get(&image(round)).expect("readable").expect("there");
@@ -152,7 +140,7 @@ fn child_reads_the_best() {
 
 /// In each round, 64 writers in 4 processes put 64 different indexes of one id into the store.
 fn race(rounds: u16) {
-    let Some(server) = Server::start() else { return };
+    let server = Server::start();
     let writers: Vec<_> =
         (0..PROCESSES).map(|process| server.child("child_writes", rounds, process)).collect();
     for mut writer in writers {
@@ -161,13 +149,18 @@ fn race(rounds: u16) {
     assert!(server.child("child_reads_the_best", rounds, 0).wait().expect("waited").success());
 }
 
-#[test]
 fn writers_of_several_processes_leave_the_best_index() {
     race(2);
 }
 
-#[test]
-#[ignore = "takes many minutes"]
 fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
+}
+
+symdex_testkit::main! {
+    s3_behaves_as_a_store,
+    errors_name_the_object_and_have_no_secrets,
+    writers_of_several_processes_leave_the_best_index;
+    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds;
+    children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes, child_reads_the_best
 }

@@ -1,6 +1,6 @@
 //! Reports from S3 while the server fails: other sources answer, and the failure is reported.
 //!
-//! `.ci/run` installs the server into `target/moto`. Without it, these tests say so and pass.
+//! Without the server, these tests are ignored.
 
 mod common;
 #[path = "common/moto.rs"]
@@ -11,7 +11,7 @@ mod proxy;
 mod reports;
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use common::{index, put};
@@ -28,10 +28,10 @@ const ONLY_IN_BUCKET: u8 = IMAGES + 1;
 const FOLDER: &str = "SYMDEX_TEST_FOLDER";
 const ANSWERS: &str = "SYMDEX_TEST_ANSWERS";
 
-/// Runs the test `name` in a process of its own. Its object store is at this port.
+/// Runs the function `name` in a process of its own. Its object store is at this port.
 fn child(name: &str, port: u16, folder: &Path, answers: &str) -> Child {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", name, "--nocapture"]).envs(environment(port));
+    let mut command = symdex_testkit::child(name);
+    command.envs(environment(port));
     command.env(FOLDER, folder).env(ANSWERS, answers).stdout(Stdio::null()).spawn().expect("started")
 }
 
@@ -39,31 +39,28 @@ fn succeeds(mut child: Child) -> bool {
     child.wait().expect("waited").success()
 }
 
-/// The URL of the bucket and the path of the folder. `None` if this is not a child process.
-fn stores() -> Option<[String; 2]> {
-    let folder = std::env::var(FOLDER).ok()?;
-    Some([format!("s3://{BUCKET}/faults"), folder])
+/// The URL of the bucket and the path of the folder, for a child process.
+fn stores() -> [String; 2] {
+    [format!("s3://{BUCKET}/faults"), std::env::var(FOLDER).expect("set")]
 }
 
 /// A server with all images, and a folder with all but one.
-fn filled() -> Option<(Server, tempfile::TempDir)> {
-    let (server, root) = (Server::start()?, tempfile::tempdir().expect("a folder"));
+fn filled() -> (Server, tempfile::TempDir) {
+    let (server, root) = (Server::start(), tempfile::tempdir().expect("a folder"));
     let folder = FolderStore::at(root.path());
     (1..=IMAGES).for_each(|byte| _ = put(&folder, &index(byte, 40)));
     assert!(succeeds(child("child_fills_the_bucket", server.port, root.path(), "")));
-    Some((server, root))
+    (server, root)
 }
 
-#[test]
 fn child_fills_the_bucket() {
-    let Some([url, _]) = stores() else { return };
+    let [url, _] = stores();
     let store = open_store(&url.parse().expect("a URL"), &StoreOptions::new().zstd_level(1)).expect("opened");
     (1..=ONLY_IN_BUCKET).for_each(|byte| _ = put(&*store, &index(byte, 40)));
 }
 
-#[test]
 fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off() {
-    let Some((server, root)) = filled() else { return };
+    let (server, root) = filled();
     let proxy = Proxy::start(server.port);
     let answers = |from: &str| succeeds(child("child_answers", proxy.port, root.path(), from));
     assert!(answers("bucket"));
@@ -82,9 +79,8 @@ fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_of
 }
 
 /// Answers a report from the bucket, the folder and a debug file.
-#[test]
 fn child_answers() {
-    let Some(urls) = stores() else { return };
+    let urls = stores();
     let is_down = std::env::var(ANSWERS).expect("set") == "others";
     let timeout = Duration::from_secs(if is_down { 1 } else { 60 });
     let options = SymbolicatorOptions::new().debug_files(DSYM);
@@ -108,9 +104,8 @@ fn child_answers() {
     }
 }
 
-#[test]
 fn no_answer_is_lost_while_the_object_store_is_killed_and_restarted() {
-    let Some((server, root)) = filled() else { return };
+    let (server, root) = filled();
     let proxy = Proxy::start(server.port);
     let mut child = child("child_answers_again_and_again", proxy.port, root.path(), "");
     let mut wait_until = |is_so: &dyn Fn() -> bool| {
@@ -124,15 +119,14 @@ fn no_answer_is_lost_while_the_object_store_is_killed_and_restarted() {
     // The child tries to connect to nobody.
     let before = proxy.connections();
     wait_until(&|| proxy.connections() >= before + 2);
-    let server = Server::start().expect("it is installed");
+    let server = Server::start();
     proxy.set_target(server.port);
     std::fs::write(root.path().join("restarted"), b"").expect("written");
     assert!(succeeds(child));
 }
 
-#[test]
 fn child_answers_again_and_again() {
-    let Some(urls) = stores() else { return };
+    let urls = stores();
     let restarted = Path::new(&urls[1]).join("restarted");
     let none = Duration::ZERO;
     // Nothing is kept, so that each report asks the server.
@@ -159,4 +153,10 @@ fn child_answers_again_and_again() {
     });
     let counts = &symbolicator.store_counts()[0];
     assert!(counts.failed > 0, "{counts:?}");
+}
+
+symdex_testkit::main! {
+    a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off,
+    no_answer_is_lost_while_the_object_store_is_killed_and_restarted;
+    children: child_fills_the_bucket, child_answers, child_answers_again_and_again
 }

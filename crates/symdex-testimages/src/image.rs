@@ -5,7 +5,7 @@ use std::io::Cursor;
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, ImageId, LinePolicy, RowRule, Table};
+use symdex::{Arch, Counts, ImageId, LinePolicy, Table};
 
 /// A generator of pseudo-random numbers (SplitMix64).
 pub struct Random(u64);
@@ -127,8 +127,7 @@ impl Image {
     pub fn index(&self) -> Vec<u8> {
         let end = self.tables.iter().filter_map(|table| table.ranges.last()).map(|range| range.end).max();
         let image_size = end.unwrap_or(0) + self.without_code;
-        let mut info =
-            ImageInfo::new(self.id.clone(), "Generated", Arch::from_macho(0x0100_000c, 0), RowRule::First);
+        let mut info = ImageInfo::new(self.id.clone(), "Generated", Arch::from_macho(0x0100_000c, 0));
         info.base = 0x1_0000_0000;
         info.image_size = image_size;
         info.executable = end.map(|end| (0, end)).into_iter().collect();

@@ -8,8 +8,8 @@ use crate::packed::SourceLocation;
 /// Which line rows a lookup uses. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
-    /// A row that does not begin a statement takes the file and the line of the statement before it in the same
-    /// inlined call. Reports use this policy, because its lines read better.
+    /// Code with line 0, or without a line, takes the file and line of the last statement before it in the same
+    /// inlined call. Reports use this policy, because more of their frames have a line.
     #[default]
     Statement,
     /// Each row has its own file and line, as in Apple's atos and llvm-symbolizer.
@@ -36,7 +36,8 @@ pub struct Frame<'a> {
     /// Whether the frame is inlined into the next one. The last frame is not inlined.
     pub inlined: bool,
     /// The start of the function that contains the code. Inlined frames have that of the function they are inlined
-    /// into.
+    /// into. A function can have several pieces of code (GCC's `f` and `f.cold`): this is the start of the piece that
+    /// contains the code.
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,

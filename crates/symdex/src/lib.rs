@@ -67,6 +67,7 @@
 )]
 
 mod answer;
+mod by_name;
 mod cache;
 mod error;
 mod file;
@@ -87,7 +88,7 @@ pub mod write;
 pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
 pub use error::{Error, ErrorLocation, guess_file_kind};
 pub use file::{MAX_READ_SIZE, read_digest, read_index_file};
-pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
+pub use format::{Counts, MAX_STRING, Metadata, Partial, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::{Index, SectionInfo, checked_bytes};
 pub use lookup::Scratch;

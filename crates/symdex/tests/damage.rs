@@ -221,12 +221,7 @@ fn the_writer_refuses_what_the_format_cannot_hold() {
 fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     use symdex::write::{ChunkEncoder, ChunkRanges, Writer};
     let image = small();
-    let info = symdex::write::ImageInfo::new(
-        image.id.clone(),
-        String::new(),
-        symdex::Arch::from_macho(7, 3),
-        symdex::RowRule::First,
-    );
+    let info = symdex::write::ImageInfo::new(image.id.clone(), String::new(), symdex::Arch::from_macho(7, 3));
     let mut writer = Writer::new(info, 1000, std::io::Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(1000, 0);
     let mut push =

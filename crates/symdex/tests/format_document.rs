@@ -9,7 +9,7 @@ use self::dump::{Bits, Codes, Dump};
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, ImageId, Index, RowRule, Table};
+use symdex::{Arch, Counts, ImageId, Index, Table};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
@@ -50,7 +50,7 @@ fn tiny() -> Vec<u8> {
         }],
         frames: vec![frame(None, 3, None, None), frame(number(0), 4, None, None)],
     };
-    let mut info = ImageInfo::new(id.clone(), "tiny", Arch::from_macho(0x0100_000c, 0), RowRule::First);
+    let mut info = ImageInfo::new(id.clone(), "tiny", Arch::from_macho(0x0100_000c, 0));
     info.base = 0x1_0000_0000;
     info.image_size = 0x160;
     info.executable = vec![(0x100, 0x160)];
@@ -109,7 +109,6 @@ fn explain(file: &[u8]) -> String {
     dump.number(8, "to {}");
     dump.field(1, "text_exec_base: none");
     dump.number(4, "chunk_span {}");
-    dump.number(4, "row_rule: first");
     for what in ["units", "functions", "ranges", "symbols", "names", "files"] {
         dump.number(8, &format!("counts.{what}"));
     }

@@ -188,3 +188,33 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     assert!(values.iter().filter_map(|value| value.as_ref().err()).all(symdex::Error::is_damage));
     assert!(values.iter().any(Result::is_err));
 }
+
+#[test]
+fn a_function_is_found_by_each_of_its_names_unless_others_have_the_name() {
+    let (mut scratch, mut unique, mut shared) = (Scratch::default(), 0, 0);
+    let random = (0..20).map(|seed| image(seed).index());
+    let golden = ["icf-1", "made-up-1", "plain-1"].map(|name| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/v1");
+        std::fs::read(format!("{folder}/{name}.symdex")).expect("readable")
+    });
+    for bytes in golden.into_iter().chain(random) {
+        let index = Index::open(bytes).expect("an intact index");
+        let mut starts: HashMap<Vec<u8>, HashSet<u64>> = HashMap::new();
+        for chunk in index.chunks(symdex::Table::SymbolTable) {
+            let (_, chunk) = chunk.expect("an intact chunk");
+            for start in chunk.ranges.iter().filter_map(|range| range.function_start) {
+                for name in index.function_names(ImageOffset(start), &mut scratch).expect("an intact index") {
+                    starts.entry(name.to_vec()).or_default().insert(start);
+                }
+            }
+        }
+        for (name, starts) in starts {
+            let only = starts.iter().next().filter(|_| starts.len() == 1);
+            let expected = only.copied().map(ImageOffset);
+            assert_eq!(index.function_start(&name).expect("an intact index"), expected, "{name:?}");
+            *if expected.is_some() { &mut unique } else { &mut shared } += 1;
+        }
+        assert_eq!(index.function_start(b"no such function").expect("an intact index"), None);
+    }
+    assert!(unique > 10 && shared > 0, "{unique} {shared}");
+}

@@ -8,10 +8,13 @@ use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+fn python3() -> Command {
+    symdex_testkit::program("python3", "--version")
+}
+
 /// The output of `reader.py` for a file.
 fn python(arguments: &[&str], file: &Path) -> String {
-    let mut command = Command::new("python3");
-    let output = command.arg(format!("{ROOT}/docs/reader.py")).args(arguments).arg(file).output();
+    let output = python3().arg(format!("{ROOT}/docs/reader.py")).args(arguments).arg(file).output();
     let output = output.expect("python3 runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", file.display());
@@ -52,12 +55,7 @@ fn expected(index: &Index<Vec<u8>>, policy: LinePolicy) -> (String, usize) {
     (text, frames)
 }
 
-#[test]
 fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one() {
-    if Command::new("python3").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no python3");
-        return;
-    }
     let (mut files, mut all_frames, mut names) = (0, 0, 0);
     let golden =
         std::fs::read_dir(format!("{ROOT}/testdata/golden/v1")).expect("testdata/golden/v1 is there");
@@ -78,7 +76,7 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
             {
                 let own = index.function_names(ImageOffset(start), &mut scratch).expect("intact");
                 let own: String = own.map(|name| hex(Some(name)) + "\n").collect();
-                let mut command = Command::new("python3");
+                let mut command = python3();
                 let command = command.arg(format!("{ROOT}/docs/reader.py")).arg("--names").arg(&path);
                 let output = command.arg(start.to_string()).output().expect("python3 runs");
                 assert_eq!(String::from_utf8_lossy(&output.stdout), own, "{}, {start:#x}", path.display());
@@ -91,4 +89,8 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
         files >= 4 && all_frames > 10_000 && names > 5,
         "{files} files, {all_frames} frames, {names} names"
     );
+}
+
+symdex_testkit::main! {
+    the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one
 }

@@ -22,8 +22,7 @@ divided by all lookups, with a warm reader for each thread. `cold` opens the fil
 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
 under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
 
-Differences: of several line rows at one address in Mach-O, symdex takes the first, as atos does, and the peers the
-last. symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix
+Differences: symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix
 (`.llvm.123`); the others take them from DWARF. docs/AUDIT.md explains every difference from addr2line and
 llvm-symbolizer. A leading `_` does not count as a difference.
 ";

@@ -15,6 +15,9 @@ mod output;
 /// The seed of the random addresses, fixed so that runs can be compared.
 const SEED: u64 = 0x5eed;
 
+/// A file with fewer addresses is small.
+const SMALL: u64 = 10_000;
+
 /// The arguments of the command.
 #[derive(Default)]
 pub(crate) struct Arguments {
@@ -147,13 +150,22 @@ fn audited(
     Ok(Audited { file: file.to_owned(), arch, id: image.info().id.to_string(), report })
 }
 
+/// The findings, if the report is not that of a small file: there, one function has more than its share of the addresses.
+fn findings(report: &AuditReport) -> Vec<String> {
+    if report.addresses < SMALL { Vec::new() } else { report.findings() }
+}
+
 /// Why a corpus does not pass.
 fn failures(corpus: &Corpus) -> Vec<String> {
     let of_slice = |slice: &Audited| {
         let head = format!("{} {}", slice.file.display(), slice.arch);
         let failures = slice.report.failures();
         let shown: String = slice.report.unexplained.iter().map(ToString::to_string).collect();
-        failures.into_iter().map(move |failure| format!("{head}: {failure}\n{shown}")).collect::<Vec<_>>()
+        let findings = findings(&slice.report);
+        let failures = failures.into_iter().map(|failure| format!("{head}: {failure}\n{shown}"));
+        failures.chain(findings.iter().map(|finding| format!("{head}: {finding}"))).collect::<Vec<_>>()
     };
-    corpus.slices.iter().flat_map(of_slice).collect()
+    let findings = findings(&output::total(corpus));
+    let of_all = findings.iter().map(|finding| format!("all of {}: {finding}", corpus.name));
+    corpus.slices.iter().flat_map(of_slice).chain(of_all).collect()
 }

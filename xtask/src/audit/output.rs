@@ -68,11 +68,12 @@ fn json_slice(slice: &Audited) -> Value {
             "addr2line_function_bytes": theirs_function,
         },
         "failures": report.failures(),
+        "findings": report.findings(),
     })
 }
 
 /// The sums of a corpus.
-fn total(corpus: &Corpus) -> AuditReport {
+pub(super) fn total(corpus: &Corpus) -> AuditReport {
     let mut total = AuditReport::default();
     for Audited { report, .. } in &corpus.slices {
         total.add(report.clone());
@@ -123,14 +124,15 @@ pub(super) fn markdown(corpora: &[Corpus]) -> String {
 /// The reason of each class that was found.
 fn reasons(totals: &[AuditReport]) -> String {
     let mut out = String::new();
-    out += "| class | why both are right, or only symdex |\n|---|---|\n";
+    out +=
+        "| class | why both are right, or only symdex | what is checked at each address |\n|---|---|---|\n";
     let classes: BTreeSet<Class> = totals
         .iter()
         .flat_map(|total| total.peers.values())
         .flat_map(|theirs| theirs.classes.keys().copied())
         .collect();
     for class in &classes {
-        out += &format!("| {} | {} |\n", class.name(), class.reason());
+        out += &format!("| {} | {} | {} |\n", class.name(), class.reason(), class.proof());
     }
     out
 }

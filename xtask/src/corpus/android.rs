@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::host::{self, words};
 use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, UNITS, Variants};
 use super::variants;
+use crate::host::{self, words};
 use crate::tools::Tools;
 
 const LLVM: [&str; 5] = ["clang", "clang++", "ld.lld", "llvm-objcopy", "llvm-dwp"];

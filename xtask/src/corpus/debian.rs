@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use walkdir::{DirEntry, WalkDir};
 
-use super::host::{self, words};
+use crate::host::{self, words};
 use crate::tools;
 
 const HOST: [host::Program; 2] = [("apt-get", "apt"), ("dpkg-deb", "dpkg")];

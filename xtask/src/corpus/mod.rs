@@ -9,7 +9,7 @@ use self::summary::Summary;
 
 mod android;
 mod debian;
-mod host;
+mod gcc;
 mod recipes;
 mod scatter;
 mod size;
@@ -29,6 +29,7 @@ pub(crate) struct Arguments {
 enum Part {
     Android,
     Debian,
+    Gcc,
     Wheels,
     /// A dSYM in which functions of all units are interleaved.
     Scatter,
@@ -41,6 +42,7 @@ impl Part {
         match name {
             "android" => Some(Self::Android),
             "debian" => Some(Self::Debian),
+            "gcc" => Some(Self::Gcc),
             "wheels" => Some(Self::Wheels),
             "scatter" => Some(Self::Scatter),
             _ => None,
@@ -51,6 +53,7 @@ impl Part {
         match self {
             Self::Android => "android".to_owned(),
             Self::Debian => "debian".to_owned(),
+            Self::Gcc => "gcc".to_owned(),
             Self::Wheels => "wheels".to_owned(),
             Self::Scatter => "scatter".to_owned(),
             Self::Size(size) => format!("size-{}", size.word),
@@ -89,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         match part {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
+            Part::Gcc => gcc::make(&folder)?,
             Part::Wheels => wheels::make(&folder)?,
             Part::Scatter => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
             Part::Size(size) => {

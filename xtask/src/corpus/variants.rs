@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use super::host::{self, words};
+use crate::host::{self, words};
 use crate::tools::Tools;
 
 /// The variant that the others are made from.

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use walkdir::WalkDir;
 
-use super::host::{self, words};
+use crate::host::{self, words};
 
 const HOST: [host::Program; 2] = [("python3", "python3"), ("pip", "python3-pip")];
 

@@ -11,7 +11,7 @@ use super::tinylink;
 use crate::tools::Tools;
 
 /// The folder of the sources in debug files. The real folder differs between machines.
-const SOURCE_ROOT: &str = "/src/symdex";
+pub(super) const SOURCE_ROOT: &str = "/src/symdex";
 
 /// Makes images in a folder, each in a subfolder with its name.
 pub(crate) struct Builder<'a> {

@@ -1,19 +1,22 @@
 //! `cargo xtask testdata`: makes the committed debug files and the demo from `testdata/src`.
 //!
-//! The same sources and the same LLVM yield the same bytes on every machine: paths are mapped, times are 0, UUIDs are
-//! hashes. Everything is made in a scratch folder first, so that a failure leaves the committed files unchanged.
+//! The same sources, the same LLVM and the same GCC yield the same bytes on every machine: paths are mapped, times are
+//! 0, UUIDs are hashes. Everything is made in a scratch folder first, so that a failure leaves the committed files
+//! unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::host;
 use crate::tools::Tools;
 use image::Builder;
 
 mod backtrace;
 mod demo;
 mod disassembly;
+mod elf;
 mod image;
 mod macho;
 mod recipes;
@@ -21,13 +24,13 @@ mod report;
 mod tinylink;
 
 /// The generated entries of `testdata`. The rest of that folder is written by hand.
-const MADE: [&str; 3] = [TOOLS, "dsyms", "demo"];
+const MADE: [&str; 4] = [TOOLS, "dsyms", "elf", "demo"];
 
-/// The tools, in the order in which missing ones are reported.
+/// The LLVM programs, in the order in which missing ones are reported.
 const NEEDED: [&str; 7] =
     ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
 
-/// The file that states the LLVM version.
+/// The file that states the versions of the tools.
 const TOOLS: &str = "TOOLS";
 
 /// Makes everything and replaces the committed files.
@@ -54,8 +57,8 @@ pub(crate) fn make() -> Result<()> {
 /// Makes everything in a scratch folder and compares it with the committed files.
 ///
 /// # Errors
-/// Files differ, are missing or are superfluous. The error lists them. If this LLVM is not the version that made the
-/// committed files, the error says so instead.
+/// Files differ, are missing or are superfluous. The error lists them. If this LLVM or this GCC is not the version that
+/// made the committed files, the error says so instead.
 pub(crate) fn check() -> Result<()> {
     let testdata = folder()?;
     let scratch = tempfile::tempdir()?;
@@ -94,6 +97,7 @@ pub(crate) fn check() -> Result<()> {
 fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     let (work, made) = (scratch.join("work"), scratch.join("made"));
     let tools = Tools::find(scratch, &NEEDED)?;
+    host::need(&elf::HOST)?;
     // dsymutil runs `lipo` from the PATH to join slices.
     tools.put_on_path("llvm-lipo", "lipo")?;
     let builder = Builder { tools: &tools, sources, work: &work };
@@ -104,9 +108,11 @@ fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
         builder.link(recipe)?;
         builder.debug_file(recipe, &dsyms)?;
     }
+    println!("elf");
+    elf::build(sources, &work, &made.join("elf"))?;
     println!("demo");
     demo::build(&builder, &made.join("demo"))?;
-    std::fs::write(made.join(TOOLS), tools.versions()?)?;
+    std::fs::write(made.join(TOOLS), tools.versions()? + &elf::versions(&work)?)?;
     refuse_private_paths(&made, sources, &tools)?;
     Ok(made)
 }

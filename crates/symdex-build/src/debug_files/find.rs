@@ -1,11 +1,8 @@
 //! Finding one image in a file or a folder of debug files.
 
-use std::path::Path;
-
 use symdex::ImageId;
 
-use super::{FileError, ImageFiles, slices_in};
-use crate::input::find;
+use super::{FileError, ImageFiles, InputFiles, slices_of};
 
 /// Why [`find_image`] returns no image.
 #[non_exhaustive]
@@ -30,31 +27,31 @@ pub enum FindImageError {
 
 /// Finds the one image that has this architecture, if one is named, and an id that `is_wanted` accepts.
 ///
-/// `input` is a debug file or a folder of them, as in [`find`]. Files of the same image are put together. A
-/// file that cannot be read is an error only if no image in the other files is wanted.
+/// Files of the same image are put together. A file that cannot be read is an error only if no image in the other files
+/// is wanted.
 ///
 /// # Errors
 ///
 /// [`FindImageError`] if there is no such image, or more than one.
 pub fn find_image(
-    input: &Path,
+    inputs: InputFiles,
     arch: Option<&str>,
     is_wanted: impl Fn(&ImageId) -> bool,
 ) -> Result<ImageFiles, FindImageError> {
     let mut images: Vec<ImageFiles> = Vec::new();
     let mut failures = Vec::new();
-    for path in find(input) {
-        let listed = path.map_err(|error| FileError::new(input, error)).and_then(|path| {
-            let listed = slices_in(&path)?;
-            Ok((path, listed))
+    for file in inputs.into_files() {
+        let listed = file.and_then(|file| {
+            let listed = slices_of(&file)?;
+            Ok((file, listed))
         });
         match listed {
-            Ok((path, listed)) => {
+            Ok((file, listed)) => {
                 for listed in listed {
                     match listed {
                         Ok(listed) => match images.iter_mut().find(|image| image.is_image(&listed)) {
-                            Some(image) => image.add(&path, listed.identity.has_dwarf),
-                            None => images.push(ImageFiles::new(&path, &listed)),
+                            Some(image) => image.add(&file, listed.identity.has_dwarf),
+                            None => images.push(ImageFiles::new(&file, &listed)),
                         },
                         Err(failure) => failures.push(failure),
                     }

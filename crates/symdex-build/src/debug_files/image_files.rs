@@ -17,20 +17,20 @@ pub struct ImageFiles {
     arch: String,
     has_dwarf: bool,
     /// The first file that has debug information. If no file has any, the first file.
-    path: PathBuf,
+    file: DebugFile,
     /// Other files, without debug information.
-    beside: Vec<PathBuf>,
+    beside: Vec<DebugFile>,
 }
 
 impl ImageFiles {
-    /// The image `listed` of the file at `path`.
+    /// The image `listed` of `file`.
     #[must_use]
-    pub fn new(path: &Path, listed: &ListedImage) -> Self {
+    pub fn new(file: &DebugFile, listed: &ListedImage) -> Self {
         Self {
             id: listed.identity.id.clone(),
             arch: listed.arch.clone(),
             has_dwarf: listed.identity.has_dwarf,
-            path: path.to_owned(),
+            file: file.clone(),
             beside: Vec::new(),
         }
     }
@@ -41,14 +41,14 @@ impl ImageFiles {
         self.id == listed.identity.id && self.arch == listed.arch
     }
 
-    /// Adds the file at `path`, another file of the image. A second file with debug information is ignored.
-    pub fn add(&mut self, path: &Path, has_dwarf: bool) {
+    /// Adds another file of the image. A second file with debug information is ignored.
+    pub fn add(&mut self, file: &DebugFile, has_dwarf: bool) {
         match (self.has_dwarf, has_dwarf) {
             (false, true) => {
-                self.beside.push(std::mem::replace(&mut self.path, path.to_owned()));
+                self.beside.push(std::mem::replace(&mut self.file, file.clone()));
                 self.has_dwarf = true;
             }
-            (_, false) => self.beside.push(path.to_owned()),
+            (_, false) => self.beside.push(file.clone()),
             (true, true) => {}
         }
     }
@@ -71,33 +71,33 @@ impl ImageFiles {
         self.has_dwarf
     }
 
-    /// The first file that has debug information; if no file has any, the first file.
+    /// The name, for messages, of the first file that has debug information; if no file has any, of the first file.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn name(&self) -> &Path {
+        self.file.name()
     }
 
     /// Joins all files of the image that can be read.
     #[must_use]
     pub fn join<'d>(&self, companions: &'d Companions) -> JoinedImage<'d> {
         let mut joined = JoinedImage::default();
-        for path in std::iter::once(&self.path).chain(&self.beside) {
-            joined.add_image(path, &self.id, &self.arch, companions);
+        for file in std::iter::once(&self.file).chain(&self.beside) {
+            joined.add_file(file, &self.id, &self.arch, companions);
         }
         joined
     }
 
-    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Returns the image, and
-    /// why other files are left out.
+    /// Loads the image from the file of this [`name`](Self::name) and joins the other files with it. Returns the image,
+    /// and why other files are left out.
     ///
     /// # Errors
     ///
-    /// [`FileError`] if the file at [`path`](Self::path) cannot be read.
+    /// [`FileError`] if that file cannot be read.
     pub fn load<'d>(&self, companions: &'d Companions) -> Result<(Image<'d>, Vec<FileError>), FileError> {
         let JoinedImage { image, paths, failures } = self.join(companions);
-        match image.filter(|_| paths.first() == Some(&self.path)) {
+        match image.filter(|_| paths.first().is_some_and(|first| first == self.name())) {
             Some(image) => Ok((image, failures)),
-            None => Err(failures.into_iter().next().unwrap_or_else(|| FileError::gone(&self.path))),
+            None => Err(failures.into_iter().next().unwrap_or_else(|| FileError::gone(self.name()))),
         }
     }
 }
@@ -136,12 +136,6 @@ impl<'d> JoinedImage<'d> {
             }
         }
         Ok(joined)
-    }
-
-    /// Joins the image of this id and architecture in the file at `path` with the files before it.
-    pub fn add_image(&mut self, path: &Path, id: &ImageId, arch: &str, companions: &'d Companions) {
-        let found = Image::find(path, id, arch, companions);
-        self.add(path, found.and_then(|found| found.ok_or_else(gone)));
     }
 
     /// Joins the image of this id and architecture in `file` with the files before it.
@@ -194,19 +188,19 @@ mod tests {
 
     #[test]
     fn the_first_file_with_debug_information_is_read_first() {
-        let mut files = ImageFiles::new("binary".as_ref(), &listed(1, false));
+        let mut files = ImageFiles::new(&DebugFile::on_disk("binary"), &listed(1, false));
         assert!(files.is_image(&listed(1, true)) && !files.is_image(&listed(2, true)));
         for (path, has_dwarf) in [("stripped", false), ("debug", true), ("copy", true), ("other", false)] {
-            files.add(path.as_ref(), has_dwarf);
+            files.add(&DebugFile::on_disk(path), has_dwarf);
         }
         assert!(files.has_dwarf());
-        assert_eq!(files.path(), Path::new("debug"));
-        assert_eq!(files.beside, ["stripped", "binary", "other"].map(PathBuf::from));
+        assert_eq!(files.name(), Path::new("debug"));
+        assert_eq!(files.beside, ["stripped", "binary", "other"].map(DebugFile::on_disk));
     }
 
     #[test]
     fn an_image_without_a_readable_file_is_not_loaded() {
-        let files = ImageFiles::new("/nowhere/at/all".as_ref(), &listed(1, false));
+        let files = ImageFiles::new(&DebugFile::on_disk("/nowhere/at/all"), &listed(1, false));
         let companions = Companions::default();
         assert_eq!(files.join(&companions).failures.len(), 1);
         let error = files.load(&companions).expect_err("no such file");

@@ -31,7 +31,7 @@ pub struct ListedImage {
 /// [`FileError`] if nothing of the file can be read.
 pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     if !Cache::is_cache(path) {
-        return slices_in(path);
+        return slices_of(&DebugFile::on_disk(path));
     }
     let failed = |error| FileError::new(path, error);
     let cache = Cache::open(path).map_err(failed)?;
@@ -46,21 +46,12 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
     Ok(missing.chain(listed).collect())
 }
 
-/// The images in the debug file at `path`, one for each of its slices. An image that cannot be read is an error in its
+/// The images in the debug file `file`, one for each of its slices. An image that cannot be read is an error in its
 /// place. The error names the slice if the file has several.
 ///
 /// # Errors
 ///
 /// [`FileError`] if nothing of the file can be read, or if it is a shared cache.
-pub fn slices_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
-    slices_of(&DebugFile::on_disk(path))
-}
-
-/// As [`slices_in`], for a file that may be called otherwise.
-///
-/// # Errors
-///
-/// As [`slices_in`].
 pub fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     let failed = |error| FileError::new(file.name(), error);
     let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;

@@ -38,7 +38,7 @@ pub use self::find::{FindImageError, find_image};
 pub use self::groups::ImageGroups;
 pub use self::image_files::{ImageFiles, JoinedImage};
 pub use self::job::{JobError, JobImage};
-pub use self::list::{ListedImage, images_in, slices_in, slices_of};
+pub use self::list::{ListedImage, images_in, slices_of};
 pub use self::plan::{BuildInputs, BuildJob, BuildPlan, InputFiles, NoSuchArch, UnreadArchives, is_wanted};
 
 /// Why a debug file, or a part of it, could not be read. The message names the file.

@@ -83,6 +83,12 @@ impl InputFiles {
         &self.files
     }
 
+    /// What [`files`](Self::files) returns.
+    #[must_use]
+    pub fn into_files(self) -> Vec<Result<DebugFile, FileError>> {
+        self.files
+    }
+
     /// Archives beside the debug files.
     #[must_use]
     pub fn unread_archives(&self) -> &[UnreadArchives] {
@@ -273,7 +279,7 @@ pub fn is_wanted(arch: &str, wanted: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| wanted == arch)
 }
 
-/// The architectures of the slices of `file`. Unlike [`slices_in`](super::slices_in), this also names the
+/// The architectures of the slices of `file`. Unlike [`slices_of`](super::slices_of), this also names the
 /// architecture of a slice that is damaged.
 fn archs_in(file: &DebugFile) -> Result<Vec<String>, FileError> {
     let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;

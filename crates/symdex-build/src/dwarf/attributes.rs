@@ -140,6 +140,13 @@ impl<'d> Attributes<'d> {
         is_constant.then_some(self.numbers[slot as usize])
     }
 
+    /// The offset in `.debug_line` of the sequence that has the rows of a function.
+    pub(super) fn line_sequence(&self) -> Option<u64> {
+        let is_offset =
+            matches!(self.classes[Slot::LineSequence as usize], Class::LineOffset | Class::Constant);
+        is_offset.then_some(self.numbers[Slot::LineSequence as usize])
+    }
+
     /// Calls `each` with the entry's ranges as the file states them, in SVMAs. Returns the same as [`each_of_list`]. If
     /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, `DW_AT_ranges` states its code.
     pub(crate) fn each_range(
@@ -162,6 +169,26 @@ impl<'d> Attributes<'d> {
             None => address(Slot::HighPc)?.into_iter().for_each(|high| each(low, high)),
         }
         Ok(0)
+    }
+
+    /// The SVMA at which a call enters the function, or `None` if it is unknown. `first` is the start of the first range
+    /// that [`Self::each_range`] passes on.
+    ///
+    /// It is `DW_AT_entry_pc`: an address, or a distance from the base address (DWARF 5, 2.18). Without it, it is the
+    /// base address: `DW_AT_low_pc`, else the first listed range (2.17). It need not be the lowest address: GCC lists
+    /// `f` before `f.cold`, which may lie below.
+    pub(crate) fn entry(
+        &self,
+        dwarf: &Dwarf<Reader<'d>>,
+        unit: &gimli::Unit<Reader<'d>>,
+        first: Option<u64>,
+    ) -> Option<u64> {
+        let address = |slot| dwarf.attr_address(unit, self.get(slot)?).ok().flatten();
+        let base = || address(Slot::LowPc).or(first);
+        match self.constant(Slot::EntryPc) {
+            Some(distance) => base()?.checked_add(distance),
+            None => address(Slot::EntryPc).or_else(base),
+        }
     }
 }
 

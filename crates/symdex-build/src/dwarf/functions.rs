@@ -50,6 +50,8 @@ pub(crate) struct Functions<'d> {
     pub(crate) nodes: Vec<Node>,
     /// The position of each subprogram's entry in the debug information of all units.
     pub(crate) places: Vec<usize>,
+    /// The numbers of the functions that state the sequence with their line rows, and its offset in `.debug_line`.
+    pub(super) line_sequences: Vec<(u32, u64)>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
     pub(crate) names: Vec<Hashed<'d>>,
@@ -260,8 +262,13 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
-        self.read_ranges(attributes);
-        let start = self.stated.first()?.0;
+        let first = self.read_ranges(attributes);
+        if self.stated.is_empty() {
+            return None;
+        }
+        let UnitEntry { dwarf, unit, .. } = self.entry;
+        let start = attributes.entry(dwarf, unit, first);
+        let start = start.and_then(|start| start.checked_sub(self.image.info.base));
         let stated = self.names.stated_name(entry, attributes);
         let name = self.names.concrete(stated, start);
         let name = self.number(name);
@@ -356,6 +363,10 @@ impl<'a, 'd> Walk<'a, 'd> {
         let call_file = attributes.constant(Slot::CallFile).and_then(NonMaxU32::new);
         let call_line = attributes.constant(Slot::CallLine).and_then(NonMaxU32::new);
         if parent.is_none() {
+            if let Some(sequence) = attributes.line_sequence() {
+                let function = u32::try_from(self.functions.places.len()).ok()?;
+                self.functions.line_sequences.push((function, sequence));
+            }
             self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
         }
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges });
@@ -377,12 +388,14 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
     }
 
-    /// Sets `stated` to the ranges of an entry.
-    fn read_ranges(&mut self, attributes: &Attributes<'d>) {
+    /// Sets `stated` to the ranges of an entry. Returns the SVMA at which the first listed range starts.
+    fn read_ranges(&mut self, attributes: &Attributes<'d>) -> Option<u64> {
         let Self { image, functions: Functions { problems, .. }, stated: ranges, .. } = self;
         ranges.clear();
+        let mut first = None;
         let mut left = self.limits.ranges;
         let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
+            first.get_or_insert(start);
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),
@@ -400,6 +413,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         if self.stated.len() > 1 {
             join(&mut self.stated);
         }
+        first
     }
 }
 

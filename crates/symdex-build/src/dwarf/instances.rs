@@ -43,6 +43,37 @@ pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Fu
     (function_ranges, instances)
 }
 
+/// Code whose line rows are those of the sequence at `sequence` in `.debug_line`, by the entry of its function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StatedSequence {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) sequence: u64,
+}
+
+/// The code of the functions that state a line sequence, in address order. Most files state none.
+pub(super) fn stated_sequences(
+    functions: &Functions<'_>,
+    function_ranges: &[FunctionRange],
+    instances: &[Instance],
+) -> Vec<StatedSequence> {
+    let mut stated: Vec<StatedSequence> = Vec::new();
+    // Without such functions, the instances are not searched.
+    let instances = if functions.line_sequences.is_empty() { &[] } else { instances };
+    for &Instance { start, end, function_range, .. } in instances {
+        let function = function_ranges[function_range.index()].function;
+        let Ok(at) = functions.line_sequences.binary_search_by_key(&function, |stated| stated.0) else {
+            continue;
+        };
+        let sequence = functions.line_sequences[at].1;
+        match stated.last_mut() {
+            Some(last) if (last.end, last.sequence) == (start, sequence) => last.end = end,
+            _ => stated.push(StatedSequence { start, end, sequence }),
+        }
+    }
+    stated
+}
+
 /// The number of a function, and the number of one of its nodes.
 type OfFunction = (u32, u32);
 

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use gimli::{AttributeValue, FileEntry, LineProgramHeader, Section as _};
 
 use super::attributes::text;
+use super::instances::StatedSequence;
 use super::line_header;
 use super::opcodes::run;
 use super::rows::{Row, SequenceEnd};
@@ -21,7 +22,7 @@ use crate::report::Problems;
 pub(crate) struct Lines<'d> {
     /// Sorted, not empty, disjoint.
     pub(crate) rows: Vec<Row>,
-    /// Sorted by address. If several sequences end at one address, the first one of the program is kept.
+    /// Sorted by address. If several sequences end at one address, the last one of the program is kept.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
     /// How much work was done, in counted steps: files, directories and rows.
@@ -29,11 +30,12 @@ pub(crate) struct Lines<'d> {
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. Errors are counted in `problems`. A program that exceeds a limit
-    /// has no rows.
-    pub(crate) fn read(
+    /// Runs the unit's line program. If sequences overlap, the code in `stated` has the rows of the sequence stated
+    /// there. Errors are counted in `problems`. A program that exceeds a limit has no rows.
+    pub(super) fn read(
         image: &Image<'d>,
         unit: &UnitEntry<'d>,
+        stated: &[StatedSequence],
         deadline: Deadline,
         share: &Share<'_>,
         problems: &mut Problems,
@@ -62,6 +64,8 @@ impl<'d> Lines<'d> {
             return give_up(&Exceeded::Build, true);
         }
         let mut reader = SequenceReader::new(image, deadline, share);
+        let program_offset = program.header().raw_program_buf().offset_from(*image.dwarf.debug_line.reader());
+        reader.offset = Some(program_offset as u64);
         let header = match run(program.header(), &mut reader) {
             Some(()) => program.header().clone(),
             None => {
@@ -81,9 +85,15 @@ impl<'d> Lines<'d> {
         problems.merge(of_program);
         let steps = read + header.file_names().len() + header.include_directories().len();
         ends.sort_by_key(|end| end.at);
-        ends.dedup_by_key(|end| end.at);
+        ends.dedup_by(|later, kept| {
+            let is_same = later.at == kept.at;
+            if is_same {
+                *kept = *later;
+            }
+            is_same
+        });
         Self {
-            rows: in_address_order(sequences, rows, share),
+            rows: in_address_order(sequences, rows, stated, share),
             ends,
             header: Some(header),
             steps: steps as u64,

@@ -99,16 +99,21 @@ impl<'a, 'd> Names<'a, 'd> {
         plain
     }
 
-    /// The name of a concrete function whose code starts at image offset `start`.
+    /// The name of a concrete function that a call enters at image offset `entry`.
     ///
     /// It is the linkage name, else the symbol table's name at that address if there is only one, else the qualified
     /// name.
-    pub(crate) fn concrete(&mut self, stated: Option<StatedName<'d>>, start: u64) -> Option<Name<'d>> {
-        let symbol = self.image.symbol_at(start, &mut self.last_symbol).and_then(FunctionSymbol::only_name);
+    pub(crate) fn concrete(
+        &mut self,
+        stated: Option<StatedName<'d>>,
+        entry: Option<u64>,
+    ) -> Option<Name<'d>> {
+        let symbol = entry.and_then(|entry| self.image.symbol_at(entry, &mut self.last_symbol));
+        let symbol = symbol.and_then(FunctionSymbol::only_name);
         match stated {
             Some(StatedName::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
-            Some(StatedName::Plain(name, entry)) => {
-                Some(symbol.map_or_else(|| self.qualify(name, entry), Into::into))
+            Some(StatedName::Plain(name, die)) => {
+                Some(symbol.map_or_else(|| self.qualify(name, die), Into::into))
             }
             None => symbol.map(Into::into),
         }

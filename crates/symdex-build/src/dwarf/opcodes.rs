@@ -26,6 +26,7 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     let new = Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt() };
     let (mut registers, mut is_dropped) = (new, false);
     let mut input = header.raw_program_buf().slice();
+    let mut sequence = input;
     // Rows take about five bytes.
     rows.reserve((input.len() / 4).min(limits::ROWS));
     let mut steps = 0u32;
@@ -49,6 +50,8 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
                     match constants::DwLne(*opcode) {
                         constants::DW_LNE_end_sequence => {
                             rows.end_sequence(registers.address, registers.file, registers.line);
+                            let size = (sequence.len() - input.len()) as u64;
+                            (rows.offset, sequence) = (rows.offset.map(|offset| offset + size), input);
                             (registers, is_dropped) = (new, false);
                         }
                         constants::DW_LNE_set_address => {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use gimli::UnitOffset;
 
 use super::functions::functions_at;
-use super::instances::instances;
+use super::instances::{instances, stated_sequences};
 use super::lines::Lines;
 use super::ranges::joined;
 use super::units::{UnitEntry, Units, each_in_aranges};
@@ -52,7 +52,7 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize, limits: UnitLimits<'_>) -> Code {
     let entry = &units.all[unit];
     let share = Share::new(limits.memory);
-    let lines = Lines::read(image, entry, limits.deadline, &share, &mut Problems::default());
+    let lines = Lines::read(image, entry, &[], limits.deadline, &share, &mut Problems::default());
     Subprograms::read(image, entry).code_with(&lines)
 }
 
@@ -91,7 +91,8 @@ pub(crate) fn unit_ranges_at<'d>(
         return None;
     }
     let (function_ranges, instances) = instances(image, &functions);
-    let mut lines = Lines::read(image, entry, limits.deadline, &share, &mut functions.problems);
+    let stated = stated_sequences(&functions, &function_ranges, &instances);
+    let mut lines = Lines::read(image, entry, &stated, limits.deadline, &share, &mut functions.problems);
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);

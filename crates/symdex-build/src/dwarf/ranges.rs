@@ -4,7 +4,7 @@ use symdex::write::{InlineFrame, NonMaxU32};
 
 use super::functions::{Functions, functions};
 use super::inline_frames::{Callee, InlineFrames};
-use super::instances::{Instance, instances};
+use super::instances::{Instance, instances, stated_sequences};
 use super::lines::Lines;
 use super::rows::Row;
 use super::statements::Statements;
@@ -32,7 +32,8 @@ pub(crate) fn unit_ranges<'d>(
     }
     let (function_ranges, instances) = instances(image, &functions);
     let entry = &units.all[unit];
-    let lines = Lines::read(image, entry, limits.deadline, &share, &mut functions.problems);
+    let stated = stated_sequences(&functions, &function_ranges, &instances);
+    let lines = Lines::read(image, entry, &stated, limits.deadline, &share, &mut functions.problems);
     let joined = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
     share.keep(joined.size());
     Some(joined)

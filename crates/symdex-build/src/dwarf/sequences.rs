@@ -1,15 +1,17 @@
 //! The sequences of a line program, and their rows.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 
 use gimli::{FileEntry, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
-use symdex::RowRule;
 use symdex::write::NonMaxU32;
 
+use super::instances::StatedSequence;
 use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
 use crate::image::Image;
+use crate::keyed::KeyedMap;
 use crate::limits::{self, Deadline};
 use crate::memory::Share;
 use crate::reader::Reader;
@@ -21,6 +23,8 @@ pub(super) struct Sequence {
     start: u64,
     end: u64,
     rows: Range<usize>,
+    /// The offset of its first opcode in `.debug_line`, if it is known.
+    offset: Option<u64>,
 }
 
 /// The problem reported for a sequence that leaves the address space.
@@ -42,6 +46,8 @@ pub(super) struct SequenceReader<'a, 'd> {
     /// dropped.
     pub(super) is_tombstone: bool,
     pub(super) sequences: Vec<Sequence>,
+    /// The offset of the current sequence's first opcode in `.debug_line`. `None` if gimli runs the program.
+    pub(super) offset: Option<u64>,
     pub(super) ends: Vec<SequenceEnd>,
     pub(super) problems: Problems,
     /// The number of rows read in sequences that have an end.
@@ -88,6 +94,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             overflows: false,
             is_tombstone: false,
             sequences: Vec::new(),
+            offset: None,
             ends: Vec::new(),
             problems: Problems::default(),
             read: 0,
@@ -174,7 +181,7 @@ impl SequenceReader<'_, '_> {
         let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
         let new = Row { start, end: start, file, line, is_stmt, sequence };
-        self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
+        self.in_order &= push_row(&mut self.rows, self.finished, new);
     }
 
     /// Whether the deadline has passed. The program is then given up.
@@ -261,12 +268,12 @@ impl SequenceReader<'_, '_> {
                 false => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
-        finish_rows(&mut self.rows, finished, self.in_order, end, image.info.row_rule);
+        finish_rows(&mut self.rows, finished, self.in_order, end);
         if self.sequences.len() >= self.taken.1 && !self.may_have_more_sequences() {
             return;
         }
         self.finished = self.rows.len();
-        self.sequences.push(Sequence { start, end, rows: finished..self.finished });
+        self.sequences.push(Sequence { start, end, rows: finished..self.finished, offset: self.offset });
         self.ends.push(SequenceEnd { at: end, file, line });
     }
 
@@ -294,18 +301,16 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row to the sequence whose rows begin at index `first`. If rows have equal addresses, `rule` decides which one
-/// is kept. Returns `false` if the new row is below the last one.
+/// Adds a row to the sequence whose rows begin at index `first`. It replaces the last row if both have the same address.
+/// Returns `false` if the new row is below the last one.
 #[inline]
-fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
+fn push_row(rows: &mut Vec<Row>, first: usize, new: Row) -> bool {
     let mut in_order = true;
     if rows.len() > first
         && let Some(last) = rows.last_mut()
     {
         if last.start == new.start {
-            if rule == RowRule::Last {
-                *last = new;
-            }
+            *last = new;
             return true;
         }
         in_order = last.start < new.start;
@@ -317,7 +322,7 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool 
 
 /// Finishes the sequence that ends at image offset `end`, whose rows begin at index `first`. Sorts the rows by address,
 /// keeps one row for each address, and sets their ends. In most programs the rows are in order already.
-fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
+fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
         return;
@@ -327,16 +332,23 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     rows[first..].sort_by_key(|row| row.start);
     let sorted = rows.split_off(first);
     for row in sorted.into_iter().take_while(|row| row.start < end) {
-        push_row(rows, first, row, rule);
+        push_row(rows, first, row);
     }
     if let [.., last] = &mut rows[first..] {
         last.end = end;
     }
 }
 
-/// The rows of all sequences in address order. If sequences overlap, the one that starts last wins. If they start at
-/// one address, the shortest wins.
-pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>, share: &Share<'_>) -> Vec<Row> {
+/// The rows of all sequences in address order. If sequences overlap, the one that `stated` has for the code wins, if it
+/// covers the code. Otherwise the one that starts last wins. If they start at one address, the shortest wins.
+///
+/// Sequences overlap if the linker merged functions. Each function states its own sequence.
+pub(super) fn in_address_order(
+    mut sequences: Vec<Sequence>,
+    rows: Vec<Row>,
+    stated: &[StatedSequence],
+    share: &Share<'_>,
+) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return rows;
     }
@@ -348,14 +360,13 @@ pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>, sha
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return sequences.into_iter().flat_map(|sequence| rows[sequence.rows].iter().copied()).collect();
     }
-    let interval = |sequence: &Sequence| Interval {
-        start: sequence.start,
-        end: sequence.end,
-        priority: (sequence.start, std::cmp::Reverse(sequence.end)),
-    };
+    if !share.take((sequences.len() + stated.len()) * 2 * size_of::<Claim<'_>>()) {
+        return Vec::new();
+    }
     let mut ordered = Vec::new();
-    for stretch in flatten(sequences.iter().map(interval)) {
-        let of = &rows[sequences[stretch.owner].rows.clone()];
+    let claims = claims(&sequences, stated);
+    for stretch in flatten(claims.iter().map(|(interval, _)| *interval)) {
+        let of = &rows[claims[stretch.owner].1.rows.clone()];
         let first = of.partition_point(|row| row.end <= stretch.start);
         let clipped = of[first..].iter().take_while(|row| row.start < stretch.end);
         ordered.extend(clipped.map(|row| Row {
@@ -365,6 +376,25 @@ pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>, sha
         }));
     }
     ordered
+}
+
+/// Code, and a sequence with rows for it. A stated sequence has priority.
+type Claim<'s> = (Interval<(bool, u64, Reverse<u64>)>, &'s Sequence);
+
+/// The claims of overlapping sequences, sorted by start: each claims its own code, and the code that states it.
+fn claims<'s>(sequences: &'s [Sequence], stated: &[StatedSequence]) -> Vec<Claim<'s>> {
+    let claim = |start, end, is_stated| Interval { start, end, priority: (is_stated, start, Reverse(end)) };
+    let mut claims: Vec<_> =
+        sequences.iter().map(|sequence| (claim(sequence.start, sequence.end, false), sequence)).collect();
+    let by_offset: KeyedMap<u64, &Sequence> =
+        sequences.iter().filter_map(|sequence| Some((sequence.offset?, sequence))).collect();
+    claims.extend(stated.iter().filter_map(|code| {
+        let sequence = *by_offset.get(&code.sequence)?;
+        let (start, end) = (code.start.max(sequence.start), code.end.min(sequence.end));
+        (start < end).then(|| (claim(start, end, true), sequence))
+    }));
+    claims.sort_by_key(|(interval, _)| interval.start);
+    claims
 }
 
 #[cfg(test)]
@@ -381,41 +411,45 @@ mod tests {
         rows.iter().map(row).collect::<Vec<_>>().join(" ")
     }
 
-    fn finished(rows: Vec<Row>, end: u64, rule: RowRule) -> Vec<Row> {
+    fn finished(rows: Vec<Row>, end: u64) -> Vec<Row> {
         let mut finished = Vec::new();
         let mut in_order = true;
         for row in rows {
-            in_order &= push_row(&mut finished, 0, row, rule);
+            in_order &= push_row(&mut finished, 0, row);
         }
-        finish_rows(&mut finished, 0, in_order, end, rule);
+        finish_rows(&mut finished, 0, in_order, end);
         finished
     }
 
     #[test]
-    fn of_two_rows_at_one_address_the_first_counts_in_mach_o_and_the_last_in_elf() {
-        let rows = || vec![row(0, 1), row(4, 2), row(4, 3), row(8, 4)];
-        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "0-4:1 4-8:2 8-12:4");
-        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "0-4:1 4-8:3 8-12:4");
+    fn of_rows_at_one_address_the_last_counts() {
+        let rows = vec![row(0, 1), row(4, 2), row(4, 3), row(8, 4)];
+        assert_eq!(text(&finished(rows, 12)), "0-4:1 4-8:3 8-12:4");
     }
 
     #[test]
     fn rows_that_go_backwards_are_sorted_and_rows_behind_the_end_dropped() {
         let rows = vec![row(8, 1), row(0, 2), row(4, 3), row(20, 4)];
-        assert_eq!(text(&finished(rows, 12, RowRule::First)), "0-4:2 4-8:3 8-12:1");
-        let rows = || vec![row(4, 1), row(8, 2), row(4, 3), row(12, 4)];
-        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "4-8:1 8-12:2");
-        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "4-8:3 8-12:2");
+        assert_eq!(text(&finished(rows, 12)), "0-4:2 4-8:3 8-12:1");
+        let rows = vec![row(4, 1), row(8, 2), row(4, 3), row(12, 4)];
+        assert_eq!(text(&finished(rows, 12)), "4-8:3 8-12:2");
     }
 
     #[test]
-    fn of_overlapping_sequences_the_inner_one_wins_and_the_outer_resumes() {
+    fn of_overlapping_sequences_the_stated_or_inner_one_wins_and_the_outer_resumes() {
         let rows = [(8, 12, 7), (0, 10, 1), (10, 20, 2)];
         let rows = rows.map(|(start, end, line)| Row { end, ..row(start, line) }).to_vec();
-        let inner = Sequence { start: 8, end: 12, rows: 0..1 };
-        let outer = Sequence { start: 0, end: 20, rows: 1..3 };
-        assert_eq!(
-            text(&in_address_order(vec![inner, outer], rows, &Share::new(&Memory::new(1 << 20)))),
-            "0-8:1 8-12:7 12-20:2"
-        );
+        let inner = Sequence { start: 8, end: 12, rows: 0..1, offset: Some(30) };
+        let outer = Sequence { start: 0, end: 20, rows: 1..3, offset: Some(50) };
+        let ordered = |stated: &[(u64, u64, u64)]| {
+            let stated = stated.iter().map(|&(start, end, sequence)| StatedSequence { start, end, sequence });
+            let stated: Vec<_> = stated.collect();
+            let sequences = vec![inner.clone(), outer.clone()];
+            text(&in_address_order(sequences, rows.clone(), &stated, &Share::new(&Memory::new(1 << 20))))
+        };
+        assert_eq!(ordered(&[]), "0-8:1 8-12:7 12-20:2");
+        assert_eq!(ordered(&[(8, 11, 50)]), "0-8:1 8-10:1 10-11:2 11-12:7 12-20:2");
+        // No such sequence, and one that does not cover all of the code.
+        assert_eq!(ordered(&[(0, 9, 31), (9, 20, 30)]), "0-8:1 8-9:7 9-12:7 12-20:2");
     }
 }

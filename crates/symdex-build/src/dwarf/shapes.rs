@@ -208,6 +208,7 @@ fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) 
         constants::DW_FORM_GNU_ref_alt => (Class::InSup, Some(offset)),
         constants::DW_FORM_ref_sup4 => (Class::InSup, Some(4)),
         constants::DW_FORM_ref_sup8 => (Class::InSup, Some(8)),
+        constants::DW_FORM_sec_offset if slot == Slot::LineSequence => (Class::LineOffset, Some(offset)),
         constants::DW_FORM_sec_offset => (Class::RangeList, Some(offset)),
         constants::DW_FORM_rnglistx => (Class::RangeListIndex, None),
         _ => return None,

@@ -13,6 +13,7 @@ use crate::reader::Reader;
 pub(crate) enum Slot {
     LowPc,
     HighPc,
+    EntryPc,
     Ranges,
     Name,
     LinkageName,
@@ -20,16 +21,20 @@ pub(crate) enum Slot {
     Specification,
     CallFile,
     CallLine,
+    LineSequence,
 }
 
 /// The number of slots.
-pub(super) const SLOTS: usize = Slot::CallLine as usize + 1;
+pub(super) const SLOTS: usize = Slot::LineSequence as usize + 1;
+/// The offset in `.debug_line` of the sequence that has the function's rows. LLVM writes it from version 20 on.
+const DW_AT_LLVM_STMT_SEQUENCE: DwAt = DwAt(0x3e0c);
 
 impl Slot {
     pub(crate) fn of(name: DwAt) -> Option<Self> {
         Some(match name {
             constants::DW_AT_low_pc => Self::LowPc,
             constants::DW_AT_high_pc => Self::HighPc,
+            constants::DW_AT_entry_pc => Self::EntryPc,
             constants::DW_AT_ranges => Self::Ranges,
             constants::DW_AT_name => Self::Name,
             constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => Self::LinkageName,
@@ -37,6 +42,7 @@ impl Slot {
             constants::DW_AT_specification => Self::Specification,
             constants::DW_AT_call_file => Self::CallFile,
             constants::DW_AT_call_line => Self::CallLine,
+            DW_AT_LLVM_STMT_SEQUENCE => Self::LineSequence,
             _ => return None,
         })
     }
@@ -45,7 +51,9 @@ impl Slot {
     pub(crate) fn takes(self, class: Class) -> bool {
         match self {
             Self::LowPc => matches!(class, Class::Address | Class::AddressIndex),
-            Self::HighPc => matches!(class, Class::Address | Class::AddressIndex | Class::Constant),
+            Self::HighPc | Self::EntryPc => {
+                matches!(class, Class::Address | Class::AddressIndex | Class::Constant)
+            }
             Self::Ranges => matches!(class, Class::RangeList | Class::RangeListIndex),
             Self::Name | Self::LinkageName => {
                 matches!(class, Class::Text | Class::TextIndex | Class::TextSup | Class::LineText)
@@ -54,6 +62,8 @@ impl Slot {
                 matches!(class, Class::InUnit | Class::InFile | Class::InSup)
             }
             Self::CallFile | Self::CallLine => matches!(class, Class::Constant),
+            // Before DWARF 4 constants were the form of offsets.
+            Self::LineSequence => matches!(class, Class::LineOffset | Class::Constant),
         }
     }
 }
@@ -69,6 +79,7 @@ pub(crate) enum Class {
     Constant,
     RangeList,
     RangeListIndex,
+    LineOffset,
     Text,
     TextIndex,
     TextSup,
@@ -98,6 +109,7 @@ impl Class {
             AttributeValue::DebugInfoRef(offset) => (Self::InFile, offset.0 as u64),
             AttributeValue::DebugInfoRefSup(offset) => (Self::InSup, offset.0 as u64),
             AttributeValue::FileIndex(index) => (Self::Constant, index),
+            AttributeValue::SecOffset(offset) => (Self::LineOffset, offset as u64),
             ref other => other.udata_value().map_or((Self::Other, 0), |number| (Self::Constant, number)),
         }
     }
@@ -113,6 +125,7 @@ impl Class {
             Self::Constant => AttributeValue::Udata(number),
             Self::RangeList => AttributeValue::RangeListsRef(RawRangeListsOffset(offset()?)),
             Self::RangeListIndex => AttributeValue::DebugRngListsIndex(DebugRngListsIndex(offset()?)),
+            Self::LineOffset => AttributeValue::SecOffset(offset()?),
             Self::Text => AttributeValue::DebugStrRef(DebugStrOffset(offset()?)),
             Self::TextIndex => AttributeValue::DebugStrOffsetsIndex(DebugStrOffsetsIndex(offset()?)),
             Self::TextSup => AttributeValue::DebugStrRefSup(DebugStrOffset(offset()?)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as Little, elf};
+use symdex::Arch;
 use symdex::write::ImageInfo;
-use symdex::{Arch, RowRule};
 
 use super::code::executable;
 use super::elf_file::{ENDIAN, ElfFile};
@@ -37,7 +37,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Ok(None) => {}
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
-    let mut info = ImageInfo::new(identity_of(file).id, file_name(path), arch.clone(), RowRule::Last);
+    let mut info = ImageInfo::new(identity_of(file).id, file_name(path), arch.clone());
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;

@@ -7,7 +7,7 @@ use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
 use object::{Endianness, macho};
 use symdex::write::ImageInfo;
-use symdex::{Arch, ImageId, RowRule};
+use symdex::{Arch, ImageId};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::code::executable;
@@ -137,7 +137,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         base,
         thumb: arch.is_arm32(),
     })?;
-    let mut info = ImageInfo::new(id(&commands, bytes), name, arch.clone(), RowRule::First);
+    let mut info = ImageInfo::new(id(&commands, bytes), name, arch.clone());
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.text_exec_base = segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into());

@@ -160,7 +160,7 @@ impl<'d> Image<'d> {
     pub fn can_join(&self, other: &Self) -> bool {
         let (own, others) = (&self.info, &other.info);
         // Names are compared, because a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
-        own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
+        own.arch.name == others.arch.name && own.base == others.base
     }
 
     /// Joins two files of one image. The result has the symbols of both. It has the debug information of the file that

@@ -73,7 +73,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
 
     /// The address and its image offset; `None` if the text is not an address or the address is outside of the image.
     fn offset(&self, typed: &str) -> Option<(u64, ImageOffset)> {
-        let address = number::address(typed)?;
+        let address = number::atos_address(typed)?;
         let offset = ImageOffset(address.wrapping_add(self.to_offset));
         (offset.0 < self.answers.metadata().image_size).then_some((address, offset))
     }

@@ -27,7 +27,7 @@ use symdex_store::IdPrefix;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
-    /// A dSYM bundle, the DWARF file in it, a binary, an index, or a folder of indexes (with --id)
+    /// A dSYM bundle, the DWARF file in it, a binary, an archive of these, an index, or a folder of indexes (with --id)
     #[arg(short, value_name = "FILE", required_unless_present = "urls")]
     object: Option<PathBuf>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     /// A file with addresses, separated by white space
     #[arg(short = 'f', value_name = "ADDRESSES")]
     address_file: Option<PathBuf>,
-    /// Addresses: hexadecimal if they begin with 0x or have a digit from a to f, otherwise decimal. Without any, they
+    /// Addresses: hexadecimal if they begin with 0x, otherwise decimal. Without any, they
     /// are read from standard input
     #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
@@ -93,7 +93,7 @@ struct Basis {
     load: Option<u64>,
     /// The slide: the load address minus the address that the debug file states. Hexadecimal after 0x, otherwise
     /// decimal
-    #[arg(short, value_name = "SLIDE", value_parser = number::parse_address)]
+    #[arg(short, value_name = "SLIDE", value_parser = number::parse_atos_address)]
     slide: Option<u64>,
     /// -offset: addresses are offsets from the start of the image
     #[arg(long)]
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
         AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files) => {
+        AddressSource::DebugFiles(files, _unpacker) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }

@@ -8,7 +8,7 @@ use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, ImageGroups, InputFiles, JobError, UnreadArchives,
 };
 use symdex_isolate::build::FileImage;
-use symdex_store::{PutOptions, Store};
+use symdex_store::{PutOptions, StoreReader};
 
 use super::intake::Batch;
 use super::isolated::Isolated;
@@ -16,7 +16,7 @@ use super::job::{FinishedIndex, JobProgress, Work, build_job};
 use super::required::{Required, images_of};
 use super::totals::BuildTotals;
 use super::{Args, in_flight, summary};
-use crate::failure::{CommandError, CommandResult, Failure, complain};
+use crate::failure::{CommandError, CommandResult, Failure};
 use crate::in_order::in_order;
 use crate::progress::Progress;
 use crate::text;
@@ -26,7 +26,7 @@ pub(super) struct Build<'a> {
     pub(super) args: &'a Args,
     pub(super) pool: &'a ThreadPool,
     /// Where the indexes are put. There is at least one.
-    pub(super) stores: &'a [Box<dyn Store>],
+    pub(super) stores: &'a StoreReader,
     pub(super) progress: &'a Progress,
     pub(super) required: &'a Required<'a>,
     totals: BuildTotals,
@@ -40,7 +40,7 @@ impl<'a> Build<'a> {
     pub(super) fn new(
         args: &'a Args,
         pool: &'a ThreadPool,
-        stores: &'a [Box<dyn Store>],
+        stores: &'a StoreReader,
         progress: &'a Progress,
         required: &'a Required<'a>,
     ) -> Self {
@@ -55,8 +55,8 @@ impl<'a> Build<'a> {
         isolated: Option<&Isolated<'_>>,
     ) -> Result<(), CommandError> {
         self.progress.suspend(|| {
-            warn_about_archives(&batch.inputs);
-            batch.warnings.iter().for_each(|fault| complain(&format!("warning: {fault}")));
+            self.warn_about_archives(&batch.inputs);
+            batch.warnings.iter().for_each(|fault| self.args.warn(&fault.to_string()));
         });
         batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
         for failure in &batch.failures {
@@ -94,7 +94,6 @@ impl<'a> Build<'a> {
         let groups = self.pool.install(|| ImageGroups::of(&inputs));
         self.progress.add(jobs.iter().map(BuildJob::size).sum());
         let Self { args, pool, stores, progress, required, .. } = *self;
-        let store = stores.first().filter(|_| !args.builds_all());
         let work = Work {
             archs: &args.arch,
             debug_dirs: &args.debug_dir,
@@ -104,7 +103,7 @@ impl<'a> Build<'a> {
             max_seconds: args.max_seconds,
             verify: args.verify,
             wants: &|id| required.wants(id),
-            existing: &|id| store?.get(id).ok().flatten(),
+            existing: &|id| if args.builds_all() { None } else { stores.get(0, id).ok().flatten() },
             progress: JobProgress::Bar(progress),
         };
         self.all(jobs, |job| build_job(&job, &work))
@@ -127,7 +126,8 @@ impl<'a> Build<'a> {
                 match image.and_then(|image| summary::publish(image, stores, &put)) {
                     Ok(image) => {
                         required.built(&image);
-                        progress.suspend(|| summary::report(&image, args.json, are_many))?;
+                        let reported = progress.suspend(|| summary::report(&image, args, are_many));
+                        self.totals.count_losses(reported?);
                         self.totals.count(&Ok(image));
                     }
                     Err(failure) => self.fail(failure)?,
@@ -170,21 +170,25 @@ impl<'a> Build<'a> {
         let Self { args, progress, mut totals, jobs, .. } = self;
         match args.json {
             true => totals.print_json(begun.elapsed())?,
+            false if args.quiet => {}
             false if jobs > 2 || totals.has_skipped() => progress.suspend(|| totals.report(begun.elapsed())),
             false => {}
         }
+        if let Some(losses) = totals.losses() {
+            progress.suspend(|| args.warn(&losses));
+        }
         Ok(totals.gravest())
     }
-}
 
-/// Warns about archives in folders of debug files.
-fn warn_about_archives(inputs: &InputFiles) {
-    for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
-        let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
-        complain(&format!(
-            "warning: {}: archives in a folder are not read: {}; give them to symdex build as inputs",
-            folder.display(),
-            text::list(names)
-        ));
+    /// Warns about archives in folders of debug files.
+    fn warn_about_archives(&self, inputs: &InputFiles) {
+        for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
+            let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
+            self.args.warn(&format!(
+                "{}: archives in a folder are not read: {}; give them to symdex build as inputs",
+                folder.display(),
+                text::list(names)
+            ));
+        }
     }
 }

@@ -165,12 +165,7 @@ impl<'a> Intake<'a> {
             && let Some(input) = self.inputs.next()
         {
             match archive::open(&input, self.args.limits.max_unpacked) {
-                Ok(Some(file)) => {
-                    let size = file.metadata().map_or(0, |file| file.len());
-                    progress.add(size);
-                    let _done_when_dropped = progress.of_image(size);
-                    batch.add_archive(file, &input, self.args.limits())?;
-                }
+                Ok(Some(file)) => batch.add_archive(file, &input, self.args.limits(), progress)?,
                 Ok(None) => batch.inputs.add(&input),
                 Err(error) => batch.failures.push(Failure::unreadable(&input, &error)),
             }
@@ -180,14 +175,18 @@ impl<'a> Intake<'a> {
 }
 
 impl Batch {
-    fn add_archive(&mut self, file: File, input: &Path, limits: Limits) -> Result<(), Failure> {
+    fn add_archive(
+        &mut self,
+        file: File,
+        input: &Path,
+        limits: Limits,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
         let unpacker = match &mut self.unpacker {
             Some(unpacker) => unpacker,
-            none => none.insert(Unpacker::new(limits).map_err(|error| {
-                Failure::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
-            })?),
+            none => none.insert(archive::unpacker(limits)?),
         };
-        let Unpacked { files, faults, .. } = archive::unpack(unpacker, file, input);
+        let Unpacked { files, faults, .. } = archive::unpack(unpacker, file, input, Some(progress));
         let mut is_empty = true;
         for file in files {
             self.unpacked += file.size;

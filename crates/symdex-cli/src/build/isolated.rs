@@ -5,21 +5,24 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use symdex::ImageId;
+use symdex_archive::TemporaryFolder;
 use symdex_build::debug_files::DebugFile;
 use symdex_isolate::build::{
     BuildFailure, BuildOutput, BuildOutputs, BuildTask, FileImage, Plan, Planned, PlannedPart, TaskFile,
     TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits, Protections};
-use symdex_store::Store;
-use tempfile::{NamedTempFile, TempDir};
+use symdex_store::StoreReader;
+use tempfile::NamedTempFile;
 
 use super::batch::Build;
 use super::intake::Batch;
 use super::job::{BuiltBytes, FinishedIndex};
 use super::required::{Required, is_asked_for};
 use super::{Args, child, in_flight};
+use crate::archive;
 use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::interrupt;
 use crate::progress::Progress;
 
 /// Memory of a child in addition to that of `--max-memory`: its program, its threads, and a small debug file.
@@ -30,23 +33,31 @@ pub(super) struct Isolated<'a> {
     args: &'a Args,
     isolation: Isolation,
     limits: Limits,
+    /// Has the next two folders. A signal that ends the command deletes it.
+    _temporary: TemporaryFolder,
     /// The children's folder for temporary files. It has no file with a name.
-    temporary: TempDir,
+    of_children: PathBuf,
+    /// The folder for copies of indexes, which the children read.
+    existing: PathBuf,
     /// Whether the limits that are in force have been printed.
     is_told: Mutex<bool>,
 }
 
 impl<'a> Isolated<'a> {
     pub(super) fn new(args: &'a Args) -> Result<Self, Failure> {
-        let temporary = tempfile::Builder::new().prefix("symdex-").tempdir().map_err(|error| {
-            Failure::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
-        })?;
+        interrupt::delete_temporary_folders();
+        let temporary = TemporaryFolder::new_in(&std::env::temp_dir());
+        let temporary = temporary.map_err(|error| archive::no_temporary_folder(&error))?;
+        let [of_children, existing] = ["children", "existing"].map(|name| temporary.path().join(name));
+        let made = std::fs::create_dir(&of_children).and_then(|()| std::fs::create_dir(&existing));
+        made.map_err(|error| archive::no_temporary_folder(&error))?;
         let memory = args.max_memory as u64;
         let limits = Limits::new()
             .memory(Some(memory.saturating_add(memory / 4).saturating_add(BASE_MEMORY)))
             .seconds(args.max_seconds);
         let isolation = child::isolation()?.limits(limits.clone());
-        Ok(Self { args, isolation, limits, temporary, is_told: Mutex::new(false) })
+        let is_told = Mutex::new(false);
+        Ok(Self { args, isolation, limits, _temporary: temporary, of_children, existing, is_told })
     }
 
     /// The images of the files at `paths`.
@@ -89,7 +100,7 @@ impl<'a> Isolated<'a> {
     /// Prints once which limits are in force.
     fn tell(&self, protections: &Protections) {
         let mut is_told = self.is_told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !std::mem::replace(&mut *is_told, true) {
+        if !std::mem::replace(&mut *is_told, true) && !self.args.quiet {
             let missing = match &protections.missing[..] {
                 [] => String::new(),
                 missing => format!("; this system lacks {}", missing.join(", ")),
@@ -109,7 +120,7 @@ struct IsolatedJobs<'i> {
     symbol_maps: Vec<TaskFile>,
     progress: &'i Progress,
     required: &'i Required<'i>,
-    stores: &'i [Box<dyn Store>],
+    stores: &'i StoreReader,
 }
 
 impl IsolatedJobs<'_> {
@@ -160,7 +171,7 @@ impl IsolatedJobs<'_> {
         task.ids = self.required.ids().iter().map(ImageId::to_string).collect();
         task.debug_dirs = debug_dir.iter().map(Into::into).collect();
         task.symbol_maps.clone_from(&self.symbol_maps);
-        task.temporary = self.isolated.temporary.path().into();
+        task.temporary = self.isolated.of_children.as_path().into();
         task.max_memory = self.max_memory;
         task.max_seconds = *max_seconds;
         task.threads = self.threads;
@@ -170,15 +181,15 @@ impl IsolatedJobs<'_> {
 
     /// The indexes in the first store of the wanted images of `part`, as files that the child can read.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let Some(store) = self.stores.first().filter(|_| !self.isolated.args.builds_all()) else {
+        if self.isolated.args.builds_all() {
             return Vec::new();
-        };
+        }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let wanted = ids.filter(|id| is_asked_for(self.required.ids(), id));
         // An index that cannot be read or copied is built again.
         let copied = |id: ImageId| {
-            let index = store.get(&id).ok().flatten()?;
-            let mut file = NamedTempFile::new().ok()?;
+            let index = self.stores.get(0, &id).ok().flatten()?;
+            let mut file = NamedTempFile::new_in(&self.isolated.existing).ok()?;
             file.write_all(&index).ok()?;
             Some((id, file))
         };

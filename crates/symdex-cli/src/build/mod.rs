@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
-use symdex_store::{FolderStore, OnConflict, Store};
+use symdex_store::{FolderStore, OnConflict, ReaderOptions, Store, StoreReader};
 
 use self::batch::Build;
 use self::intake::{InputArgs, Intake};
@@ -49,12 +49,16 @@ use crate::write_options::WriteOptions;
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, unless --on-conflict says otherwise, and the summary says `conflict`. An image whose whole index is
-/// in DIR already is `unchanged`: its debug information is not read, unless --force is given. Without DIR, the first
-/// store is asked for the index.
+/// functions stays, unless --on-conflict says otherwise. The summary says `conflict` if both are of whole debug files and
+/// written by the same version. An image whose whole index is in DIR already is `unchanged`: its debug information is
+/// not read, unless --force is given. Without DIR, the first store is asked for the index.
+///
+/// The stores are asked before archives are unpacked and files are built. If none can be asked, nothing is built. A store
+/// that cannot be reached is not asked again; the others get the indexes, and the exit code is 1.
 ///
 /// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
-/// damaged are skipped and named. Archives in a folder are not read. Standard error names them. For more than two files,
+/// damaged are skipped and named. Of a compressed tar archive whose stream is damaged, nothing is used. Archives in a
+/// folder are not read. Standard error names them. For more than two files,
 /// standard error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed,
 /// by reason.
 ///
@@ -122,9 +126,38 @@ pub(crate) struct Args {
     /// Print JSON, one object a line: each image, each input that failed, and the totals
     #[arg(long)]
     json: bool,
+    /// Print everything that could not be read of each image, not only what other files can avoid
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Print only failures, and with --json the JSON: no images, warnings, totals and progress
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// How much is printed beside failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verbosity {
+    Quiet,
+    Normal,
+    Verbose,
 }
 
 impl Args {
+    fn verbosity(&self) -> Verbosity {
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (_, true) => Verbosity::Verbose,
+            _ => Verbosity::Normal,
+        }
+    }
+
+    /// Prints a warning, unless --quiet is given.
+    fn warn(&self, warning: &str) {
+        if !self.quiet {
+            complain(&format!("warning: {warning}"));
+        }
+    }
+
     /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
     /// that a build would make.
     fn builds_all(&self) -> bool {
@@ -155,7 +188,8 @@ Exit codes:
   4  a debug file or an archive is damaged
   6  a file is not a debug file, or an entry of an archive is refused
   5  a file is missing
-  1  an index could not be written, has a wrong answer, or a limit of --isolate has ended its build
+  1  a store cannot be asked, an index could not be written or has a wrong answer, or a limit of --isolate has ended
+     its build
   3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";
 
@@ -172,10 +206,12 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let maps = symbol_maps(&args.symbol_map)?;
     let inputs = args.inputs.list()?;
     if inputs.is_empty() {
-        complain("warning: there is nothing to build: no input is listed, or none is in this shard");
+        args.warn("there is nothing to build: no input is listed, or none is in this shard");
     }
-    let stores = stores(args)?;
-    let (progress, required) = (Progress::new(0), Required::new(&args.required));
+    let stores = StoreReader::new(stores(args)?, &ReaderOptions::of_one_run());
+    check(&stores)?;
+    let progress = if args.quiet { Progress::hidden() } else { Progress::new(0) };
+    let required = Required::new(&args.required);
     let isolated = args.isolate.then(|| Isolated::new(args)).transpose()?;
     let mut intake = Intake::new(&args.inputs, inputs, maps);
     let mut build = Build::new(args, &pool, &stores, &progress, &required);
@@ -204,6 +240,27 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
         stores.push(folder(Path::new(".")));
     }
     Ok(stores)
+}
+
+/// Asks the stores before anything is unpacked or built. A store that cannot be reached is not asked again.
+///
+/// # Errors
+///
+/// A failure if no index could be put into any of the stores.
+fn check(stores: &StoreReader) -> Result<(), Failure> {
+    let mut failures = Vec::new();
+    for (number, store) in stores.stores().iter().enumerate() {
+        let url = store.url();
+        if url.is_read_only() {
+            let message = format!("{url}: the store is read only; indexes cannot be put into it");
+            failures.push(Failure::new(FailureKind::Other, message));
+        } else if let Err(error) = stores.check(number) {
+            failures.push(error.into());
+        }
+    }
+    let last = if failures.len() == stores.stores().len() { failures.pop() } else { None };
+    failures.iter().for_each(|failure| complain(&failure.message));
+    last.map_or(Ok(()), Err)
 }
 
 /// A pool of `jobs` threads; of one for each core if `jobs` is `None`.

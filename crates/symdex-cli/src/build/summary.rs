@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
+use symdex_build::can_be_avoided;
 use symdex_isolate::build::{BuiltImage, Coverage, Verified};
-use symdex_store::{PublishOutcome, PutOptions, Store};
+use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::job::{BuiltBytes, FinishedIndex};
+use super::{Args, Verbosity};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
 use crate::text;
 
@@ -99,7 +101,7 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 /// The outcome is that of the first store.
 pub(super) fn publish(
     finished: FinishedIndex,
-    stores: &[Box<dyn Store>],
+    stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<ImageSummary, Failure> {
     let FinishedIndex { image, bytes } = finished;
@@ -125,7 +127,7 @@ pub(super) fn publish(
         ));
     }
     let outcome = outcomes.first();
-    let mut locations = stores.iter().take(outcomes.len()).map(|store| store.location(index.id()));
+    let mut locations = stores.stores().iter().take(outcomes.len()).map(|store| store.location(index.id()));
     let (word, outcome_text) = outcome_words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
@@ -162,13 +164,14 @@ pub(super) fn publish(
 /// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
 fn put(
     index: &Index<BuiltBytes>,
-    stores: &[Box<dyn Store>],
+    stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<Vec<PublishOutcome>, Failure> {
     let bytes = Index::open(index.as_bytes()).map_err(|error| {
         Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
     })?;
-    let outcomes: Vec<_> = stores.iter().map(|store| store.put_with(&bytes, options)).collect();
+    let outcomes: Vec<_> =
+        (0..stores.stores().len()).map(|store| stores.put(store, &bytes, options)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 
@@ -178,6 +181,8 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
         Some(PublishOutcome::Written) => ("written", "written"),
         Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),
         Some(PublishOutcome::Repaired { .. }) => ("repaired", "written, in place of a damaged index"),
+        Some(PublishOutcome::Kept) => ("kept", "not written: the existing index of this id is kept"),
+        Some(PublishOutcome::Replaced) => ("replaced", "written, in place of another index of this id"),
         Some(PublishOutcome::ConflictKept) => {
             ("kept", "conflict: a different index of this id exists and is kept")
         }
@@ -189,24 +194,31 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
 }
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say
-/// how many images have no debug information.
-pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), CommandError> {
-    match json {
-        true => print_line(summary)?,
-        false => print(&human(summary))?,
+/// how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
+pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Result<u64, CommandError> {
+    match (args.json, args.verbosity()) {
+        (true, _) => print_line(summary)?,
+        (false, Verbosity::Quiet) => {}
+        (false, _) => print(&human(summary))?,
     }
     let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {
         complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
     };
+    let wrong = verified.iter().flat_map(|verified| &verified.wrong);
+    wrong.for_each(|wrong| say("not published", wrong));
+    if args.verbosity() == Verbosity::Quiet {
+        return Ok(0);
+    }
     if !summary.has_dwarf && !are_many {
         say("warning", "no debug information: only the symbol table is indexed");
     }
     warnings.iter().for_each(|warning| say("warning", warning));
-    partial.iter().for_each(|partial| say("warning", &text::partial(partial)));
-    let wrong = verified.iter().flat_map(|verified| &verified.wrong);
-    wrong.for_each(|wrong| say("not published", wrong));
-    Ok(())
+    let is_said =
+        |partial: &&Partial| args.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
+    let (said, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_said);
+    said.iter().for_each(|partial| say("warning", &text::partial(partial)));
+    Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))
 }
 
 fn human(summary: &ImageSummary) -> String {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, RowRule, Table};
+use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Table};
 
 use super::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
@@ -20,7 +20,6 @@ struct IndexView<'i> {
     image_size: u64,
     executable: Vec<[String; 2]>,
     text_exec_base: Option<String>,
-    row_rule: &'static str,
     chunk_span: u32,
     builder: &'i str,
     input_digest: Option<String>,
@@ -139,10 +138,6 @@ fn view<'i>(
         image_size: *image_size,
         executable: executable.iter().map(|(start, end)| [*start, *end].map(hexadecimal)).collect(),
         text_exec_base: metadata.text_exec_base.map(hexadecimal),
-        row_rule: match metadata.row_rule {
-            RowRule::First => "first",
-            RowRule::Last => "last",
-        },
         chunk_span: metadata.chunk_span,
         builder: &metadata.builder,
         input_digest: metadata.input_digest.map(digest),

@@ -8,9 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex::{
-    ChunkRanges, CodeRange, Counts, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table,
-};
+use symdex::{ChunkRanges, CodeRange, Counts, Index, InlineFrame, Metadata, NonMaxU32, StringReader, Table};
 
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::stores::StoreArgs;
@@ -68,6 +66,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         return match &*found.image {
             StoredImage::Index(index) => print(args, index, &found.location),
             StoredImage::Values(_) => values::print(args, &found),
+            #[cfg(feature = "stores")]
             StoredImage::Ranged(_) => print(args, &found.whole()?, &found.location),
         };
     }
@@ -137,11 +136,6 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     if let Some(base) = metadata.text_exec_base {
         writeln!(out, "__TEXT_EXEC   {base:#x}")?;
     }
-    let rule = match metadata.row_rule {
-        RowRule::First => "the first of several line rows at one address counts",
-        RowRule::Last => "the last of several line rows at one address counts",
-    };
-    writeln!(out, "row rule      {rule}")?;
     writeln!(out, "chunk span    {:#x}", metadata.chunk_span)?;
     writeln!(out, "builder       symdex {}", text::printable(metadata.builder.as_str().into()))?;
     if let Some(input) = metadata.input_digest {

@@ -1,9 +1,10 @@
 //! `symdex store gc`.
 
+use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex_store::{GcCounts, Store, StoreEntry};
+use symdex_store::{GcCounts, Store, StoreEntry, StoredLayout};
 
 use super::output::Output;
 use super::remove::RemovedLine;
@@ -15,18 +16,25 @@ use crate::text;
 
 /// Remove the indexes that were not used for some time
 ///
-/// The last use counts; in an object store, which records no uses, the time of writing. An index that is used while gc
-/// runs stays. Temporary files that killed processes have left in a folder are removed, too, after a day. Values that
-/// killed processes have left in Redis expire by themselves.
+/// The last use counts; in an object store, which records no uses, the time of writing. In a folder, a use is recorded
+/// once a day by every command and server that reads the index and may write its file, whether it reads the folder as a
+/// store, with --index, or by its path. Uses of readers that may not write cannot be seen. Redis records a use once in a
+/// tenth of the time after which an index expires. An index that is used while gc runs stays.
+///
+/// Temporary files that killed processes have left in a folder are removed, too, after a day. Values that killed processes
+/// have left in Redis expire by themselves.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
     /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
-    /// Remove indexes that were not used for this time: 45d, 12h
+    /// Remove indexes that were not used for this time: 45d, 6months. m is minutes. For less than a day, gc asks first
     #[arg(long, value_name = "AGE", value_parser = number::parse_time)]
     older_than: Duration,
+    /// Remove indexes also if they were used during the last day, or all of them with --older-than 0s, and do not ask
+    #[arg(long)]
+    force: bool,
     /// Remove nothing, and print what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -39,6 +47,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex store gc /var/lib/symdex --older-than 45d --dry-run
   symdex store gc /var/lib/symdex --older-than 45d
+  symdex store gc /var/lib/symdex --older-than 0s --force
 
 JSON:
   {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
@@ -48,8 +57,12 @@ leftover_files.
 
 Exit codes:
   0  everything that was old is removed
+  2  the time is short, and neither --force nor a person at a terminal has confirmed it
   5  the folder of the store is missing
   1  the store cannot be listed, or an index cannot be removed";
+
+/// Uses are recorded at most once in this time.
+const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An index may become old after the store was listed and before its turn comes.
 const MARGIN: Duration = Duration::from_secs(10 * 60);
@@ -57,8 +70,12 @@ const MARGIN: Duration = Duration::from_secs(10 * 60);
 pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
     let mut output = Output::new(args.json);
+    if !args.dry_run && !args.force {
+        confirm(args.older_than)?;
+    }
     if args.dry_run {
         let (old, kept) = older_than(&*store, args.older_than)?;
+        say_unseen_uses(&*store, old.first());
         old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
         output.add("kept", kept);
         return output.finish();
@@ -66,11 +83,14 @@ pub(super) fn run(args: &Args) -> CommandResult {
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
     let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
+    let mut first_removed = None;
     for entry in &candidates {
         if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
+            first_removed.get_or_insert(entry);
             report(&*store, entry, "removed", &mut output)?;
         }
     }
+    say_unseen_uses(&*store, first_removed);
     output.add("kept", kept);
     if leftovers > 0 {
         output.add("leftover_files", leftovers);
@@ -80,6 +100,56 @@ pub(super) fn run(args: &Args) -> CommandResult {
         (0..failed).for_each(|_| output.count_failure(FailureKind::Other));
     }
     output.finish()
+}
+
+/// Makes sure that a short time is meant.
+///
+/// # Errors
+///
+/// A failure if it is not, or if nobody can be asked.
+fn confirm(age: Duration) -> Result<(), Failure> {
+    let refused = |message: String| Err(Failure::new(FailureKind::Usage, message));
+    if age.is_zero() {
+        return refused("--older-than 0s removes every index; give --force if that is meant".to_owned());
+    }
+    if age >= USE_INTERVAL {
+        return Ok(());
+    }
+    let short = format!(
+        "--older-than is {}: uses are recorded once a day, so that indexes in daily use may be removed (m is \
+         minutes; months are written as in 6months)",
+        in_words(age)
+    );
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return refused(format!("{short}; give --force if that is meant"));
+    }
+    complain(&format!("{short}. Remove them? [y/N]"));
+    let mut answer = String::new();
+    match io::stdin().read_line(&mut answer) {
+        Ok(_) if matches!(answer.trim(), "y" | "Y" | "yes") => Ok(()),
+        _ => refused("nothing is removed".to_owned()),
+    }
+}
+
+/// A duration in the largest unit of which it is a whole number: `90 minutes`.
+fn in_words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(60 * 60, "hour"), (60, "minute"), (1, "second")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
+    unit.map_or_else(|| "less than a second".to_owned(), |(unit, noun)| text::count(seconds / unit, noun))
+}
+
+/// Says which uses of an index such as `removed` the store does not record.
+fn say_unseen_uses(store: &dyn Store, removed: Option<&StoreEntry>) {
+    let unseen = match removed {
+        None => return,
+        Some(StoreEntry { layout: StoredLayout::Values, .. }) => {
+            "a use is recorded once in a tenth of the time after which an index expires (4.5 days, unless --ttl was given)"
+        }
+        Some(entry) if entry.last_use.is_none() => "the store records no uses; the age of an index counts",
+        Some(_) => "uses by readers that may not write the files of the indexes are not recorded",
+    };
+    complain(&format!("{}: {unseen}", store.url()));
 }
 
 /// The indexes that were not used for `age`, sorted by id, and the number of the others.

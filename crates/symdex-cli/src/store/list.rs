@@ -1,6 +1,7 @@
 //! `symdex store ls`.
 
 use std::ops::ControlFlow;
+use std::thread;
 
 use serde::Serialize;
 use symdex_store::{Provenance, Store, StoreEntry, StoredLayout};
@@ -12,10 +13,10 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult};
 use crate::text;
 
-/// List the indexes in stores: size, age, last use, expiry, layout and id
+/// List the indexes in stores: size, age, last use, expiry, layout, id and the name of the image
 ///
-/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard
-/// error.
+/// Indexes are listed in the order in which the store lists them. Of an index in a folder, only the metadata is read; an
+/// object store is asked for the metadata of each object. Totals are printed on standard error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -28,6 +29,9 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// How many images are named at one time.
+const AT_A_TIME: usize = 16;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,10 +46,11 @@ Columns:
   USED     how long ago it was used last. A folder records one use a day, an object store none
   EXPIRES  when the store removes it by itself. Only Redis does
   LAYOUT   whole: one file or object. values: parts, of which a reader fetches those that it needs
+  IMAGE    the name of the image; - if the store does not state it, as of objects of older versions
 
 JSON:
-  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\",
-   \"expires\", \"provenance\"} for an index
+  {\"store\", \"id\", \"image\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\",
+   \"last_use\", \"expires\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance: who has uploaded
@@ -62,6 +67,7 @@ Exit codes:
 pub(super) struct EntryLine<'a> {
     store: &'a str,
     id: String,
+    image: Option<&'a str>,
     location: &'a str,
     stored_size: u64,
     index_size: Option<u64>,
@@ -97,6 +103,7 @@ impl<'a> EntryLine<'a> {
         Self {
             store,
             id: entry.id.to_string(),
+            image: entry.image_name.as_deref(),
             location: &entry.location,
             stored_size: entry.stored_size,
             index_size: entry.index_size,
@@ -119,8 +126,10 @@ pub(super) fn layout_name(layout: StoredLayout) -> &'static str {
 pub(super) fn run(args: &Args) -> CommandResult {
     let stores = target::open_all(&args.urls)?;
     let mut output = Output::new(args.json);
-    output
-        .text(&row(["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned), "ID"))?;
+    output.text(&row(
+        ["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned),
+        "ID  IMAGE",
+    ))?;
     for store in &stores {
         list(&**store, args, stores.len() > 1, &mut output)?;
     }
@@ -131,18 +140,39 @@ pub(super) fn run(args: &Args) -> CommandResult {
 fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> Result<(), CommandError> {
     let url = store.url().to_string();
     let mut printed = Ok(());
-    let mut is_empty = true;
+    let (mut is_empty, mut some) = (true, Vec::new());
+    let mut print = |some: &mut Vec<StoreEntry>| {
+        name(store, some);
+        some.drain(..).try_for_each(|entry| {
+            output.count(entry.stored_size);
+            output.line(&EntryLine::new(&url, &entry), || text_of(&entry, are_many))
+        })
+    };
     let listed = args.selection.visit(store, &mut |entry| {
         is_empty = false;
-        output.count(entry.stored_size);
-        printed = output.line(&EntryLine::new(&url, &entry), || text_of(&entry, are_many));
+        some.push(entry);
+        if some.len() == AT_A_TIME {
+            printed = print(&mut some);
+        }
         if printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    printed?;
+    printed.and_then(|()| print(&mut some))?;
     match listed.err().or_else(|| args.selection.nothing_in(store).filter(|_| is_empty)) {
         Some(failure) => output.fail(&url, None, &failure),
         None => Ok(()),
     }
+}
+
+/// Asks `store` for the names of images that its list does not state. A name that cannot be read is left out.
+fn name(store: &dyn Store, entries: &mut [StoreEntry]) {
+    thread::scope(|scope| {
+        for entry in entries.iter_mut().filter(|entry| entry.image_name.is_none()) {
+            scope.spawn(|| {
+                let stated = store.stat(&entry.id).ok().flatten();
+                entry.image_name = stated.and_then(|stated| stated.image_name);
+            });
+        }
+    });
 }
 
 fn text_of(entry: &StoreEntry, are_many: bool) -> String {
@@ -158,10 +188,11 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
         distance(entry.expires),
         layout_name(entry.layout).to_owned(),
     ];
-    let id = entry.id.to_string();
+    let image = text::printable(entry.image_name.as_deref().unwrap_or("-").into());
+    let rest = format!("{}  {image}", entry.id);
     match are_many {
-        true => row(columns, &format!("{id}  {}", text::printable(entry.location.as_str().into()))),
-        false => row(columns, &id),
+        true => row(columns, &format!("{rest}  {}", text::printable(entry.location.as_str().into()))),
+        false => row(columns, &rest),
     }
 }
 

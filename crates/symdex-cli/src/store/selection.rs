@@ -89,7 +89,12 @@ pub(super) fn id_in(store: &dyn Store, prefix: &IdPrefix) -> Result<ImageId, Fai
     {
         return Ok(id);
     }
-    stores::id_of(&[store], prefix)?.ok_or_else(|| {
+    let mut failures = stores::Failures::new();
+    let id = stores::id_of(&[(0, store)], prefix, &mut failures)?;
+    if let Some((_, error)) = failures.pop_first() {
+        return Err(error.into());
+    }
+    id.ok_or_else(|| {
         let message = format!("{}: no index has an id that begins with {prefix}", store.url());
         Failure::new(FailureKind::NotFound, message)
     })

@@ -10,10 +10,10 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::text;
 
-/// Show what a store states of single indexes: place, sizes, times, layout, provenance
+/// Show what a store states of single indexes: name of the image, place, sizes, times, layout, provenance
 ///
-/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index
-/// has.
+/// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows what an
+/// index has.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -78,9 +78,10 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
             None => "not stated".to_owned(),
         };
         format!(
-            "{}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
+            "{}\n    image     {}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
              written   {}\n    last use  {}\n    expires   {expires}\n    upload    {provenance}",
             entry.id,
+            text::printable(entry.image_name.as_deref().unwrap_or("not stated").into()),
             text::printable(entry.location.as_str().into()),
             size(Some(entry.stored_size)),
             size(entry.index_size),

@@ -26,6 +26,8 @@ pub(super) struct Inputs {
     pub(super) failures: Vec<Failure>,
 }
 
+/// What is said of a debug file that was given in a report's place.
+pub(super) const DEBUG_FILE: &str = "a debug file, not a report; pass it with --dsym";
 /// The deepest folder that is searched for reports.
 const MAX_DEPTH: usize = 64;
 /// The extension of the folders in which Xcode keeps reports.
@@ -39,7 +41,10 @@ impl Inputs {
             inputs.reports.push(Input::file("-"));
         }
         for path in paths {
-            if path.is_dir() {
+            if path.is_dir() && is_bundle(path) {
+                let message = format!("{}: {DEBUG_FILE}", path.display());
+                inputs.failures.push(Failure::new(FailureKind::Unsupported, message));
+            } else if path.is_dir() {
                 inputs.has_folder = true;
                 let before = inputs.reports.len();
                 inputs.folder(path, is_crash_point(path), 0);
@@ -97,6 +102,11 @@ impl Inputs {
             Err(failure) => self.failures.push(failure),
         }
     }
+}
+
+/// Whether `folder` is a bundle of debug files.
+fn is_bundle(folder: &Path) -> bool {
+    folder.extension().is_some_and(|extension| extension == "dSYM" || extension == "xcarchive")
 }
 
 fn is_crash_point(folder: &Path) -> bool {

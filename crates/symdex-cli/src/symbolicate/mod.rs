@@ -13,16 +13,20 @@ mod summary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symdex::LinePolicy;
+use symdex::{Index, LinePolicy};
+use symdex_archive::Unpacker;
+use symdex_build::debug_files::DebugFile;
+use symdex_build::slices;
 use symdex_fetch::{FetchingSource, Misses};
 use symdex_report::{Image, Options, Report, symbolicate};
-use symdex_store::StoreUrl;
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
+use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::Events;
 use self::input::{Input, Inputs};
 use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
+use crate::archive;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -43,7 +47,8 @@ use crate::write_options::WriteOptions;
 /// image without an index is answered from the debug files given with --dsym: up to 200 addresses directly, from the
 /// compile units that have them. For more addresses, or with --store, its index is built into the first store. If the
 /// store cannot be written, the index is kept in memory, and a warning says so. A damaged source is reported, and the
-/// next one answers. A new index replaces a damaged one in the store.
+/// next one answers. A store that cannot be reached is reported and not asked again; images that no other source answers
+/// are listed, and the exit code is 1. A new index replaces a damaged one in the store.
 ///
 /// FETCHING. The debug files of images that none of these sources has are fetched from those given with --debug-source;
 /// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into the
@@ -76,7 +81,8 @@ use crate::write_options::WriteOptions;
 ///
 /// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as they
 /// are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of more than
-/// 10 MB, one frame is read for every 30 bytes.
+/// 10 MB, one frame is read for every 30 bytes. Frames whose address is not a whole number, and text after the end of a
+/// report, such as a second report in a file, are not read; the summary counts them, and the command exits with code 3.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.
@@ -92,8 +98,8 @@ pub(crate) struct Args {
     index: Vec<PathBuf>,
     #[command(flatten)]
     access: AccessOption,
-    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library. May be
-    /// repeated
+    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an archive
+    /// of these, such as appDsyms.zip. May be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
@@ -142,8 +148,8 @@ pub(crate) struct Args {
     /// Write names as they are in the symbol table, not demangled
     #[arg(long)]
     no_demangle: bool,
-    /// The line rows to use: `statement` uses rows that begin a statement, which reads better; `exact` uses all rows,
-    /// as atos does
+    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code that
+    /// the compiler made or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// How to look up return addresses: `adjusted` looks one byte before, `as-given` looks at the address, as atos does
@@ -172,12 +178,13 @@ JSON, one object a line for each report:
    \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\",
      \"status\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\",
      \"inlined\", \"function_offset\", \"table\"}]}]}],
-   \"totals\"}
+   \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed or too_large (see LIMITS). The status of an image is found,
-unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even if another source
-answers. matched_by is id, name or assumed; frames have it only if it is not id.
+missing_symbol, unknown_image, missing, malformed, other or too_large (see LIMITS). The status of an image is found,
+unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even
+if another source answers. It is other if a store cannot be asked and no other source answers; then so are its frames.
+matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object a line for each image:
@@ -190,7 +197,7 @@ Exit codes:
   4  a report, an index or a debug file is damaged
   5  a file is missing
   6  a file is not a crash report
-  1  another error
+  1  a store cannot be asked for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -216,10 +223,17 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let Inputs { reports, has_folder, failures } = Inputs::find(&args.reports);
     let mut summary = RunSummary::default();
     failures.iter().for_each(|failure| summary.failure(failure));
-    let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()));
+    let progress = Progress::new(0);
+    let (debug_files, _unpackers) = debug_files(&args.dsym, &progress, &mut summary);
+    let sources = debug_files.into_iter().fold(args.sources()?, |sources, file| match file.archive_entry() {
+        Some(_) => sources.unpacked(file),
+        None => sources.debug_files(file.path()),
+    });
+    let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
+        progress.suspend(|| summary.failure(&skipped.into()));
+    });
     let symbolicator = Arc::new(symbolicator.map_err(Failure::from)?);
-    let progress =
-        Progress::new(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
+    progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Arc::new(Events::new(progress.bar().clone()));
     let misses = match args.needs {
         true => None,
@@ -269,6 +283,32 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     Ok(summary.gravest())
 }
 
+/// What --dsym names: debug files of archives, which are unpacked, and other paths. The unpackers own the former.
+fn debug_files(
+    paths: &[PathBuf],
+    progress: &Progress,
+    summary: &mut RunSummary,
+) -> (Vec<DebugFile>, Vec<Unpacker>) {
+    let (mut files, mut unpackers) = (Vec::new(), Vec::new());
+    for path in paths {
+        match archive::debug_files(path, Some(progress)) {
+            Ok(None) => files.push(DebugFile::on_disk(path)),
+            Ok(Some(archive)) => {
+                unpackers.push(archive.unpacker);
+                progress.suspend(|| archive.failures.iter().for_each(|failure| summary.failure(failure)));
+                for file in archive.files.into_files() {
+                    match file {
+                        Ok(file) => files.push(file),
+                        Err(error) => progress.suspend(|| summary.failure(&error.into())),
+                    }
+                }
+            }
+            Err(failure) => progress.suspend(|| summary.failure(&failure)),
+        }
+    }
+    (files, unpackers)
+}
+
 /// The output of a report, `None` with `--needs`, and its counts.
 type Done = (Option<Text>, ReportCounts);
 
@@ -299,6 +339,10 @@ impl Answering<'_> {
         let Self { args, symbolicator, events, misses } = *self;
         let path = input.path();
         let text = input.read()?;
+        if let Some(what) = misplaced(&text) {
+            let failure = Failure::new(FailureKind::Unsupported, format!("{}: {what}", shown(path)));
+            return Err(Refused { failure, text: Some(text) });
+        }
         let report = match Report::parse(&text) {
             Ok(report) => report,
             Err(error) => {
@@ -333,6 +377,15 @@ impl Answering<'_> {
     }
 }
 
+/// What a file that was given in a report's place is, and the option for it. `None` for any other file.
+fn misplaced(file: &[u8]) -> Option<&'static str> {
+    if !matches!(Index::open(file), Err(symdex::Error::NotAnIndex { .. })) {
+        return Some("an index, not a report; pass it with --index");
+    }
+    let is_debug_file = !matches!(slices(file), Err(symdex_build::Error::NotADebugFile { .. }));
+    is_debug_file.then_some(input::DEBUG_FILE)
+}
+
 /// The name of a report in messages.
 fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
@@ -353,9 +406,6 @@ impl Args {
         for path in &self.index {
             sources = sources.index(path);
         }
-        for path in &self.dsym {
-            sources = sources.debug_files(path);
-        }
         for folder in &self.debug_dir {
             sources = sources.debug_dir(folder);
         }
@@ -367,6 +417,7 @@ impl Args {
         sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
         Ok(sources
             .private_store(is_private)
+            .reader_options(ReaderOptions::of_one_run())
             .store_options(self.writing.add_to(self.stores.options(self.access))))
     }
 

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use flate2::bufread::DeflateDecoder;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
+use symdex_archive::Compression;
 
 use crate::failure::{Failure, FailureKind};
 
@@ -18,8 +19,6 @@ const SMALL: u64 = 16 << 20;
 /// The most entries of an archive that are read.
 const MAX_ENTRIES: usize = 100_000;
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The first bytes of a zip archive with entries.
 const ZIP: &[u8] = b"PK\x03\x04";
 
@@ -34,7 +33,7 @@ pub(super) fn is_zip(path: &Path) -> bool {
 
 /// Whether `bytes` are of a compressed file.
 pub(super) fn is_packed(bytes: &[u8]) -> bool {
-    bytes.starts_with(GZIP) || bytes.starts_with(ZSTD)
+    Compression::of(bytes).is_some()
 }
 
 /// Reads a report that may be compressed. Its first bytes tell. `size` is the size of the file.
@@ -44,12 +43,9 @@ pub(super) fn is_packed(bytes: &[u8]) -> bool {
 /// [`Failure`] if the file cannot be read, is damaged, or unpacks to too many bytes.
 pub(super) fn read(mut file: impl BufRead, size: u64, path: &Path) -> Result<Vec<u8>, Failure> {
     let start = file.fill_buf().map_err(|error| Failure::unreadable(path, &error))?;
-    if start.starts_with(GZIP) {
-        return unpack(MultiGzDecoder::new(file), size, path);
-    }
-    if start.starts_with(ZSTD) {
-        let decoder = zstd::Decoder::with_buffer(file).map_err(|error| damaged(path, &error))?;
-        return unpack(decoder, size, path);
+    if let Some(compression) = Compression::of(start) {
+        let decoder = compression.decoder(file, Compression::MAX_WINDOW_LOG);
+        return unpack(decoder.map_err(|error| damaged(path, &error))?, size, path);
     }
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(|error| Failure::unreadable(path, &error))?;
@@ -167,9 +163,14 @@ mod tests {
         for bytes in [&text, &gzip(&text), &zstd, &[gzip(&text[..40]), gzip(&text[40..])].concat()] {
             assert_eq!(read(bytes).expect("a report"), text);
         }
+        let skippable = [&b"\x50\x2a\x4d\x18\x01\0\0\0x"[..], &zstd].concat();
+        assert_eq!(read(&skippable).expect("a report"), text);
         for packed in [gzip(&text), zstd] {
-            let cut = read(&packed[..packed.len() - 9]).expect_err("cut");
-            assert_eq!(cut.kind, FailureKind::Damaged, "{}", cut.message);
+            let followed = [&packed[..], b"more"].concat();
+            for wrong in [&packed[..packed.len() - 9], &packed[..packed.len() - 1], &followed] {
+                let failure = read(wrong).expect_err("damaged");
+                assert_eq!(failure.kind, FailureKind::Damaged, "{}", failure.message);
+            }
         }
     }
 

@@ -20,9 +20,16 @@ use crate::text;
 /// Counts of the frames and images of one report, or of all reports.
 #[derive(Default)]
 pub(super) struct ReportCounts {
+    /// The format of the report; empty for several reports.
+    format: &'static str,
     frames: u64,
     /// Frames that are not read, because the report has too many.
     unread: u64,
+    /// Frames whose address or image cannot be read.
+    malformed: u64,
+    /// Bytes after the end of reports, and reports that have some.
+    unread_bytes: u64,
+    followed: u64,
     symbolicated: u64,
     /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
@@ -96,7 +103,15 @@ impl ReportCounts {
 
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
-        let mut counted = Self { unread: report.unread_frames(), ..Self::default() };
+        let unread_bytes = report.unread_bytes();
+        let mut counted = Self {
+            unread: report.unread_frames(),
+            malformed: report.malformed_frames(),
+            unread_bytes,
+            format: report.format_name(),
+            followed: u64::from(unread_bytes != 0),
+            ..Self::default()
+        };
         let mut frames = vec![0; report.images().len()];
         let mut answered = vec![0; report.images().len()];
         for (thread, number) in symbolicated.frames() {
@@ -159,8 +174,8 @@ impl ReportCounts {
 pub(super) struct RunSummary {
     reports: u64,
     total: ReportCounts,
-    /// Reports without frames.
-    without_frames: u64,
+    /// Reports without frames, by format.
+    without_frames: BTreeMap<&'static str, u64>,
     /// Files that are no reports and were copied unchanged to the output folder.
     copied: u64,
     gravest: Option<FailureKind>,
@@ -169,10 +184,15 @@ pub(super) struct RunSummary {
 impl RunSummary {
     pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
-        self.without_frames += u64::from(counted.frames == 0);
+        if counted.frames == 0 {
+            *self.without_frames.entry(counted.format).or_default() += 1;
+        }
         let total = &mut self.total;
         total.frames += counted.frames;
         total.unread += counted.unread;
+        total.malformed += counted.malformed;
+        total.unread_bytes += counted.unread_bytes;
+        total.followed += counted.followed;
         total.symbolicated += counted.symbolicated;
         total.not_by_id += counted.not_by_id;
         total.kept += counted.kept;
@@ -184,7 +204,7 @@ impl RunSummary {
         counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
-        if counted.app_unresolved != 0 || counted.unread != 0 {
+        if counted.app_unresolved != 0 || counted.unread + counted.malformed + counted.unread_bytes != 0 {
             self.graver(FailureKind::NotFound);
         }
     }
@@ -234,8 +254,20 @@ impl RunSummary {
                 "{frames} not read: a report of more than 10 MB may have one frame for every 30 bytes; split it"
             ));
         }
-        if self.without_frames != 0 {
-            complain(&format!("{} without frames", text::count(self.without_frames, "report")));
+        if self.total.malformed != 0 {
+            let frames = text::count(self.total.malformed, "frame");
+            complain(&format!("{frames} not read: the address or the image is not a whole number"));
+        }
+        if self.total.followed != 0 {
+            let reports = text::count(self.total.followed, "report");
+            let bytes = text::count(self.total.unread_bytes, "byte");
+            complain(&format!(
+                "{bytes} after the end of {reports} not read: give each report in a file of its own"
+            ));
+        }
+        for (format, count) in &self.without_frames {
+            let reports = text::count(*count, "report");
+            complain(&format!("{reports} of the format {format} without frames that have an address"));
         }
         let found = self.total.images.values();
         let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
@@ -268,6 +300,12 @@ impl RunSummary {
             }
         });
         hints.report();
+        let unasked =
+            self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
+        if unasked != 0 {
+            let images = text::count(unasked as u64, "image");
+            complain(&format!("{images} not answered because a store could not be asked; it may have them"));
+        }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
             let images = text::count(of_system.len() as u64, "image");
@@ -369,11 +407,16 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
         Unanswered::Damaged(_) => Some(FailureKind::Damaged),
         Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
-        Unanswered::FetchFailed(_) | Unanswered::Failed(_) => Some(FailureKind::Other),
+        Unanswered::FetchFailed(_) | Unanswered::StoreFailed(_) | Unanswered::Failed(_) => {
+            Some(FailureKind::Other)
+        }
         _ => None,
     };
     match outcome {
-        ImageOutcome::Found(by) => by.passed_over.iter().filter_map(of).max(),
+        // A store that could not be asked is no failure if another source answers.
+        ImageOutcome::Found(by) => {
+            by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
+        }
         ImageOutcome::Unanswered(why) => of(why),
         ImageOutcome::Unused | ImageOutcome::NoId => None,
     }

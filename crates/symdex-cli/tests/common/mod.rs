@@ -122,23 +122,6 @@ pub(crate) fn indexes_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folder of a corpus, unpacked below `root`. The corpora are not in the repository; without them, prints a message
-/// and returns `None`.
-pub(crate) fn corpus(name: &str, root: &Path) -> Option<PathBuf> {
-    let corpora = corpora();
-    if !corpora.join("unpack").exists() {
-        eprintln!("not tested: {} is missing", corpora.display());
-        return None;
-    }
-    let unpacked = Command::new(corpora.join("unpack")).arg("-d").arg(root).arg(name).status();
-    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
-    Some(root.join(name))
-}
-
-pub(crate) fn corpora() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora")
-}
-
 /// Runs `symdex symbolicate` on `reports`, with the debug files below `dsym` and a store below `root`.
 pub(crate) fn symbolicate<R: AsRef<std::ffi::OsStr>>(
     root: &Path,

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{dsym, symdex};
-use crate::redis_server;
+use crate::common::symdex;
 use crate::server::{TestServer, store_of};
 
 /// The ranges of chunk 0 of a table, which has all in small images.
@@ -201,19 +200,4 @@ fn a_damaged_index_is_an_error() {
     let server = TestServer::start(store.path(), &[]);
     let answer = server.get(&format!("/v1/images/{}/functions", ids[0]));
     assert_eq!((answer.status, &answer.json()["title"]), (500, &"The index cannot be read".into()));
-}
-
-#[test]
-fn an_image_in_redis_cannot_be_browsed() {
-    let Some(redis) = redis_server::Server::start(&[]) else { return };
-    let bundle = dsym("inline-dwarf4");
-    let built = symdex(["build", bundle.to_str().expect("text"), "--json", "--store", &redis.url()]);
-    assert_eq!(built.code, Some(0), "{}", built.err);
-    let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
-    let server = TestServer::start(Path::new(&redis.url()), &[]);
-    let answer = server.get(&format!("/v1/images/{id}/files"));
-    assert_eq!((answer.status, &answer.json()["type"]), (501, &"urn:symdex:problem:not-whole".into()));
-    // Lookups go on.
-    let request = serde_json::json!([{"id": id, "addresses": ["0x400"]}]);
-    assert_eq!(server.post_json("/v1/lookup", &request).json()[0]["status"], "found");
 }

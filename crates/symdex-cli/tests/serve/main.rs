@@ -2,13 +2,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 
 mod abuse;
 mod browse;
-mod browser;
 mod deploy;
 mod jobs;
 mod lookup;
@@ -18,6 +14,7 @@ mod operation;
 mod page;
 mod poisoned;
 mod sentry;
+#[allow(dead_code, reason = "serve_with_programs uses the rest")]
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]

@@ -295,10 +295,10 @@ fn without_a_file_the_audit_log_is_in_the_log_of_the_server() {
     let store = folder();
     let mut serve = crate::common::command();
     serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
-    let (server, log) = TestServer::logged(serve);
+    let server = TestServer::spawn(serve);
     server.put("/v1/debug-files?name=libapp.so", &[], &image(&["f"]));
     let entries = || -> Vec<Value> {
-        let log = log.lock().expect("not poisoned");
+        let log = server.log();
         log.lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
             .filter(|line| line["message"] == "audit")

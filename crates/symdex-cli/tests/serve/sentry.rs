@@ -337,6 +337,45 @@ fn a_crash_report_is_symbolicated_as_llvm_symbolizer_does() {
     assert_eq!(answer["modules"][1]["features"]["has_symbols"], true);
 }
 
+/// What Symbolicator's own test expects of such a report: images that only frames name are no modules, and frames have
+/// the names of images that they state.
+#[test]
+fn a_crash_report_keeps_its_packages_registers_and_thread_names() {
+    let (_store, server) = demo_server(&[]);
+    let report = "Incident Identifier: 1\nHardware Model:      MacBookPro14,3\nProcess:         App [42]\n\
+        Code Type:       X86-64 (Native)\nOS Version:      Mac OS X 10.14.0 (18A391)\nReport Version:  104\n\n\
+        Exception Type:  SIGSEGV\n\nThread 0:\n\
+        0   libsystem_kernel.dylib   0x00007fff61bc6c2a 0x7fff61bc6000 + 3114\n\
+        1   CoreFoundation           0x00007fff349f505e 0x7fff349b9000 + 245854\n\
+        2   libdyld.dylib            0x00007fff61a8e085 start + 0\n\
+        3   App                      0x0000000108b702a6 a_function_here + 64\n\n\
+        Thread 1 Crashed: Test Thread Name\n\
+        0   libsystem_kernel.dylib   0x00007fff61bc85be 0x7fff61bc6000 + 9662\n\
+        1   ???                      0x0000000054485244 0x0 + 0\n\n\
+        Thread 1 crashed with X86-64 Thread State:\n   rip: 0x00000001090a0132    rbp: 0x0000700015a616d0 \n\
+        \x20   gs: 0x0000000000000000 \n\nBinary Images:\n\
+        \x20      0x10864e000 -        0x10ee0ffff +App x86_64 (400.9.4 - 1.0.0) <2d903291397d3d14bfca52c7fb8c5e00> /Users/App\n";
+    let answer = post_form(&server, "/applecrashreport", &[("apple_crash_report", report.as_bytes())]).json();
+    let packages = |thread: usize| {
+        let frames = answer["stacktraces"][thread]["frames"].as_array().expect("a list").iter();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        frames
+            .map(|frame| (text(&frame["status"]).unwrap_or_default(), text(&frame["package"])))
+            .collect::<Vec<_>>()
+    };
+    let unknown = |package: &str| ("unknown_image".to_owned(), Some(package.to_owned()));
+    let expected = ["libsystem_kernel.dylib", "CoreFoundation", "libdyld.dylib"].map(unknown);
+    assert_eq!(packages(0)[..3], expected);
+    assert_eq!(packages(0)[3], ("missing".to_owned(), Some("/Users/App".to_owned())));
+    assert_eq!(packages(1), [unknown("libsystem_kernel.dylib"), ("unknown_image".to_owned(), None)]);
+    let crashed = &answer["stacktraces"][1];
+    assert_eq!(crashed["thread_name"], "Test Thread Name");
+    assert_eq!(crashed["registers"], json!({"gs": "0x0", "rbp": "0x700015a616d0", "rip": "0x1090a0132"}));
+    assert_eq!(answer["stacktraces"][0].get("registers"), None);
+    assert_eq!(answer["modules"].as_array().map(Vec::len), Some(1));
+    assert_eq!(answer["system_info"]["cpu_arch"], "x86_64");
+}
+
 #[test]
 fn forms_without_a_readable_report_are_refused() {
     let (_store, server) = demo_server(&["--max-body", "64KB"]);

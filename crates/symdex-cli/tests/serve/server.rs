@@ -17,6 +17,7 @@ use crate::common::{command, dsym, folder, symdex_on};
 /// A `symdex serve`, which ends when this is dropped.
 pub(crate) struct TestServer {
     child: Child,
+    log: Arc<Mutex<String>>,
     /// The folder for uploads.
     _state: TempDir,
     /// `http://127.0.0.1:PORT`.
@@ -61,12 +62,7 @@ impl TestServer {
     }
 
     /// Starts the server and waits until it listens.
-    pub(crate) fn spawn(serve: Command) -> Self {
-        Self::logged(serve).0
-    }
-
-    /// As [`spawn`](Self::spawn), with what the server writes to standard error afterwards.
-    pub(crate) fn logged(mut serve: Command) -> (Self, Arc<Mutex<String>>) {
+    pub(crate) fn spawn(mut serve: Command) -> Self {
         // The user's own folder is not used. An option is preferred to the environment.
         let state = folder();
         serve.env("SYMDEX_STATE", state.path());
@@ -84,17 +80,23 @@ impl TestServer {
             seen += &line;
         };
         // The pipe is read to its end, or the server would wait when it is full.
-        let log = Arc::new(Mutex::new(String::new()));
-        let logged = Arc::clone(&log);
+        let log = Arc::new(Mutex::new(seen));
+        let lines = Arc::clone(&log);
         std::thread::spawn(move || {
-            let lines = errors.lines().map_while(Result::ok);
-            lines.for_each(|line| *logged.lock().expect("not poisoned") += &format!("{line}\n"));
+            for line in errors.lines().map_while(Result::ok) {
+                *lines.lock().expect("not poisoned") += &format!("{line}\n");
+            }
         });
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        (Self { child, _state: state, url: format!("http://{address}"), agent: config.into() }, log)
+        Self { child, log, _state: state, url: format!("http://{address}"), agent: config.into() }
+    }
+
+    /// What the server has written to standard error.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().expect("not poisoned").clone()
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

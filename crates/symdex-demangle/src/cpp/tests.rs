@@ -7,6 +7,9 @@ use crate::limits::{MAX_DEPTH, MAX_STEPS, MAX_TASKS, MAX_TEXT};
 /// 19 prints.
 const NAMES: &str = include_str!("../../testdata/cpp/names.tsv");
 
+/// Names that GCC 12 made of gnu.cpp and that LLVM 19 does not read, and the texts in the style of LLVM.
+const GNU_NAMES: &str = include_str!("../../testdata/cpp/gnu.tsv");
+
 fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     NAMES.lines().filter_map(|line| line.split_once('\t'))
 }
@@ -184,6 +187,14 @@ fn names_read_as_llvm_prints_them() {
 }
 
 #[test]
+fn names_of_gcc_that_llvm_does_not_read_are_demangled() {
+    for line in GNU_NAMES.lines() {
+        let (name, expected) = line.split_once('\t').expect("a name and its text");
+        assert_eq!(demangled(name).as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
 fn names_that_llvm_19_does_not_read_are_demangled() {
     for (name, expected) in [
         // LLVM 19 takes this operator in expressions only.
@@ -195,6 +206,10 @@ fn names_that_llvm_19_does_not_read_are_demangled() {
         // Mach-O's underscore.
         ("__Z1fi", "f(int)"),
         ("____Z1fi_block_invoke.3", "invocation function for block in f(int)"),
+        // Clones of GCC's transactional memory.
+        ("_ZGTtN1A1fEv", "transaction clone for A::f()"),
+        ("_ZGTnN1A1fEv.cold", "non-transaction clone for A::f() (.cold)"),
+        ("_ZGA1fi", "hidden alias for f(int)"),
     ] {
         assert_eq!(demangled(name).as_deref(), Some(expected), "{name}");
     }

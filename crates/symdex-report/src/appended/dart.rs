@@ -13,6 +13,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "dart",
     description: "Stacks of Flutter and Dart ahead-of-time code",
     example: "    #00 abs 0000007a141e4807 virt 00000000000e4807 _kDartIsolateSnapshotInstructions+0x1234",
+    marks: &["isolate_dso_base", "build_id:", "virt "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: symbols_in_text,

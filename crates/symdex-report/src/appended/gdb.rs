@@ -15,6 +15,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "gdb",
     description: "gdb's `bt`, with the answer of `info proc mappings`, with `--match-by-name`",
     example: "#1  0x0000555555555390 in ?? () from /opt/app.so",
+    marks: &["(gdb)", " in ?? ()", "#0  "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,

@@ -12,6 +12,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "glibc-backtrace",
     description: "What glibc's `backtrace_symbols` prints, with `--match-by-name`",
     example: "/opt/app(+0x1234) [0x55d0c0de1234]",
+    marks: &["(+0x", "Obtained ", " stack frames"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: symbols_in_text,
@@ -41,8 +42,10 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
             let distance = number.hexadecimal().filter(|_| number.rest().is_empty())?;
             match plus {
                 0 => ImageReference::Loaded { path, load_address: address.checked_sub(distance)? },
-                // The distance counts from the function. Another line of the image states the load address.
-                _ => ImageReference::Name(path),
+                _ => {
+                    let (function, start) = (&inside[..plus], address.checked_sub(distance)?);
+                    ImageReference::Function { path, function, start }
+                }
             }
         }
     };
@@ -72,8 +75,8 @@ mod tests {
             let frame = frame(line.as_bytes())?;
             let (path, load_address) = match frame.image {
                 ImageReference::Loaded { path, load_address } => (path, Some(load_address)),
-                ImageReference::Name(path) => (path, None),
-                ImageReference::Address => return None,
+                ImageReference::Function { path, .. } => (path, None),
+                ImageReference::Address | ImageReference::Name(_) => return None,
             };
             Some((std::str::from_utf8(path).expect("text"), frame.address, load_address))
         };

@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "go-panic",
     description: "Crashes of Go programs: their frames of C, with `--assume executable=FILE`",
     example: "[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x483c5d]",
+    marks: &["goroutine ", "panic: ", "[running]:"],
     recognises: |text| has_frame(text, &Dialect { frame: marked, ..DIALECT }),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,

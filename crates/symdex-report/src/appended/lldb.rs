@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "lldb",
     description: "lldb's `bt`, with the answer of `image list`",
     example: "  * frame #0: 0x0000000104a343d0 App`___lldb_unnamed_symbol12 + 20",
+    marks: &["* thread #", "frame #", "stop reason ="],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,

@@ -16,6 +16,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "minidump-stackwalk-text",
     description: "The text of minidump-stackwalk, with `--match-by-name`",
     example: " 1  libfoo.so + 0x41ff",
+    marks: &["Crash reason:", "Crash address:", "Loaded modules:"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,

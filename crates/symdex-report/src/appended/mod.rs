@@ -64,6 +64,7 @@ struct FrameLine<'l> {
 }
 
 /// How a frame states its image.
+#[derive(Clone, Copy)]
 enum ImageReference<'l> {
     /// By its address alone.
     Address,
@@ -71,6 +72,8 @@ enum ImageReference<'l> {
     Name(&'l [u8]),
     /// By the path and the load address.
     Loaded { path: &'l [u8], load_address: u64 },
+    /// By the path, and a function of it with its start address. Another line of the image can state the load address.
+    Function { path: &'l [u8], function: &'l [u8], start: u64 },
 }
 
 /// What gdb prints for the frame that the kernel made to call a signal handler.
@@ -139,7 +142,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             thread.frames.push(frame.placed(image, span));
         }
     }
-    Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() }
+    Parsed { images: images.images, threads, unread: limit.unread(0), ..Parsed::default() }
 }
 
 /// Reads each line of `text` with `image`.
@@ -201,11 +204,17 @@ impl<'l> FrameLine<'l> {
     }
 }
 
+/// How many functions stand for an image of which no line states the load address. Each is searched by its name, which
+/// takes time in proportion to the index.
+const MAX_FUNCTIONS: usize = 64;
+
 /// The images of a report, with their positions by name and load address.
 #[derive(Default)]
 struct Images {
     images: Vec<Image>,
     known: HashMap<String, BTreeMap<u64, usize>>,
+    /// The positions of images that are stated by a function, by path, function and its start address.
+    functions: HashMap<(String, String, u64), usize>,
 }
 
 impl Images {
@@ -225,14 +234,39 @@ impl Images {
         }
     }
 
-    /// Returns the position of the image of `frame`. `None` if the report does not state its load address.
-    fn of(&self, frame: &FrameLine<'_>) -> Option<usize> {
+    /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of its
+    /// functions.
+    fn of(&mut self, frame: &FrameLine<'_>) -> Option<usize> {
         let (name, address) = match frame.image {
             ImageReference::Address => return None,
             ImageReference::Name(name) => (name, frame.address),
             ImageReference::Loaded { path, load_address } => (path, load_address),
+            ImageReference::Function { path, .. } => (path, frame.address),
         };
-        let by_address = self.known.get(&*String::from_utf8_lossy(name))?;
-        by_address.range(..=address).next_back().map(|(_, number)| *number)
+        let by_address = self.known.get(&*String::from_utf8_lossy(name));
+        let loaded = by_address.and_then(|by_address| by_address.range(..=address).next_back());
+        match (loaded, frame.image) {
+            (Some((_, number)), _) => Some(*number),
+            (None, ImageReference::Function { path, function, start }) => {
+                self.of_function(path, function, start)
+            }
+            (None, _) => None,
+        }
+    }
+
+    /// Returns the position of the image that has `function` at `start`, and adds it if it is new.
+    fn of_function(&mut self, path: &[u8], function: &[u8], start: u64) -> Option<usize> {
+        let (path, function) = (lossy(path), lossy(function));
+        let key = (path.clone(), function.clone(), start);
+        if let Some(number) = self.functions.get(&key) {
+            return Some(*number);
+        }
+        let is_full = self.functions.len() == MAX_FUNCTIONS || self.images.len() == MAX_IMAGES;
+        (!is_full).then(|| {
+            self.functions.insert(key, self.images.len());
+            let (name, base) = (path.clone(), Base::Function);
+            self.images.push(Image { name, path, base, function, load_address: start, ..Image::default() });
+            self.images.len() - 1
+        })
     }
 }

@@ -18,6 +18,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "rust-backtrace",
     description: "Rust's backtraces with addresses (`RUST_BACKTRACE=full`), with `--assume executable=FILE`",
     example: "  10:     0x55d83ae2dae0 - <unknown>",
+    marks: &["stack backtrace:", "panicked at", "RUST_BACKTRACE"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,

@@ -13,6 +13,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "swift-backtrace",
     description: "Backtraces of Swift's runtime, with their list of images",
     example: "1 [ra] 0x0000000104a343d0 in App",
+    marks: &["Program crashed", "Images ("],
     recognises: |text| lines(text).any(|(_, line)| is_marked(line) && frame(line).is_some()),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: symbols_in_text,

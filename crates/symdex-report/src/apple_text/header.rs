@@ -19,6 +19,17 @@ enum Section {
     VmRegion,
 }
 
+impl Section {
+    /// Whether `line` belongs to the section. Memory regions are indented, and an arrow marks where the address lies;
+    /// fields of the header can follow without an empty line. Other sections have any text.
+    fn has(self, line: &[u8]) -> bool {
+        match self {
+            Self::VmRegion => line.starts_with(b" ") || line.starts_with(b"\t") || line.starts_with(b"--"),
+            Self::ApplicationInformation | Self::KernelTriage => true,
+        }
+    }
+}
+
 /// The longest text of a section that is read, in bytes.
 const MAX_SECTION: usize = 64 * 1024;
 
@@ -29,10 +40,11 @@ impl HeaderReader {
             self.section = None;
             return;
         }
-        if let Some(section) = self.section {
+        if let Some(section) = self.section.filter(|section| section.has(line)) {
             self.more(section, line);
             return;
         }
+        self.section = None;
         let Some(colon) = memchr::memchr(b':', line) else { return };
         let (key, value) = (&line[..colon], lossy(line[colon + 1..].trim_ascii()));
         self.field(key, &value);
@@ -171,6 +183,21 @@ mod tests {
         let info = read(text);
         assert_eq!((info.process, info.pid, info.version, info.path), (of("A b"), Some(7), None, of("/y")));
         assert_eq!(info.application_information, of("abort() called\nPath: /x"));
+    }
+
+    #[test]
+    fn memory_regions_end_with_the_next_field() {
+        let mut reader = HeaderReader::default();
+        let text = "VM Region Info: 0 is not in any region.\n      REGION TYPE  START - END\n      UNUSED SPACE AT START\n\
+                    --->  \n      __TEXT  1000-2000\nException Codes: 0x1, 0x0\n\
+                    Termination Reason: SIGNAL 11 Segmentation fault: 11\nTriggered by Thread:  0\n";
+        text.lines().for_each(|line| reader.line(line.as_bytes()));
+        let info = reader.finish();
+        let region = "0 is not in any region.\n      REGION TYPE  START - END\n      UNUSED SPACE AT START\n--->  \n      \
+                      __TEXT  1000-2000";
+        assert_eq!(info.vm_region.as_deref(), Some(region));
+        assert_eq!(info.exception.and_then(|exception| exception.codes).as_deref(), Some("0x1, 0x0"));
+        assert_eq!(info.termination.as_deref(), Some("SIGNAL 11 Segmentation fault: 11"));
     }
 
     #[test]

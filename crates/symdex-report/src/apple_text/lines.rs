@@ -2,6 +2,7 @@
 
 use symdex::{Arch, ImageId};
 
+use crate::registers::Register;
 use crate::report::{Base, Image, Site};
 use crate::text::{Cursor, lossy};
 
@@ -144,6 +145,34 @@ pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
     Some(lossy(&line[..end]))
 }
 
+/// Whether the registers of a thread follow: `Thread 0 crashed with ARM Thread State (64-bit):`.
+pub(super) fn is_thread_state(line: &[u8]) -> bool {
+    line.starts_with(b"Thread ") && memchr::memmem::find(line, b" Thread State").is_some()
+}
+
+/// Reads a line of registers: `    x0: 0x0000000000000000   x1: 0x0000000100001010`. Text can follow a value. Keeps
+/// `at_most` of them. Empty for another kind of line.
+pub(super) fn registers(line: &[u8], at_most: usize) -> Vec<Register> {
+    let mut registers: Vec<Register> = Vec::new();
+    let mut cursor = Cursor::new(line);
+    while registers.len() < at_most {
+        cursor.space();
+        let Some(word) = cursor.word() else { break };
+        let mut value = cursor;
+        value.space();
+        if let Some((name, number)) = word.strip_suffix(b":").zip(value.hexadecimal()) {
+            registers.push(Register { name: lossy(name), value: number, description: String::new() });
+            cursor = value;
+        } else if let Some(register) = registers.last_mut() {
+            register.description += if register.description.is_empty() { "" } else { " " };
+            register.description += &lossy(word);
+        } else {
+            break;
+        }
+    }
+    registers
+}
+
 /// Returns the name of the next thread: `  Dispatch queue: com.apple.main-thread` from `Thread 0 name:   Dispatch
 /// queue: ...`.
 pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
@@ -200,6 +229,25 @@ mod tests {
         assert_eq!(name("Thread 12 crashed with X86 Thread State (64-bit): ").as_deref(), Some("x86_64"));
         assert_eq!(name("Thread 0 Crashed:"), None);
         assert_eq!(name("with ARM Thread State (64-bit):"), None);
+    }
+
+    #[test]
+    fn lines_of_registers_have_names_values_and_descriptions() {
+        let read = |line: &str| {
+            let registers = registers(line.as_bytes(), 9).into_iter();
+            registers.map(|one| (one.name, one.value, one.description)).collect::<Vec<_>>()
+        };
+        let of = |name: &str, value, text: &str| (name.to_owned(), value, text.to_owned());
+        assert_eq!(read("    x0: 0x00000000000000ff   x1: 0x10 "), [of("x0", 255, ""), of("x1", 16, "")]);
+        assert_eq!(
+            read(" far: 0x1  esr: 0x2  Address size fault"),
+            [of("far", 1, ""), of("esr", 2, "Address size fault")]
+        );
+        for line in ["", "Binary Images:", "x0: 12", "Logical CPU:     0"] {
+            assert_eq!(read(line), [], "{line}");
+        }
+        assert!(is_thread_state(b"Thread 12 crashed with X86-64 Thread State:"));
+        assert!(!is_thread_state(b"Thread 1 Crashed:"));
     }
 
     #[test]

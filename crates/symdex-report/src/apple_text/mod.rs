@@ -30,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "apple-crash",
     description: "Apple's `.crash` files, `leaks`, PLCrashReporter's text",
     example: "0   App                           0x0000000104a343d0 0x104a34000 + 976",
+    marks: &["Incident Identifier:", "Exception Type:", "Binary Images:", "Crashed:"],
     recognises,
     parse,
     existing_symbols: symbols_in_text,
@@ -46,9 +47,12 @@ fn recognises(text: &[u8]) -> bool {
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut reader = Reader::new(text.len());
     for (span, line) in lines(text) {
+        if reader.is_before(line) {
+            return Ok(reader.finish((text.len() - span.start) as u64));
+        }
         reader.line(line, span);
     }
-    Ok(reader.finish())
+    Ok(reader.finish(0))
 }
 
 fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {

@@ -8,6 +8,7 @@ use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, BareStack, is_nameless};
 use crate::limits::FrameLimit;
+use crate::registers::MAX_REGISTERS;
 use crate::report::{
     AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Site, Span, SymbolDetail, Thread,
 };
@@ -32,7 +33,10 @@ pub(super) struct Reader<'t> {
     known: HashMap<FrameImage<'t>, Number>,
     /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
-    registers: Option<Arch>,
+    arch_of_registers: Option<Arch>,
+    /// The position of the last thread that crashed, and whether its registers follow.
+    crashed: Option<usize>,
+    is_in_registers: bool,
     is_in_images: bool,
 }
 
@@ -62,6 +66,7 @@ impl<'t> Reader<'t> {
         }
         self.end_stack();
         self.header.line(line);
+        self.is_in_registers &= !line.trim_ascii().is_empty();
         if lines::is_images_header(line) {
             self.is_in_images = true;
         } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
@@ -69,27 +74,42 @@ impl<'t> Reader<'t> {
                 self.parsed.images.push(image);
             }
         } else if let Some(name) = lines::stack_name(line) {
-            if let Some((_, label)) = String::from_utf8_lossy(line).split_once("::") {
-                (self.thread.label, self.thread.queue) = label_and_queue(label);
+            // `Thread 3:: Dispatch queue: q`, `Thread 3 Crashed: worker`. The titles of exceptions have no label.
+            let title = String::from_utf8_lossy(line);
+            if let Some((_, label)) = title.split_once(':').filter(|_| name.starts_with("Thread ")) {
+                let known = std::mem::take(&mut self.thread);
+                let (label, queue) = label_and_queue(label.trim_start_matches(':'));
+                (self.thread.label, self.thread.queue) = (label.or(known.label), queue.or(known.queue));
             }
             self.name = name;
         } else if let Some(label) = lines::thread_label(line) {
             (self.thread.label, self.thread.queue) = label_and_queue(&lossy(label));
         } else if let Some(arch) = line.strip_prefix(b"Code Type:").and_then(lines::code_type) {
             self.arch = Some(arch);
-        } else if let Some(arch) = lines::thread_state(line) {
-            self.registers = Some(arch);
+        } else if lines::is_thread_state(line) {
+            self.arch_of_registers = lines::thread_state(line).or(self.arch_of_registers.take());
+            self.is_in_registers = true;
+        } else if let Some(thread) = self.crashed.filter(|_| self.is_in_registers) {
+            let registers = &mut self.parsed.threads[thread].registers;
+            registers.extend(lines::registers(line, MAX_REGISTERS - registers.len()));
         } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.left()) {
             self.bare_stack(stack);
         }
     }
 
-    /// Returns the images and stacks, with an image for each frame that names one.
-    pub(super) fn finish(mut self) -> Parsed {
+    /// Whether `line` begins another report: the list of images is the last part of a report that states ids.
+    pub(super) fn is_before(&self, line: &[u8]) -> bool {
+        const FIRST: [&[u8]; 2] = [b"Incident Identifier:", b"Process:"];
+        !self.parsed.images.is_empty() && FIRST.iter().any(|first| line.starts_with(first))
+    }
+
+    /// Returns the images and stacks, with an image for each frame that names one. `rest` is the number of bytes that
+    /// follow the report.
+    pub(super) fn finish(mut self, rest: u64) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, frame_images, arch, registers, header, limit, .. } = self;
+        let Self { mut parsed, frame_images, arch, arch_of_registers, header, limit, .. } = self;
         parsed.info = header.finish();
-        let arch = arch.or(registers);
+        let arch = arch.or(arch_of_registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
         let mut loaded = HashMap::new();
         for (number, image) in parsed.images.iter().enumerate() {
@@ -102,7 +122,14 @@ impl<'t> Reader<'t> {
         for FrameImage { load_address, id, image } in &frame_images {
             let mut push = |load_address| {
                 let (name, id, arch) = (lossy(image), id.clone(), arch.clone());
-                parsed.images.push(Image { name, id, load_address, arch, ..Image::default() });
+                parsed.images.push(Image {
+                    name,
+                    id,
+                    load_address,
+                    arch,
+                    is_unlisted: true,
+                    ..Image::default()
+                });
                 parsed.images.len() - 1
             };
             numbers.push(match (load_address, id) {
@@ -123,7 +150,7 @@ impl<'t> Reader<'t> {
         for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
             frame.image = frame.image().and_then(|entry| numbers[entry as usize]).map(Number::from);
         }
-        parsed.unread_frames = limit.unread();
+        parsed.unread = limit.unread(rest);
         parsed
     }
 
@@ -166,6 +193,7 @@ impl<'t> Reader<'t> {
         }
         let crashed = name.contains("Crashed");
         frames.shrink_to_fit();
+        self.crashed = if crashed { Some(self.parsed.threads.len()) } else { self.crashed };
         self.limit.take_stack();
         self.parsed.threads.push(Thread { name, crashed, frames, ..std::mem::take(&mut self.thread) });
     }

@@ -24,6 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "apple-call-tree",
     description: "`sample` and `spindump`, Apple's reports of excessive resource use",
     example: "    + 2761 ???  (in App)  load address 0x104a34000 + 0x3d0  [0x104a343d0]",
+    marks: &["Call graph:", "Analysis of sampling", "Heaviest stack", "Binary Images:"],
     recognises,
     parse,
     existing_symbols: symbols_in_text,

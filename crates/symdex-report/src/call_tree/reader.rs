@@ -201,7 +201,7 @@ impl<'t> Reader<'t> {
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
         let Self { mut parsed, frame_images, processes, mut archs, arch, header, limit, .. } = self;
-        parsed.unread_frames = limit.unread();
+        parsed.unread = limit.unread(0);
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = HashMap::new();

@@ -24,7 +24,7 @@ use crate::report::{
     AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of Apple's JSON reports.
 pub(crate) const FORMAT: Format = Format {
@@ -34,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"usedImages":[{"base":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
         r#""threads":[{"frames":[{"imageOffset":976,"imageIndex":0}]}]}"#,
     ),
+    marks: &[r#""bug_type""#, r#""usedImages""#, r#""threads""#, r#""imageOffset""#],
     recognises,
     parse,
     existing_symbols,
@@ -42,19 +43,18 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let Some(start) = start_of_object(text) else { return false };
-    let text = text[start..].trim_ascii_start();
+    let text = text.trim_ascii_start();
     let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
     let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
-    if stackshot::recognises(text) {
+    if !is_object(text) || stackshot::recognises(text) {
         return false;
     }
     // An `.ips` can lack the header, for example if the body was copied from another file.
-    has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
+    has(first, "\"bug_type\"") && is_object(rest) || has(text, "\"usedImages\"")
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let header = Json::parse(text, 0)?;
     let separate = match header.root().get("usedImages") {
         Some(_) => None,
         None => {
@@ -63,7 +63,8 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             Some(body)
         }
     };
-    let body = separate.as_ref().unwrap_or(&header).root();
+    let document = separate.as_ref().unwrap_or(&header);
+    let body = document.root();
     let images = body.get("usedImages").into_iter().flat_map(Value::elements);
     let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
     let limit = FrameLimit::of(text.len());
@@ -73,12 +74,14 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
     if let Some(exception) = body.get("lastExceptionBacktrace") {
         let kind = AddressKind::ReturnAddress;
-        let frames = limit.stack(exception.elements().filter_map(|object| frame(object, kind, &images)));
+        let frames = limit
+            .stack(exception.elements().filter_map(|object| limit.read(frame(object, kind, &images), true)));
         threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
     }
     let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
     threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number, &limit)));
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread_frames: limit.unread() })
+    let unread = limit.unread(document.rest());
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -137,7 +140,8 @@ fn stack(
     let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
     let frames = thread.get("frames")?.elements().enumerate();
     let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-    let frames = limit.stack(frames.filter_map(|(depth, object)| frame(object, kind(depth), images)));
+    let frames = limit
+        .stack(frames.filter_map(|(depth, object)| limit.read(frame(object, kind(depth), images), true)));
     let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     Some(Thread {
         name: format!("Thread {number}"),
@@ -150,11 +154,14 @@ fn stack(
     })
 }
 
+/// Reads a frame. `None` if its offset is not stated, or if its offset or the position of its image is malformed.
 fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {
-    let number = |key: &str| object.get(key).and_then(Value::number);
-    let image = number("imageIndex").and_then(|index| usize::try_from(index).ok());
+    let image = match object.get("imageIndex") {
+        Some(index) => Some(usize::try_from(index.number()?).ok().filter(|index| *index < images.len())?),
+        None => None,
+    };
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
-    let address = base.wrapping_add(number("imageOffset")?);
+    let address = base.wrapping_add(object.get("imageOffset")?.number()?);
     let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
     let detail = match symbol {
         Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => {

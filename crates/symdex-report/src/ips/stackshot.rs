@@ -17,7 +17,7 @@ use crate::report::{
     AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of stackshots.
 pub(crate) const FORMAT: Format = Format {
@@ -27,6 +27,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"binaryImages":[["6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0",4372774912,"P"]],"#,
         r#""processByPid":{"42":{"procname":"App","threadById":{"7":{"userFrames":[[0,976]]}}}}}"#,
     ),
+    marks: &[r#""processByPid""#, r#""binaryImages""#, r#""threadById""#],
     recognises,
     parse,
     existing_symbols,
@@ -39,16 +40,17 @@ const PROCESSES: &str = "\"processByPid\"";
 
 /// Whether `text`, which begins with a JSON object, is a stackshot.
 pub(super) fn recognises(text: &[u8]) -> bool {
-    start_of_object(text).is_some() && memchr::memmem::find(text, PROCESSES.as_bytes()).is_some()
+    is_object(text) && memchr::memmem::find(text, PROCESSES.as_bytes()).is_some()
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let header = Json::parse(text, 0)?;
     let separate = match header.root().get("processByPid") {
         Some(_) => None,
         None => Some(Json::parse(text, header.end())?),
     };
-    let body = separate.as_ref().unwrap_or(&header).root();
+    let document = separate.as_ref().unwrap_or(&header);
+    let body = document.root();
     let images = body.get("binaryImages").into_iter().flat_map(Value::elements);
     let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
     let limit = FrameLimit::of(text.len());
@@ -61,7 +63,8 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             }
         }
     }
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread_frames: limit.unread() })
+    let unread = limit.unread(document.rest());
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread })
 }
 
 /// Reads an image: `[uuid, base, source]`.
@@ -93,7 +96,7 @@ fn stack(
     let [pid, id, process] = [text(Some(pid)), text(Some(id)), text(process.get("procname"))];
     let frame = |(depth, array): (usize, Value<'_>)| {
         let kind = if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        frame(array, kind, images)
+        limit.read(frame(array, kind, images), true)
     };
     Thread {
         name: format!("{process} [{pid}] Thread {id} {kind}"),

@@ -21,6 +21,7 @@ use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::text::is_object;
 
 /// The format of KSCrash's reports.
 pub(crate) const FORMAT: Format = Format {
@@ -30,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"binary_images":[{"image_addr":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
         r#""crash":{"threads":[{"backtrace":{"contents":[{"instruction_addr":4372775888}]}}]}}"#,
     ),
+    marks: &[r#""binary_images""#, r#""crash""#, r#""backtrace""#, r#""instruction_addr""#],
     recognises,
     parse,
     existing_symbols,
@@ -40,7 +42,19 @@ pub(crate) const FORMAT: Format = Format {
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
     let is_whole = || has("\"binary_images\"") && has("\"crash\"");
-    text.trim_ascii_start().starts_with(b"{") && (is_whole() || has("\"recrash_report\""))
+    is_object(text) && (is_whole() || has("\"recrash_report\"") || is_without_stacks(text))
+}
+
+/// Whether `text` is a report without the stacks of a crash. KSCrash writes one if the system ended the process, for
+/// example because it used too much memory.
+fn is_without_stacks(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    if !has("\"report\"") || !(has("\"crash\"") || has("\"binary_images\"")) {
+        return false;
+    }
+    let Ok(json) = Json::parse(text, 0) else { return false };
+    let report = json.root().get("report");
+    report.is_some_and(|report| ["id", "type", "version"].iter().all(|key| report.get(key).is_some()))
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
@@ -55,7 +69,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     Ok(Parsed {
         images: images.collect(),
         threads: reports.iter().flat_map(|report| stacks(*report, &limit)).collect(),
-        unread_frames: limit.unread(),
+        unread: limit.unread(json.rest()),
         info: info::info(json.root()),
     })
 }
@@ -140,7 +154,7 @@ fn stack(thread: Value<'_>, is_thrown: bool, limit: &FrameLimit) -> Option<Threa
 /// true for it.
 fn frames(backtrace: Value<'_>, limit: &FrameLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
     let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
-    let frame = |(depth, object): (usize, Value<'_>)| {
+    let read = |(depth, object): (usize, Value<'_>)| {
         let address = object.get("instruction_addr")?.number()?;
         let kind = match depth == 0 && is_instruction(address) {
             true => AddressKind::ProgramCounter,
@@ -157,7 +171,7 @@ fn frames(backtrace: Value<'_>, limit: &FrameLimit, is_instruction: impl Fn(u64)
         let inlined = object.get("inlined").is_some_and(Value::is_true);
         Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
     };
-    limit.stack(objects.filter_map(frame))
+    limit.stack(objects.filter_map(|object| limit.read(read(object), true)))
 }
 
 /// The frame's object with its answer, after new objects for the functions inlined into it.

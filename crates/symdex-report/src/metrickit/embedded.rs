@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{\"binaryUUID\":\"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0\",\"offsetIntoBinaryTextSegment\":976,"#,
         r#"\"address\":4372775888}]}]}"}]"#,
     ),
+    marks: &[r#"\"callStackTree\""#, r#"\"callStacks\""#, r#"\"callStackRootFrames\""#],
     recognises,
     parse,
     existing_symbols,
@@ -84,7 +85,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         parsed.images.extend(images.images);
         parsed.images.truncate(MAX_IMAGES);
     }
-    parsed.unread_frames = limit.unread();
+    parsed.unread = limit.unread(json.rest());
     Ok(parsed)
 }
 

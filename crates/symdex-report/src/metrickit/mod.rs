@@ -36,6 +36,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"#,
         r#""address":4372775888}]}]}"#,
     ),
+    marks: &[r#""callStackTree""#, r#""callStacks""#, r#""callStackRootFrames""#, r#""binaryUUID""#],
     recognises,
     parse,
     existing_symbols,
@@ -54,7 +55,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut images = ImageTable::default();
     let threads = stacks(json.root()).map(|stack| stack.thread(&mut images, &limit)).collect();
     let (images, info) = (images.images, info::info(json.root()));
-    Ok(Parsed { images, threads, info, unread_frames: limit.unread() })
+    Ok(Parsed { images, threads, info, unread: limit.unread(json.rest()) })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -97,6 +98,8 @@ struct Stack<'j> {
     arch: Option<Arch>,
     /// The frames, from roots to leaves.
     nodes: Vec<Node<'j>>,
+    /// The number of frames without a valid address.
+    malformed: u64,
     /// Whether the roots are the outermost frames.
     is_outermost_first: bool,
 }
@@ -136,13 +139,14 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
         stacks.map(move |(number, stack)| {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
-            let nodes = nodes(stack);
+            let (nodes, malformed) = nodes(stack);
             // If the frames do not tell, the kind does: the roots are the innermost frames in stacks of crashes only.
             let is_of_crash = per_thread && (kind.is_empty() || kind.starts_with("crash"));
             let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!is_of_crash);
             let name = format!("{kind}Thread {number}");
             let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
-            Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }
+            let arch = arch.clone();
+            Stack { name, diagnostic, is_of_thread, crashed, arch, nodes, malformed, is_outermost_first }
         })
     })
 }
@@ -153,20 +157,21 @@ fn kind_of(key: Value<'_>) -> String {
     format!("{} ", key.strip_suffix("Diagnostics").unwrap_or(&key))
 }
 
-/// The frames of a stack, each before its `subFrames`.
-fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
-    let mut nodes = Vec::new();
+/// The frames of a stack, each before its `subFrames`, and the number of those without a valid address.
+fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
+    let (mut nodes, mut malformed) = (Vec::new(), 0);
     let mut open: Vec<(Value<'_>, usize)> = Vec::new();
     let mut inner: Vec<_> = stack.get("callStackRootFrames").into_iter().flat_map(Value::elements).collect();
     open.extend(inner.drain(..).rev().map(|object| (object, 0)));
     while let Some((object, depth)) = open.pop() {
         inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
-        if let Some(address) = object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
-            nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() });
+        match object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
+            Some(address) => nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() }),
+            None => malformed += 1,
         }
         open.extend(inner.drain(..).rev().map(|object| (object, depth + 1)));
     }
-    nodes
+    (nodes, malformed)
 }
 
 const OFFSET: &str = "offsetIntoBinaryTextSegment";
@@ -200,6 +205,7 @@ impl<'j> Stack<'j> {
             let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
         };
+        limit.count_malformed(self.malformed);
         Thread {
             name: self.name.clone(),
             crashed: self.crashed,

@@ -26,6 +26,7 @@ pub(crate) const ANDROID: Format = Format {
     name: "android",
     description: "Android's tombstones, ANR traces and logcat",
     example: "#01 pc 00000000000a1b2c  /data/app/libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0a1b2c3d4e5f6071)",
+    marks: &["*** ***", "Build fingerprint:", "backtrace:", " pc "],
     recognises: |text| {
         is_written_by(text, |writer| matches!(writer, Writer::Android { .. }))
             || is_tombstone_without_frames(text)
@@ -38,6 +39,7 @@ pub(crate) const HARMONY_OS: Format = Format {
     name: "harmonyos",
     description: "HarmonyOS's cppcrash logs",
     example: "#01 pc 00000000000a1b2c /data/storage/libfoo.so(do_action+764)(42521ecd5a913b6984e2ff754dc45cf0)",
+    marks: &["Module name:", "Fault thread info:", "Reason:Signal"],
     recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::HarmonyOs { .. })),
     ..NATIVE
 };
@@ -47,6 +49,7 @@ pub(crate) const SANITIZER: Format = Format {
     name: "sanitizer",
     description: "Sanitizers of LLVM and GCC without a symbolizer",
     example: "#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0a1b2c3d4e5f6071)",
+    marks: &["Sanitizer: ", "==ERROR: ", "    #0 0x"],
     recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::Sanitizer { .. })),
     ..NATIVE
 };
@@ -56,6 +59,7 @@ const NATIVE: Format = Format {
     name: "",
     description: "",
     example: "",
+    marks: &[],
     recognises: |_| false,
     parse,
     existing_symbols,

@@ -96,7 +96,7 @@ impl<'t> Reader<'t> {
     /// its path.
     pub(super) fn finish(self) -> Parsed {
         let Self { mut parsed, images, ids, limit, .. } = self;
-        parsed.unread_frames = limit.unread();
+        parsed.unread = limit.unread(0);
         for ((path, offset, id, _), number) in images {
             // `base.apk!libfoo.so` is mapped as `base.apk`.
             let archive = memchr::memchr(b'!', path).map_or(path, |end| &path[..end]);

@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "plcrash",
     description: "PLCrashReporter's binary reports; they have room for function names only",
     example: "",
+    marks: &[],
     recognises: |text| text.starts_with(MAGIC),
     parse,
     existing_symbols,
@@ -71,7 +72,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     });
     let exception = exception.filter(|exception| !exception.frames.is_empty());
     let threads = threads.chain(exception).collect();
-    Ok(Parsed { images, threads, info: info(&report), unread_frames: limit.unread() })
+    Ok(Parsed { images, threads, info: info(&report), unread: limit.unread(0) })
 }
 
 fn info(report: &Message<'_>) -> ReportInfo {

@@ -25,6 +25,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "pprof",
     description: "Profiles of pprof, with the build ids of their mappings",
     example: "",
+    marks: &[],
     recognises,
     parse,
     existing_symbols,
@@ -145,7 +146,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let frames = limit.stack(locations.filter_map(|location| tables.frame(&location, &ids)));
     let images = mappings().map(|mapping| tables.image(&mapping)).collect();
     let threads = vec![Thread { name: "Locations".to_owned(), frames, ..Thread::default() }];
-    Ok(Parsed { images, threads, unread_frames: limit.unread(), ..Parsed::default() })
+    Ok(Parsed { images, threads, unread: limit.unread(0), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {

@@ -27,6 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "android-protobuf",
     description: "Android's binary tombstones; they have room for function names only",
     example: "",
+    marks: &[],
     recognises,
     parse,
     existing_symbols,
@@ -100,8 +101,8 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         })
     });
     let threads = threads.collect();
-    let unread_frames = limit.unread();
-    Ok(Parsed { images: images.images, threads, info: info(&tombstone), unread_frames })
+    let unread = limit.unread(0);
+    Ok(Parsed { images: images.images, threads, info: info(&tombstone), unread })
 }
 
 fn info(tombstone: &Message<'_>) -> ReportInfo {

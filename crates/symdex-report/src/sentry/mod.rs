@@ -16,7 +16,7 @@ use crate::limits::FrameLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
-use crate::text::start_of_object;
+use crate::text::is_object;
 
 /// The format of Sentry's events.
 pub(crate) const FORMAT: Format = Format {
@@ -26,6 +26,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"#,
         r#""threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
     ),
+    marks: &[r#""event_id""#, r#""debug_meta""#, r#""stacktrace""#, r#""instruction_addr""#],
     recognises,
     parse,
     existing_symbols,
@@ -35,11 +36,45 @@ pub(crate) const FORMAT: Format = Format {
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
+    is_object(text) && (has("\"debug_meta\"") && has("\"instruction_addr\"") || is_without_addresses(text))
+}
+
+/// Whether `text` is an event or an envelope whose frames have no addresses, such as a transaction or an event of a
+/// language that is not compiled.
+fn is_without_addresses(text: &[u8]) -> bool {
+    if memchr::memmem::find(text, b"\"event_id\"").is_none() {
+        return false;
+    }
+    let Ok(json) = Json::parse(text, 0) else { return false };
+    let has = |key: &&str| json.root().get(key).is_some();
+    has(&"event_id") && (IN_EVENTS.iter().any(has) || IN_HEADERS.iter().any(has))
+}
+
+/// The members of which every event has one, and those of which the header of every envelope has one.
+const IN_EVENTS: [&str; 5] = ["debug_meta", "exception", "platform", "spans", "threads"];
+const IN_HEADERS: [&str; 4] = ["dsn", "sdk", "sent_at", "trace"];
+
+/// Returns the event in `text` and the number of bytes after it. In an envelope, the event follows the header of the
+/// envelope and its own; attachments can follow.
+fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
+    let is_event = |json: &Json<'_>| IN_EVENTS.iter().any(|key| json.root().get(key).is_some());
+    let header = Json::parse(text, 0)?;
+    if is_event(&header) {
+        let rest = header.rest();
+        return Ok((header, rest));
+    }
+    let mut at = header.end();
+    while let Ok(item) = Json::parse(text, at) {
+        if is_event(&item) {
+            return Ok((item, 0));
+        }
+        at = item.end();
+    }
+    Ok((header, 0))
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let (json, rest) = self::event(text)?;
     let event = json.root();
     let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
     let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
@@ -48,7 +83,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let limit = FrameLimit::of(text.len());
     let stacks = stacks("threads").chain(stacks("exception"));
     let threads = stacks.filter_map(|value| stack(value, &limit)).collect();
-    Ok(Parsed { images, threads, info: info::info(event), unread_frames: limit.unread() })
+    Ok(Parsed { images, threads, info: info::info(event), unread: limit.unread(rest) })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -111,7 +146,7 @@ fn stack(value: Value<'_>, limit: &FrameLimit) -> Option<Thread> {
     let objects = stack.get("frames")?.elements_reversed().enumerate();
     let registers = stack.get("registers");
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
-    let frame = |(depth, object): (usize, Value<'_>)| {
+    let read = |(depth, object): (usize, Value<'_>)| {
         // If execution left all images, the innermost frame has a return address.
         let is_instruction =
             |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
@@ -137,6 +172,9 @@ fn stack(value: Value<'_>, limit: &FrameLimit) -> Option<Thread> {
             inlined: false,
         })
     };
+    // Frames of other languages state no addresses.
+    let is_stated = |object: Value<'_>| object.get("instruction_addr").is_some();
+    let frame = |(depth, object)| limit.read(read((depth, object)), is_stated(object));
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {
         name: [text("name"), text("type")].into_iter().find(|name| !name.is_empty()).unwrap_or_default(),

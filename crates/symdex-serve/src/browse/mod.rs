@@ -122,10 +122,6 @@ impl App {
             }
         }
         Err(match first_error {
-            Some(error) if error.is_damage() => {
-                tracing::warn!(%error, "an image cannot be browsed");
-                damaged("it is damaged; upload its debug file again")
-            }
             Some(error) => Problem::of_store(&error),
             None if is_in_values => Problem::new(
                 ProblemKind::NotWhole,
@@ -143,15 +139,10 @@ fn whole(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>, E
     store.get(id)?.map(|bytes| Index::open(bytes).map_err(damaged)).transpose()
 }
 
-/// The problem of an index that is damaged.
-pub(crate) fn damaged(detail: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::Internal, detail).titled("The index cannot be read")
-}
-
 impl OverviewError {
     fn into_problem(self) -> Problem {
         match self {
-            Self::Damaged(error) => damaged(error.to_string()),
+            Self::Damaged(error) => Problem::damaged(error.to_string()),
             Self::TooManyRanges(limit) => {
                 let detail = format!("the index has more than {limit} ranges, the most that can be browsed");
                 Problem::new(ProblemKind::TooLarge, detail)

@@ -3,25 +3,22 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use symdex::{ImageId, Index};
+use symdex::ImageId;
 use symdex_isolate::build::{
     BuildFailure, BuildOutput, BuildTask, Planned, PlannedPart, TaskFile, TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits};
-use symdex_report::KnownImage;
-use symdex_store::symbolicator::Symbolicator;
-use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
+use symdex_store::{OnConflict, PutOptions};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::disk::free_space;
 use super::intake::{BuildInput, Intake, failure};
 use super::permits::Permits;
-use super::published::{Outcome, PublishedImage};
-use crate::audit::{Action, Audit, Entry};
-use crate::known::Known;
+use super::publish::{Publishing, Retry, Unpublished};
+use super::published::PublishedImage;
 
 /// Memory of a child in addition to that of the build: its program, its threads, and a small debug file.
 const BASE_MEMORY: u64 = 256 << 20;
@@ -39,22 +36,11 @@ pub(crate) struct BuildLimits {
     pub(crate) min_free: u64,
 }
 
-/// Where new indexes go.
-#[derive(Debug)]
-pub(crate) struct Publishing {
-    pub(crate) symbolicator: Arc<Symbolicator>,
-    /// It gets the new images.
-    pub(crate) known: Arc<Known>,
-    pub(crate) audit: Arc<Audit>,
-    /// Which of two different indexes stays, unless the client may replace.
-    pub(crate) on_conflict: OnConflict,
-}
-
 /// Builds debug files in child processes and publishes their indexes. Threads share it.
 #[derive(Debug)]
 pub(crate) struct Builder {
     isolation: Isolation,
-    publishing: Publishing,
+    pub(super) publishing: Publishing,
     /// The folder for temporary files.
     work: PathBuf,
     limits: BuildLimits,
@@ -77,6 +63,8 @@ pub(crate) struct BuildResults {
     pub(crate) images: Vec<Result<PublishedImage, BuildFailure>>,
     /// Entries of archives that were left out, as archives of good faith have them.
     pub(crate) warnings: Vec<String>,
+    /// Why no store takes an index that was built. It is one of the failures of `images`, too.
+    pub(crate) store_error: Option<String>,
 }
 
 impl Builder {
@@ -92,28 +80,26 @@ impl Builder {
         Self { isolation, publishing, work, limits, children }
     }
 
-    /// How indexes are put. With `replaces`, they replace different ones.
-    pub(crate) fn put_options(&self, replaces: bool, provenance: Option<Provenance>) -> PutOptions {
-        let on_conflict = if replaces { OnConflict::Replace } else { self.publishing.on_conflict };
-        PutOptions::new().on_conflict(on_conflict).provenance(provenance)
-    }
-
     /// Builds the indexes of `inputs`, in child processes with limits, and puts each as `put` says into the first store
-    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no image. A
-    /// lookup finds an image once this has returned.
+    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no
+    /// image. A lookup finds an image once this has returned.
     ///
-    /// This blocks, also until other builds leave room for more children. `on_progress` is called from several threads.
+    /// An index that no store takes is put again as often as `retry` says.
+    ///
+    /// This blocks, also until other builds leave room for more children. `on_progress` and `retry` are called from
+    /// several threads.
     pub(crate) fn build(
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
         put: &PutOptions,
+        retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> BuildResults {
         let name = inputs.first().map_or("", |input| &input.name);
-        self.try_build(inputs, wanted, put, on_progress).unwrap_or_else(|error| {
+        self.try_build(inputs, wanted, put, retry, on_progress).unwrap_or_else(|error| {
             let what = format!("cannot make temporary files in {}: {error}", self.work.display());
-            BuildResults { images: vec![Err(failure(name, "other", &what))], warnings: Vec::new() }
+            BuildResults { images: vec![Err(failure(name, "other", &what))], ..BuildResults::default() }
         })
     }
 
@@ -122,11 +108,12 @@ impl Builder {
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
         put: &PutOptions,
+        retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> io::Result<BuildResults> {
         let intake = Intake::new(inputs, &self.work, self.archive_limits()?)?;
         let folders = BuildFolders::new(&self.work)?;
-        let mut results = BuildResults { images: Vec::new(), warnings: intake.warnings.clone() };
+        let mut results = BuildResults { warnings: intake.warnings.clone(), ..BuildResults::default() };
         results.images.extend(intake.failures.iter().cloned().map(Err));
         let planned = {
             let _permit = self.children.take();
@@ -142,9 +129,11 @@ impl Builder {
             }
         };
         let progress = Progress::new(tasks.iter().map(|task| task.size).sum(), on_progress);
+        let (maps, progress, store_error) = (&intake.maps, &progress, OnceLock::new());
         let build =
-            Build { builder: self, wanted, put, maps: &intake.maps, folders: &folders, progress: &progress };
+            Build { builder: self, wanted, put, maps, folders: &folders, progress, retry, store_error };
         results.images.extend(build.all(&tasks));
+        results.store_error = build.store_error.into_inner();
         Ok(results)
     }
 
@@ -168,102 +157,23 @@ impl Builder {
         (cpus / self.limits.children.max(1)).max(1)
     }
 
-    /// Puts a new index into the first store that can be written.
-    fn publish(&self, built: &BuildOutput, put: &PutOptions) -> Result<PublishedImage, BuildFailure> {
-        let name = built.image.file.to_string_lossy();
-        let failed = |what: &str| failure(&name, "other", what);
-        let index = Index::open(built.index.as_ref()).map_err(|error| failed(&error.to_string()))?;
-        let Publishing { symbolicator, known, .. } = &self.publishing;
-        let stores = symbolicator.stores().stores();
-        let mut first_error = None;
-        let kept = self.kept_elsewhere(&index, put).map_err(|error| failed(&not_published(&error)))?;
-        if let Some(store) = kept {
-            let image =
-                PublishedImage::new(built, index.metadata(), &PublishOutcome::ConflictKept, store.url());
-            self.log(&image, put.provenance.as_ref());
-            return Ok(image);
-        }
-        for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
-            match symbolicator.put(number, &index, put) {
-                Ok(outcome) => {
-                    let metadata = index.metadata();
-                    let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-                    known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    let image = PublishedImage::new(built, metadata, &outcome, store.url());
-                    self.log(&image, put.provenance.as_ref());
-                    return Ok(image);
-                }
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
-        }
-        Err(match first_error {
-            Some(error) => failed(&not_published(&error)),
-            None => failed("its index is not published: every store of this server is read-only"),
-        })
-    }
-
-    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes decides
-    /// for itself, but answers of a store before it, or after it, would be replaced as well.
-    fn kept_elsewhere(&self, index: &Index<&[u8]>, put: &PutOptions) -> Result<Option<&dyn Store>, Error> {
-        if put.on_conflict != OnConflict::Keep {
-            return Ok(None);
-        }
-        let (target, reader) = (self.writable_store(), self.publishing.symbolicator.stores());
-        let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
-        let own = token(put.provenance.as_ref());
-        let stays = |entry: StoreEntry| {
-            let is_own = own.is_some() && token(entry.provenance.as_ref()) == own;
-            !is_own && entry.digest != Some(index.digest())
-        };
-        let others = reader.stores().iter().enumerate().filter(|(number, _)| Some(*number) != target);
-        for (number, store) in others {
-            if store.stat(index.id())?.is_some_and(stays) {
-                match reader.open(number, index.id()) {
-                    Err(error) if error.is_damage() => {}
-                    opened => return opened.map(|_| Some(&**store)),
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Logs what has become of an index.
-    fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
-        self.publishing.audit.log(&Entry {
-            action: match image.outcome {
-                Outcome::Written | Outcome::Unchanged => Action::Publish,
-                Outcome::Repaired | Outcome::Replaced => Action::Replace,
-                Outcome::Kept => Action::Keep,
-            },
-            token: provenance.and_then(|one| one.token.as_deref()),
-            client: provenance.and_then(|one| one.client),
-            sha256: provenance.and_then(|one| one.sha256.as_deref()),
-            file: Some(&image.file),
-            image: Some(&image.id),
-            store: Some(&image.store),
-            outcome: Some(image.outcome.name()),
-            ..Entry::default()
-        });
-    }
-
-    /// Whether the stores have the indexes of all `images`.
+    /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not count.
+    /// A store that cannot be asked has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
-        let has = |id: &str| {
-            id.parse()
-                .is_ok_and(|id| self.publishing.symbolicator.stores().find(&id).is_ok_and(|it| it.is_some()))
+        let reader = self.publishing.symbolicator.stores();
+        let is_in = |store: usize, id: &ImageId| {
+            reader.stat(store, id).is_ok_and(|entry| entry.is_some())
+                && reader.open(store, id).is_ok_and(|image| image.is_some())
         };
-        images.iter().all(|image| has(&image.id))
+        let has = |id: &ImageId| (0..reader.stores().len()).any(|store| is_in(store, id));
+        images.iter().all(|image| image.id.parse().is_ok_and(|id| has(&id)))
     }
 
     /// The number of the first store that can be written.
-    fn writable_store(&self) -> Option<usize> {
+    pub(super) fn writable_store(&self) -> Option<usize> {
         let stores = self.publishing.symbolicator.stores().stores();
         stores.iter().position(|store| !store.url().is_read_only())
     }
-}
-
-fn not_published(error: &Error) -> String {
-    format!("its index is not published: {error}")
 }
 
 /// The temporary folders of one build. They are deleted when this is dropped.
@@ -289,6 +199,9 @@ struct Build<'b> {
     maps: &'b [TaskFile],
     folders: &'b BuildFolders,
     progress: &'b Progress<'b>,
+    retry: &'b Retry<'b>,
+    /// Why no store takes an index.
+    store_error: OnceLock<String>,
 }
 
 type Images = Vec<Result<PublishedImage, BuildFailure>>;
@@ -324,6 +237,10 @@ impl Build<'_> {
             (_, Err(failure)) => return vec![Err(failure.clone())],
             (None, Ok(_)) => return Vec::new(),
         };
+        // The job is not done, so that all of it is built again.
+        if self.store_error.get().is_some() {
+            return Vec::new();
+        }
         // A file whose ids cannot be read fails in its child, which says why.
         let is_wanted = |wanted: &ImageId| part.ids.is_empty() || part.ids.contains(&wanted.to_string());
         if !self.wanted.is_none_or(is_wanted) {
@@ -340,7 +257,17 @@ impl Build<'_> {
             Event::Result(TaskResult::Image(built)) => read.finish(built.debug_size),
             Event::Result(_) => {}
         });
-        outputs.images.into_iter().map(|built| self.builder.publish(&built?, self.put)).collect()
+        outputs.images.into_iter().map(|built| self.publish(&built?)).collect()
+    }
+
+    fn publish(&self, built: &BuildOutput) -> Result<PublishedImage, BuildFailure> {
+        self.builder.publish(built, self.put, self.retry).map_err(|unpublished| match unpublished {
+            Unpublished::Failed(failure) => failure,
+            Unpublished::NoStore(failure) => {
+                self.store_error.get_or_init(|| failure.message.clone());
+                failure
+            }
+        })
     }
 
     fn build_task(
@@ -367,19 +294,20 @@ impl Build<'_> {
     /// what both state of themselves, which a hostile debug file can copy. An index that cannot be read or copied is
     /// built again.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let stores = self.builder.publishing.symbolicator.stores().stores();
-        let store = self.builder.writable_store().and_then(|number| stores.get(number));
-        let (Some(store), Some(upload)) = (store, self.put.provenance.as_ref()) else { return Vec::new() };
+        let reader = self.builder.publishing.symbolicator.stores();
+        let (Some(store), Some(upload)) = (self.builder.writable_store(), &self.put.provenance) else {
+            return Vec::new();
+        };
         if self.put.on_conflict == OnConflict::Replace {
             return Vec::new();
         }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let copied = |id: ImageId| {
-            let put_by = store.stat(&id).ok().flatten()?.provenance?;
+            let put_by = reader.stat(store, &id).ok().flatten()?.provenance?;
             if put_by.sha256.is_none() || put_by.sha256 != upload.sha256 {
                 return None;
             }
-            let index = store.get(&id).ok().flatten()?;
+            let index = reader.get(store, &id).ok().flatten()?;
             let mut file = NamedTempFile::new_in(self.folders.existing.path()).ok()?;
             file.write_all(&index).ok()?;
             Some((id, file))

@@ -73,7 +73,7 @@ impl Intake {
         let is_wanted = |name: &str, head: &[u8]| {
             may_be_debug_file(Path::new(name), head) || SymbolMaps::may_be_one(Path::new(name))
         };
-        let unpacked = self.unpacker.unpack(file, name, &is_wanted);
+        let unpacked = self.unpacker.unpack(file, name, &is_wanted, &|_| ());
         let mut is_empty = true;
         for file in unpacked.files {
             if SymbolMaps::may_be_one(Path::new(&file.entry)) {

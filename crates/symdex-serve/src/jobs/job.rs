@@ -47,8 +47,12 @@ pub(crate) struct Job {
     /// When the job was done or failed.
     #[schema(value_type = Option<String>)]
     pub(crate) finished: Option<Timestamp>,
-    /// How often the build was begun: more than once if the server has ended meanwhile.
+    /// How often the build was begun: more than once if the server has ended meanwhile. Builds that only lacked a store
+    /// do not count.
     pub(crate) attempts: u32,
+    /// Why no store takes the indexes. While the job runs, they are put into the stores again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) store_error: Option<String>,
     pub(crate) progress: JobProgress,
     /// The images that have an index now.
     pub(crate) images: Vec<PublishedImage>,
@@ -71,11 +75,19 @@ pub(crate) enum JobState {
     Done,
     /// No image has an index. `failures` says why.
     Failed,
+    /// Indexes were built that no store takes; `store_error` says why. The upload is kept, and the job waits for an
+    /// operator: it is built again after `POST /v1/jobs/{id}/resume`, and when the server starts again.
+    Unpublished,
 }
 
 impl JobState {
     pub(crate) fn is_finished(self) -> bool {
         matches!(self, Self::Done | Self::Failed)
+    }
+
+    /// Whether nothing happens to the job until somebody acts.
+    pub(crate) fn is_at_rest(self) -> bool {
+        self.is_finished() || self == Self::Unpublished
     }
 }
 
@@ -131,6 +143,7 @@ impl Job {
             started: None,
             finished: None,
             attempts: 0,
+            store_error: None,
             progress: JobProgress::default(),
             images: Vec::new(),
             failures: Vec::new(),
@@ -154,11 +167,20 @@ impl Job {
         self.started = Some(Timestamp::now());
         self.attempts += 1;
         self.progress = JobProgress::default();
+        self.store_error = None;
+        self.images.clear();
+        self.failures.clear();
+    }
+
+    /// No store takes the indexes. If the server ends now, that is not the fault of the build.
+    pub(super) fn lacks_store(&mut self, why: &str) {
+        self.store_error = Some(why.to_owned());
+        self.attempts = 0;
     }
 
     /// The build has ended with `results`.
     pub(super) fn end(&mut self, results: BuildResults) {
-        let BuildResults { images, mut warnings } = results;
+        let BuildResults { images, mut warnings, store_error } = results;
         let mut unlisted = 0;
         for image in images {
             match image {
@@ -176,6 +198,12 @@ impl Job {
             self.failures.push(JobFailure { file: Some(self.name.clone()), kind, limit: None, message });
         }
         self.progress.done = self.progress.total;
+        self.store_error = None;
+        if let Some(why) = store_error {
+            self.lacks_store(&why);
+            self.state = JobState::Unpublished;
+            return;
+        }
         self.state = if self.images.is_empty() { JobState::Failed } else { JobState::Done };
         self.finished = Some(Timestamp::now());
     }
@@ -232,7 +260,8 @@ mod tests {
             reason: "killed".to_owned(),
             message: "a.zip: x: too large".to_owned(),
         };
-        job.end(BuildResults { images: vec![Err(failure)], warnings: vec!["w".to_owned()] });
+        let (images, warnings) = (vec![Err(failure)], vec!["w".to_owned()]);
+        job.end(BuildResults { images, warnings, store_error: None });
         assert_eq!((job.state, job.id.len()), (JobState::Failed, 32));
         let json = serde_json::to_string(&job).expect("JSON");
         let read: Job = serde_json::from_str(&json).expect("a job");
@@ -254,7 +283,7 @@ mod tests {
     fn failures_without_end_are_counted() {
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
         let failures = (0..MAX_FAILURES + 7).map(|_| Err(super::super::intake::failure("f", "other", "x")));
-        job.end(BuildResults { images: failures.collect(), warnings: Vec::new() });
+        job.end(BuildResults { images: failures.collect(), ..BuildResults::default() });
         assert_eq!((job.failures.len(), job.unlisted), (MAX_FAILURES, 7));
     }
 }

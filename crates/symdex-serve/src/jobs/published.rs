@@ -49,9 +49,9 @@ pub(crate) enum Outcome {
     Unchanged,
     /// The new index has replaced a damaged one.
     Repaired,
-    /// Conflict: the store has a different index of this image, which is kept.
+    /// The store has a different index of this image, which is kept.
     Kept,
-    /// Conflict: the store had a different index of this image, which is replaced.
+    /// The store had a different index of this image, which is replaced.
     Replaced,
 }
 
@@ -74,8 +74,8 @@ impl From<&PublishOutcome> for Outcome {
             PublishOutcome::Written => Self::Written,
             PublishOutcome::Unchanged => Self::Unchanged,
             PublishOutcome::Repaired { .. } => Self::Repaired,
-            PublishOutcome::ConflictKept => Self::Kept,
-            PublishOutcome::ConflictReplaced => Self::Replaced,
+            PublishOutcome::Kept | PublishOutcome::ConflictKept => Self::Kept,
+            PublishOutcome::Replaced | PublishOutcome::ConflictReplaced => Self::Replaced,
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
@@ -20,6 +20,8 @@ use crate::metrics::Metrics;
 const MAX_ATTEMPTS: u32 = 3;
 /// How many finished jobs are kept at most. Each can have megabytes of results.
 const MAX_FINISHED: usize = 10_000;
+/// Longer than a server runs.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How often old jobs are removed.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
 
@@ -30,6 +32,8 @@ pub(crate) struct Jobs {
     builder: Arc<Builder>,
     metrics: Arc<Metrics>,
     keep: Duration,
+    /// How long indexes are put again that no store takes.
+    publish_within: Duration,
     shared: Mutex<Shared>,
     /// Held while files of jobs come or go, so that others do not wait for the disk.
     filing: Mutex<()>,
@@ -73,6 +77,7 @@ pub(crate) enum SubmitError {
 
 impl Jobs {
     /// The jobs in `state`. Those that have not finished wait again, in their order. Finished jobs are kept for `keep`.
+    /// Indexes that no store takes are put again for `publish_within`.
     ///
     /// # Errors
     ///
@@ -82,6 +87,7 @@ impl Jobs {
         builder: Arc<Builder>,
         metrics: Arc<Metrics>,
         keep: Duration,
+        publish_within: Duration,
     ) -> io::Result<Arc<Self>> {
         let (mut shared, uploads) = (Shared::default(), state.whole_uploads()?);
         for mut job in state.jobs()? {
@@ -120,7 +126,7 @@ impl Jobs {
         }
         let (shared, filing, wakes) = (Mutex::new(shared), Mutex::default(), Condvar::new());
         let stopping = watch::Sender::new(false);
-        Ok(Arc::new(Self { state, builder, metrics, keep, shared, filing, wakes, stopping }))
+        Ok(Arc::new(Self { state, builder, metrics, keep, publish_within, shared, filing, wakes, stopping }))
     }
 
     /// Starts `threads` threads that run jobs until [`stop`](Self::stop).
@@ -169,19 +175,56 @@ impl Jobs {
         Some((changes, self.stopping.subscribe()))
     }
 
-    /// The job of the upload with this SHA-256, if the upload need not be sent again: the job waits, runs, or is done and
-    /// the stores still have its images. This blocks.
+    /// How many jobs have this state.
+    pub(crate) fn count(&self, state: JobState) -> usize {
+        self.shared().jobs.values().filter(|entry| entry.job.state == state).count()
+    }
+
+    /// Lets a job begin again that waits for an operator. Returns the job, whatever its state is; `None` if there is none.
+    pub(crate) fn resume(&self, id: &str) -> Option<Job> {
+        let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.resume_filed(id)
+    }
+
+    /// As [`resume`](Self::resume), for a caller that holds the lock of files.
+    fn resume_filed(&self, id: &str) -> Option<Job> {
+        let mut job = self.view(id, Job::clone)?;
+        if job.state != JobState::Unpublished {
+            return Some(job);
+        }
+        job.state = JobState::Queued;
+        log_unsaved(&job, self.state.save(&job));
+        let mut shared = self.shared();
+        if let Some(entry) = shared.jobs.get_mut(id) {
+            entry.job = job.clone();
+            entry.changes.send_replace(());
+        }
+        self.wait_again(shared, id.to_owned());
+        Some(job)
+    }
+
+    /// Lets the job wait for its build.
+    fn wait_again(&self, mut shared: MutexGuard<'_, Shared>, id: String) {
+        shared.waiting.push_back(id);
+        self.metrics.jobs_waiting.set(shared.waiting.len().try_into().unwrap_or(i64::MAX));
+        // Threads that wait for a store are woken, too.
+        self.wakes.notify_all();
+    }
+
+    /// The job of the upload with this SHA-256, if the upload need not be sent again: the job waits, runs, waits for an
+    /// operator, or is done and the stores still have its images. This blocks.
     pub(crate) fn current(&self, sha256: &str) -> Option<Job> {
         let job = self.view(&id_of(sha256), Job::clone)?;
         match job.state {
-            JobState::Queued | JobState::Running => Some(job),
+            JobState::Queued | JobState::Running | JobState::Unpublished => Some(job),
             JobState::Done => self.builder.has_all(&job.images).then_some(job),
             JobState::Failed => None,
         }
     }
 
     /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job that
-    /// need not be done again, the file is deleted. A job that replaces indexes is always done. Returns the job. This
+    /// need not be done again, the file is deleted. A job that waits for an operator begins again. A job that replaces
+    /// indexes is always done, and takes the place of one to which nothing happens any more. Returns the job. This
     /// blocks.
     ///
     /// # Errors
@@ -191,14 +234,14 @@ impl Jobs {
     pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.current(&job.sha256) {
-            Some(current) if job.replace && current.state.is_finished() => {}
+            Some(current) if job.replace && current.state.is_at_rest() => {}
             Some(current) if job.replace && !current.replace => {
                 return Err(SubmitError::Unfinished(current.id));
             }
             Some(current) => {
                 // A part that stays is deleted after a day.
                 let _ = std::fs::remove_file(received);
-                return Ok(current);
+                return Ok(self.resume_filed(&current.id).unwrap_or(current));
             }
             None => {}
         }
@@ -213,9 +256,7 @@ impl Jobs {
             Some(entry) => entry.job = job.clone(),
             None => _ = shared.jobs.insert(id.clone(), Entry::new(job.clone())),
         }
-        shared.waiting.push_back(id);
-        self.metrics.jobs_waiting.set(shared.waiting.len().try_into().unwrap_or(i64::MAX));
-        self.wakes.notify_one();
+        self.wait_again(shared, id);
         Ok(job)
     }
 
@@ -235,7 +276,9 @@ impl Jobs {
         };
         self.metrics.jobs_running.inc();
         let put = self.builder.put_options(job.replace, Some(job.provenance()));
-        let build = || self.builder.build(&[input], None, &put, &on_progress);
+        let deadline = OnceLock::new();
+        let retry = |why: &str, pause: Duration| self.wait_for_store(&id, why, pause, &deadline);
+        let build = || self.builder.build(&[input], None, &put, &retry, &on_progress);
         let built = catch_unwind(AssertUnwindSafe(build));
         self.metrics.jobs_running.dec();
         match built {
@@ -247,6 +290,30 @@ impl Jobs {
             Err(_) => self.finish(&id, |job| job.fail(format!("{}: the server has failed", job.name))),
         }
         true
+    }
+
+    /// Waits until the indexes of a job are put into the stores again, which took none of them for the reason `why`.
+    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or the
+    /// server stops.
+    fn wait_for_store(&self, id: &str, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
+        let deadline = *deadline.get_or_init(|| {
+            tracing::warn!(job = id, error = why, "no store takes an index; it is tried again");
+            // The job goes on after a restart, however often the server ends meanwhile.
+            if let Some(job) = self.change(id, |job| job.lacks_store(why)) {
+                log_unsaved(&job, self.state.save(&job));
+            }
+            // A time beyond the clock is as long as a server runs.
+            let now = Instant::now();
+            now.checked_add(self.publish_within).unwrap_or(now + FOREVER)
+        });
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        let is_running = |shared: &mut Shared| !shared.is_stopping;
+        let waited = self.wakes.wait_timeout_while(self.shared(), pause.min(left), is_running);
+        let (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !shared.is_stopping
     }
 
     /// The next job that waits. `None` if there is none for a while, or if the server stops.
@@ -262,13 +329,17 @@ impl Jobs {
         id
     }
 
-    /// Ends a job by `end`, writes it, and deletes its upload. Followers see the end when all of this is done.
+    /// Ends a job by `end` and writes it. The upload of a job that has finished is deleted; that of a job that waits for an
+    /// operator stays. Followers see the end when all of this is done.
     fn finish(&self, id: &str, end: impl FnOnce(&mut Job)) {
         let Some(mut job) = self.view(id, Job::clone) else { return };
         end(&mut job);
         let saved = self.state.save(&job);
-        // The upload may have taken the space that the job needs.
-        self.state.remove_upload(&job.sha256);
+        match job.state.is_finished() {
+            // The upload may have taken the space that the job needs.
+            true => self.state.remove_upload(&job.sha256),
+            false => tracing::error!(job = id, error = job.store_error, "a job waits for an operator"),
+        }
         if saved.is_err() {
             log_unsaved(&job, self.state.save(&job));
         }

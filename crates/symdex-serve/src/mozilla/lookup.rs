@@ -10,6 +10,8 @@ use super::request::{Frame, Job};
 use super::response::Debug;
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::App;
+use crate::problem::Problem;
+use crate::unasked::StoreFailures;
 
 /// A module: its name and its debug id.
 type Module<'j> = (&'j str, &'j str);
@@ -23,7 +25,11 @@ pub(super) struct Lookup<'j> {
 
 impl<'j> Lookup<'j> {
     /// Looks up the frames of `jobs`. A module is looked up once for all jobs.
-    pub(super) fn new(app: &App, jobs: &'j [Job]) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// A problem if a store could not be asked for a module that no other source has.
+    pub(super) fn new(app: &App, jobs: &'j [Job]) -> Result<Self, Problem> {
         let started = Instant::now();
         let mut offsets: BTreeMap<Module<'j>, Vec<ImageOffset>> = BTreeMap::new();
         for job in jobs {
@@ -35,7 +41,7 @@ impl<'j> Lookup<'j> {
                 }
             }
         }
-        let mut answers = BTreeMap::new();
+        let (mut answers, mut unanswered) = (BTreeMap::new(), BTreeMap::new());
         // A debug id does not say whether it is of a Mach-O or of an ELF image.
         for image in [macho_image, elf_image] {
             let asked: Vec<_> = offsets
@@ -45,11 +51,21 @@ impl<'j> Lookup<'j> {
                 .collect();
             let (modules, requests): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
             let found = modules.into_iter().zip(app.answer(requests, LinePolicy::Exact));
-            let found = found.filter(|(_, found)| found.answered.is_ok());
-            answers.extend(found.map(|(module, found)| (module, Some(found))));
+            for (module, found) in found {
+                match found.answered {
+                    Ok(_) => _ = answers.insert(module, Some(found)),
+                    // The reason why the module is not answered as a Mach-O image comes first.
+                    Err(_) => _ = unanswered.entry(module).or_insert(found),
+                }
+            }
         }
+        let mut failures = StoreFailures::default();
+        answers.values().flatten().for_each(|found| found.note(&mut failures, ""));
+        let unanswered = unanswered.iter().filter(|(module, _)| !answers.contains_key(*module));
+        unanswered.for_each(|((name, _), found)| found.note(&mut failures, name));
+        failures.of_all().check()?;
         offsets.into_keys().for_each(|module| _ = answers.entry(module).or_insert(None));
-        Self { answers, time: started.elapsed() }
+        Ok(Self { answers, time: started.elapsed() })
     }
 
     /// Whether there is an index of `module`; `None` if no frame lies in it.

@@ -33,7 +33,8 @@ pub(crate) fn read_routes() -> Router<SharedApp> {
         \"stacks\": [[[module index, offset]]]}]}` with at most 10 jobs, or one job without `jobs`"),
     responses(
         (status = 200, body = Object, description = "`{\"results\": [{\"stacks\", \"found_modules\"}]}`"),
-        (status = 400, body = ProblemDetails, description = "The title says what is wrong")))]
+        (status = 400, body = ProblemDetails, description = "The title says what is wrong"),
+        (status = 503, body = ProblemDetails, description = "A store cannot be asked for a module that no other has")))]
 pub(crate) async fn v5(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -45,7 +46,7 @@ pub(crate) async fn v5(
         let (bytes, reserved) = app.unpack(body)?;
         let started = Instant::now();
         let jobs = request::jobs(&bytes)?;
-        let lookup = Lookup::new(app, &jobs);
+        let lookup = Lookup::new(app, &jobs)?;
         let debug = has_debug.then(|| lookup.debug(&jobs, started.elapsed()));
         json_response(&ResponseV5::new(&jobs, &lookup, debug), reserved)
     };
@@ -59,7 +60,8 @@ pub(crate) async fn v5(
     responses(
         (status = 200, body = Object, description = "`{\"symbolicatedStacks\": [[\"outer (in libt.dylib)\"]], \
             \"knownModules\": [true]}`"),
-        (status = 400, body = ProblemDetails, description = "The title says what is wrong")))]
+        (status = 400, body = ProblemDetails, description = "The title says what is wrong"),
+        (status = 503, body = ProblemDetails, description = "A store cannot be asked for a module that no other has")))]
 pub(crate) async fn v4(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -69,7 +71,7 @@ pub(crate) async fn v4(
     let work = move |app: &App| {
         let (bytes, reserved) = app.unpack(body)?;
         let jobs = [request::job(&bytes)?];
-        let lookup = Lookup::new(app, &jobs);
+        let lookup = Lookup::new(app, &jobs)?;
         let [job] = &jobs;
         json_response(&ResponseV4::new(job, &lookup), reserved)
     };

@@ -1,9 +1,10 @@
 //! Crash reports as requests: Apple's text (`.crash`) and JSON (`.ips`).
 
+use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
-use symdex_report::{Frame as ReportFrame, Image, Report, ReportInfo, Thread, apple_uuid};
+use symdex_report::{Frame as ReportFrame, Image, Report, Thread, apple_uuid};
 
 use super::modules::Module;
 use super::request::{AddrMode, Frame, Request, Stacktrace};
@@ -49,19 +50,21 @@ pub(super) fn read(text: &[u8]) -> Result<(Request, CrashInfo), String> {
     if !FORMATS.contains(&format) {
         return Err(format!("failed to parse apple crash report: this is a report of the format {format}"));
     }
-    let stacktraces = report.threads().iter().map(|thread| stacktrace(thread, report.images())).collect();
-    let modules = report.images().iter().map(module).collect();
-    Ok((Request { stacktraces, modules, ..Request::default() }, crash_info(report.info())))
+    let stacktraces = report.threads().iter().map(|thread| stacktrace(thread, &report)).collect();
+    // An image that only frames name has no size, and would end where the next one begins.
+    let listed = report.images().iter().filter(|image| !image.is_unlisted);
+    let modules = listed.map(module).collect();
+    Ok((Request { stacktraces, modules, ..Request::default() }, crash_info(&report)))
 }
 
-fn stacktrace(thread: &Thread, images: &[Image]) -> Stacktrace {
+fn stacktrace(thread: &Thread, report: &Report<'_>) -> Stacktrace {
     let number = || thread.name.strip_prefix("Thread ")?.split(' ').next()?.parse().ok();
     let frame = |frame: &ReportFrame| Frame {
         platform: None,
         addr_mode: AddrMode::Abs,
         instruction_addr: Address(frame.address),
         adjust_instruction_addr: None,
-        package: frame.image().and_then(|at| Some(images.get(at as usize)?.name.clone())),
+        package: report.stated_image(frame).map(Cow::into_owned),
         lang: None,
         symbol: None,
         sym_addr: None,
@@ -96,7 +99,9 @@ fn module(image: &Image) -> Module {
     }
 }
 
-fn crash_info(info: &ReportInfo) -> CrashInfo {
+fn crash_info(report: &Report<'_>) -> CrashInfo {
+    let info = report.info();
+    let arch = report.images().iter().find_map(|image| image.arch.as_ref());
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let os = text(&info.os);
     let (os_name, os_version, os_build) = os_parts(&os).unwrap_or((&os, "", ""));
@@ -116,7 +121,7 @@ fn crash_info(info: &ReportInfo) -> CrashInfo {
             os_name: os_name.to_owned(),
             os_version: os_version.to_owned(),
             os_build: os_build.to_owned(),
-            cpu_arch: String::new(),
+            cpu_arch: arch.map_or_else(String::new, |arch| arch.name.clone()),
             device_model: text(&info.hardware_model),
         },
         crashed: true,
@@ -126,8 +131,11 @@ fn crash_info(info: &ReportInfo) -> CrashInfo {
 }
 
 impl CrashInfo {
-    /// States the architecture of the first module whose index is found.
+    /// If the report states no architecture, states that of the first module whose index is found.
     pub(super) fn set_arch(&mut self, symbolicated: &Symbolicated) {
+        if !self.system_info.cpu_arch.is_empty() {
+            return;
+        }
         let found = symbolicated.outcomes.iter().find_map(|outcome| outcome.found.as_ref());
         let arch = found.map_or("unknown", |found| &found.arch.name);
         self.system_info.cpu_arch = arch.to_owned();

@@ -259,6 +259,9 @@ impl Serialize for ModuleList<'_> {
 #[derive(Serialize)]
 struct ModuleView<'r> {
     debug_status: &'static str,
+    /// Why the status is `other`. Symbolicator does not have this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'static, str>>,
     features: Features,
     arch: &'r str,
     #[serde(flatten)]
@@ -323,7 +326,7 @@ impl<'r> ModuleView<'r> {
         let features = found.map(features).unwrap_or_default();
         let candidate = |candidate| CandidateView::new(candidate, features, outcome.status() == "malformed");
         let candidates = outcome.candidates.iter().map(candidate).collect();
-        Self { debug_status: outcome.status(), features, arch, module, candidates }
+        Self { debug_status: outcome.status(), reason: outcome.reason(), features, arch, module, candidates }
     }
 }
 

@@ -1,13 +1,16 @@
 //! The answers for the frames of a request.
 
+use std::borrow::Cow;
+
 use symdex::{Arch, ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image};
+use symdex_report::{Answer, Function, Image, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
 use super::modules::Modules;
 use super::request::{Frame, Request, Stacktrace};
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::App;
+use crate::unasked::StoreFailures;
 
 /// A request with its answers.
 pub(super) struct Symbolicated {
@@ -104,6 +107,10 @@ impl Symbolicated {
             ImageOffsets::new(image, if offsets.is_empty() { vec![ImageOffset(0)] } else { offsets })
         });
         let answers = app.answer(requests.collect(), LinePolicy::Exact);
+        // The modules say it, so that the others of the request are answered.
+        let mut failures = StoreFailures::default();
+        answers.iter().for_each(|answers| answers.note(&mut failures, ""));
+        failures.log();
         used.iter().zip(answers).for_each(|(at, answers)| outcomes[*at].answers = Some(answers));
         if request.options.dif_candidates {
             for (at, id) in used.iter().zip(ids) {
@@ -139,6 +146,12 @@ impl Symbolicated {
 }
 
 impl ModuleOutcome {
+    /// Why the module has the status `other`: a store could not be asked, for example.
+    pub(super) fn reason(&self) -> Option<Cow<'static, str>> {
+        let why = self.answers.as_ref()?.answered.as_ref().err()?;
+        matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_)).then(|| why.reason())
+    }
+
     /// The status word of the module.
     pub(super) fn status(&self) -> &'static str {
         match &self.answers {
@@ -146,8 +159,6 @@ impl ModuleOutcome {
             None => "missing",
             Some(ImageAnswers { answered: Ok(_), .. }) => "found",
             Some(ImageAnswers { answered: Err(why), .. }) => match why.status() {
-                // A store could not be reached.
-                "other" => "fetching_failed",
                 // It is being fetched. A later request may find it.
                 "fetching" => "timeout",
                 status => status,

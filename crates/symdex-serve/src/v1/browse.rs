@@ -10,7 +10,7 @@ use symdex_store::IndexBytes;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::SharedApp;
-use crate::browse::{self, BrowsedImage, FileEntry, FunctionEntry};
+use crate::browse::{BrowsedImage, FileEntry, FunctionEntry};
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::address::Address;
 use crate::v1::images;
@@ -220,7 +220,7 @@ fn text<'s>(
     id: Option<NonMaxU32>,
     read: impl FnOnce(NonMaxU32) -> Result<&'s [u8], Error>,
 ) -> Result<Option<String>, Problem> {
-    let bytes = id.map(read).transpose().map_err(|error| browse::damaged(error.to_string()))?;
+    let bytes = id.map(read).transpose().map_err(|error| Problem::damaged(error.to_string()))?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
 }
 

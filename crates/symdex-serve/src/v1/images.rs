@@ -163,7 +163,7 @@ pub(crate) struct ImageOptions {
         ImageOptions),
     responses((status = 200, body = ImageView),
         (status = 404, body = ProblemDetails, description = "No store has the image"),
-        (status = 502, body = ProblemDetails, description = "A store has failed, and no other has the image")))]
+        (status = 503, body = ProblemDetails, description = "A store cannot be asked, and no other has the image")))]
 pub(crate) async fn image(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
@@ -220,7 +220,7 @@ pub(crate) struct RemovedImage {
     params(("id" = String, Path, description = "The `LC_UUID` or the build id, with or without dashes")),
     responses((status = 200, body = RemovedImage),
         (status = 404, body = ProblemDetails, description = "No store has the image"),
-        (status = 502, body = ProblemDetails, description = "A store has failed. Others may have deleted the index")))]
+        (status = 503, body = ProblemDetails, description = "A store has failed. Others may have deleted the index")))]
 pub(crate) async fn remove(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
@@ -233,11 +233,12 @@ pub(crate) async fn remove(
 fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<Json<RemovedImage>, Problem> {
     let mut image = RemovedImage { id: id.to_string(), removed: Vec::new(), left: Vec::new() };
     let mut failed = None;
-    for (number, store) in app.symbolicator.stores().stores().iter().enumerate() {
+    let stores = app.symbolicator.stores();
+    for (number, store) in stores.stores().iter().enumerate() {
         let url = store.url().to_string();
         if store.url().is_read_only() {
             // A store that cannot be asked may have it.
-            if !store.stat(id).is_ok_and(|entry| entry.is_none()) {
+            if !stores.stat(number, id).is_ok_and(|entry| entry.is_none()) {
                 image.left.push(url);
             }
             continue;
@@ -272,7 +273,8 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
 #[utoipa::path(post, path = "/v1/missing", tag = "symdex", security(("bearer" = ["read"])),
     request_body = Vec<String>,
     responses((status = 200, body = Vec<String>), (status = 400, body = ProblemDetails),
-        (status = 502, body = ProblemDetails, description = "A store has failed")))]
+        (status = 503, body = ProblemDetails,
+            description = "A store cannot be asked, and no other has one of the images")))]
 pub(crate) async fn missing(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -296,9 +298,13 @@ pub(crate) async fn missing(
 }
 
 /// Whether each of `ids` is in no store. The next store is asked for those that the ones before do not have.
+///
+/// # Errors
+///
+/// The first error of a store, if no other store has one of the images.
 fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
     let reader = app.symbolicator.stores();
-    let mut is_missing = vec![true; ids.len()];
+    let (mut is_missing, mut first_error) = (vec![true; ids.len()], None);
     for (number, store) in reader.stores().iter().enumerate() {
         let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
         let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
@@ -306,21 +312,29 @@ fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
             true => reader.open_many(number, &asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
             false => are_in(&**store, &asked),
         };
-        for (at, found) in left.into_iter().zip(found) {
-            is_missing[at] = !found?;
+        match found {
+            Ok(found) => left.into_iter().zip::<Vec<bool>>(found).for_each(|(at, is)| is_missing[at] = !is),
+            Err(error) => _ = first_error.get_or_insert(error),
         }
     }
-    Ok(is_missing)
+    match first_error {
+        Some(error) if is_missing.contains(&true) => Err(error),
+        _ => Ok(is_missing),
+    }
 }
 
-/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes.
-fn are_in(store: &dyn Store, ids: &[ImageId]) -> Vec<Result<bool, Error>> {
+/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes. After the first
+/// error, the store is not asked again.
+fn are_in(store: &dyn Store, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(ids.len())));
     let ask = || {
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(id) = ids.get(at)
         {
             let entry = store.stat(id).map(|entry| entry.is_some());
+            if entry.is_err() {
+                next.fetch_max(ids.len(), Ordering::Relaxed);
+            }
             found.lock().unwrap_or_else(PoisonError::into_inner).push((at, entry));
         }
     };

@@ -1,10 +1,11 @@
 //! `GET /v1/jobs/{id}`: the builds of uploads.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use super::accepts;
+use super::uploads::location;
 use crate::app::SharedApp;
 use crate::jobs::{Job, JobProgress, JobState, Timestamp};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -34,6 +36,9 @@ pub(crate) struct JobSummary {
     images: usize,
     /// How many files, or parts of files, have none.
     failures: usize,
+    /// Why no store takes the indexes. Such a job waits for an operator, unless it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_error: Option<String>,
 }
 
 impl From<&Job> for JobSummary {
@@ -47,20 +52,51 @@ impl From<&Job> for JobSummary {
             finished: job.finished,
             images: job.images.len(),
             failures: job.failures.len(),
+            store_error: job.store_error.clone(),
         }
     }
 }
 
-/// All jobs, the newest first. Finished jobs are kept for a week, unless the server is told otherwise.
+/// All jobs, the newest first. Finished jobs are kept for a week, unless the server is told otherwise. A job with the
+/// state `unpublished` waits for an operator.
 #[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"])),
     responses((status = 200, body = Vec<JobSummary>)))]
 pub(crate) async fn jobs(State(app): State<SharedApp>) -> Result<Json<Vec<JobSummary>>, Problem> {
     Ok(Json(app.jobs()?.list(|job| job.into())))
 }
 
+/// Builds an upload again whose indexes no store has taken: a job with the state `unpublished`.
+#[utoipa::path(post, path = "/v1/jobs/{id}/resume", tag = "symdex", security(("bearer" = ["admin"])),
+    params(("id" = String, Path, description = "The id of the job")),
+    responses(
+        (status = 202, body = Job, description = "The build waits; `Location` is the path of the job"),
+        (status = 404, body = ProblemDetails),
+        (status = 409, body = ProblemDetails, description = "The job does not wait for an operator")))]
+pub(crate) async fn resume(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let jobs = Arc::clone(app.jobs()?);
+    let state = jobs.view(&id, |job| job.state).ok_or_else(|| missing(&id))?;
+    if state != JobState::Unpublished {
+        let problem =
+            Problem::new(ProblemKind::Conflict, "only a job with the state `unpublished` is resumed");
+        return Err(problem.titled("The job does not wait for an operator"));
+    }
+    let wanted = id.clone();
+    let resumed = app.run(move |_| jobs.resume(&wanted)).await?;
+    let job = resumed.ok_or_else(|| missing(&id))?;
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location(&job))], Json(job)).into_response())
+}
+
+fn missing(id: &str) -> Problem {
+    let detail = format!("there is no job `{id}`; finished jobs are kept for a while only");
+    Problem::new(ProblemKind::NotFound, detail)
+}
+
 /// The build of an upload.
 ///
-/// With `Accept: text/event-stream`, the answer follows the job until it has finished: an event `job` with the job, at
+/// With `Accept: text/event-stream`, the answer follows the job until it has finished or waits for an operator: an event `job` with the job, at
 /// first and whenever its state changes, and events `progress` with its `id`, `state` and `progress` between them.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex", security(("bearer" = ["upload"])),
     params(("id" = String, Path, description = "The id of the job")),
@@ -70,19 +106,15 @@ pub(crate) async fn job(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let missing = || {
-        let detail = format!("there is no job `{id}`; finished jobs are kept for a while only");
-        Problem::new(ProblemKind::NotFound, detail)
-    };
     if accepts(&headers, "text/event-stream") {
-        let (changes, stopping) = app.jobs()?.follow(&id).ok_or_else(missing)?;
+        let (changes, stopping) = app.jobs()?.follow(&id).ok_or_else(|| missing(&id))?;
         let follower = Follower { app, id, changes, stopping, told: None };
         let events = Sse::new(follower.events()).keep_alive(KeepAlive::default());
         // Proxies such as nginx would keep the events back.
         let unbuffered = [("x-accel-buffering", HeaderValue::from_static("no"))];
         return Ok((unbuffered, events).into_response());
     }
-    let job = app.jobs()?.view(&id, Job::clone).ok_or_else(missing)?;
+    let job = app.jobs()?.view(&id, Job::clone).ok_or_else(|| missing(&id))?;
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(job)).into_response())
 }
 
@@ -123,9 +155,9 @@ impl Follower {
         })
     }
 
-    /// The next news; `None` when the job has finished or the server stops.
+    /// The next news; `None` when the job has finished or waits for an operator, or the server stops.
     async fn next(&mut self) -> Option<News> {
-        if self.told.is_some_and(JobState::is_finished) {
+        if self.told.is_some_and(JobState::is_at_rest) {
             return None;
         }
         if self.told.is_some() {

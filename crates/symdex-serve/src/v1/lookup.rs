@@ -15,6 +15,7 @@ use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
 use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
+use crate::unasked::StoreFailures;
 use crate::v1::accepts;
 use crate::v1::address::Address;
 use crate::written::WrittenAnswer;
@@ -43,7 +44,7 @@ pub(crate) struct LookupRequest {
     #[schema(value_type = Option<String>)]
     #[serde(default)]
     load_address: Option<Address>,
-    /// Which rows of the line table answer.
+    /// Which lines answer for code with line 0.
     #[serde(default)]
     lines: Lines,
 }
@@ -58,14 +59,14 @@ enum AddressKind {
     ReturnAddress,
 }
 
-/// Which rows of the line table answer.
+/// Which lines answer for code with line 0.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Lines {
-    /// Rows that begin a statement.
+    /// The line of the last statement before it in the same function.
     #[default]
     Statement,
-    /// All rows.
+    /// Line 0.
     Exact,
 }
 
@@ -83,7 +84,8 @@ impl From<Lines> for LinePolicy {
 pub(crate) struct LookupResult {
     /// The id, as it was asked for.
     id: String,
-    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other`.
+    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store
+    /// cannot be asked; ask again).
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,7 +126,9 @@ struct FunctionView {
 /// With `Accept: application/x-ndjson`, the answer has a line for each image instead of one array.
 #[utoipa::path(post, path = "/v1/lookup", tag = "symdex", security(("bearer" = ["read"])),
     request_body = Vec<LookupRequest>,
-    responses((status = 200, body = Vec<LookupResult>), (status = 400, body = ProblemDetails)))]
+    responses((status = 200, body = Vec<LookupResult>), (status = 400, body = ProblemDetails),
+        (status = 503, body = ProblemDetails,
+            description = "A store cannot be asked, and no image is answered; `images` lists them")))]
 pub(crate) async fn lookup(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -143,6 +147,9 @@ pub(crate) async fn lookup(
         }
         reserved.grow(ADDRESS_MEMORY * count as u64)?;
         let answers = answer_all(app, &requests)?;
+        let mut failures = StoreFailures::default();
+        answers.iter().for_each(|answered| answered.note(&mut failures, ""));
+        let is_unasked = failures.check()?;
         let results = requests.iter().zip(&answers).map(|(request, answered)| request.result(answered));
         let mut out = WrittenAnswer::new(reserved);
         let written = match is_streamed {
@@ -151,16 +158,16 @@ pub(crate) async fn lookup(
         };
         written.map_err(|error| out.problem(&error))?;
         let mut answered = answers.iter().map(|one| &one.answered);
-        Ok((out, answered.any(|one| matches!(one, Err(Unanswered::Fetching)))))
+        Ok((out, is_unasked || answered.any(|one| matches!(one, Err(Unanswered::Fetching)))))
     };
     let kind = if is_streamed { "application/x-ndjson" } else { "application/json" };
-    let (out, is_fetching) = app.run(work).await??;
-    Ok(retry_if(is_fetching, ([(header::CONTENT_TYPE, kind)], out)))
+    let (out, is_partial) = app.run(work).await??;
+    Ok(retry_if(is_partial, ([(header::CONTENT_TYPE, kind)], out)))
 }
 
-/// The response. If some of its images are being fetched, it says when to ask again.
-pub(crate) fn retry_if(is_fetching: bool, response: impl IntoResponse) -> Response {
-    let retry = is_fetching.then(|| [(header::RETRY_AFTER, RETRY_AFTER.to_string())]);
+/// The response. If a later request may answer more of its images, it says when to ask again.
+pub(crate) fn retry_if(is_partial: bool, response: impl IntoResponse) -> Response {
+    let retry = is_partial.then(|| [(header::RETRY_AFTER, RETRY_AFTER.to_string())]);
     match retry {
         Some(retry) => (retry, response).into_response(),
         None => response.into_response(),

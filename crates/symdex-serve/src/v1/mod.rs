@@ -36,7 +36,10 @@ pub(crate) fn upload_routes() -> Router<SharedApp> {
 
 /// The requests of those who operate the server.
 pub(crate) fn admin_routes() -> Router<SharedApp> {
-    Router::new().route("/v1/jobs", get(jobs::jobs)).route("/v1/images/{id}", delete(images::remove))
+    Router::new()
+        .route("/v1/jobs", get(jobs::jobs))
+        .route("/v1/jobs/{id}/resume", post(jobs::resume))
+        .route("/v1/images/{id}", delete(images::remove))
 }
 
 /// Whether the header `Accept` names this media type.

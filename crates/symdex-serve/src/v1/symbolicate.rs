@@ -17,6 +17,7 @@ use crate::app::{App, SharedApp};
 use crate::budget::Reserved;
 use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::unasked::StoreFailures;
 use crate::v1::accepts;
 use crate::v1::lookup::{Lines, retry_if};
 use crate::written::WrittenAnswer;
@@ -111,7 +112,10 @@ struct FailedReport<'s> {
     params(SymbolicateOptions),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A report"),
     responses((status = 200, description = "The report, with answers"),
-        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads")))]
+        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads"),
+        (status = 503, body = ProblemDetails,
+            description = "A store cannot be asked for an image of the app, or for any image, and no other source has \
+                it; `images` lists them")))]
 pub(crate) async fn symbolicate_report(
     State(app): State<SharedApp>,
     options: Result<Query<SymbolicateOptions>, QueryRejection>,
@@ -146,18 +150,19 @@ fn one(
     reserved: Reserved,
 ) -> Result<Response, Problem> {
     let mut out = WrittenAnswer::new(reserved);
-    let is_fetching = answer(app, options, &options.name, format, bytes, &mut out)?;
-    let kind = match (format, bytes.trim_ascii_start().first()) {
+    let is_partial = answer(app, options, &options.name, format, bytes, &mut out)?;
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let kind = match (format, text.trim_ascii_start().first()) {
         (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
         _ if std::str::from_utf8(out.as_ref()).is_ok() => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
-    let mut response = retry_if(is_fetching, out);
+    let mut response = retry_if(is_partial, out);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(response)
 }
 
-/// Writes the answer of the report `bytes`. Returns whether some of its images are being fetched.
+/// Writes the answer of the report `bytes`. Returns whether a later request may answer more of its images.
 fn answer(
     app: &App,
     options: &SymbolicateOptions,
@@ -169,6 +174,7 @@ fn answer(
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let report = Report::parse(bytes).map_err(not_a_report)?;
     let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
+    let is_unasked = StoreFailures::of(&symbolicated).check()?;
     let written = match format {
         OutputFormat::Native => symbolicated.write(&mut *out),
         OutputFormat::Text => symbolicated.write_text(&mut out),
@@ -176,7 +182,7 @@ fn answer(
     };
     written.map_err(|error| out.problem(&error))?;
     let fetching = |outcome: &ImageOutcome| outcome.status() == Unanswered::Fetching.status();
-    Ok(symbolicated.images().iter().any(fetching))
+    Ok(is_unasked || symbolicated.images().iter().any(fetching))
 }
 
 fn write_json(

@@ -250,7 +250,7 @@ async fn finish(
     Ok((status, [(header::LOCATION, location(&job))], Json(job)).into_response())
 }
 
-fn location(job: &Job) -> HeaderValue {
+pub(super) fn location(job: &Job) -> HeaderValue {
     // An id has only hexadecimal digits.
     HeaderValue::try_from(format!("/v1/jobs/{}", job.id)).unwrap_or(HeaderValue::from_static("/v1/jobs"))
 }

@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// This many calls in a row must fail before the store is left alone.
-const FAILURES: u32 = 3;
-
-/// Counts the failures of a store or another service. After three in a row, it is left alone for a while.
+/// Counts the failures of a store or another service. After some in a row, it is left alone for a while.
 #[derive(Debug)]
 pub struct Breaker {
-    pause: Duration,
+    /// This many calls in a row must fail before the service is left alone.
+    failures: u32,
+    first_pause: Duration,
+    longest_pause: Duration,
     state: Mutex<State>,
 }
 
@@ -21,21 +21,28 @@ struct State {
 }
 
 impl Breaker {
-    /// A breaker that leaves a store alone for `pause`.
+    /// A breaker that leaves a service alone for `pause` after three failures in a row.
     #[must_use]
     pub fn new(pause: Duration) -> Self {
-        Self { pause, state: Mutex::default() }
+        Self { failures: 3, first_pause: pause, longest_pause: pause, state: Mutex::default() }
     }
 
-    /// Whether the store may be asked now. After the pause, one call is let through, and the pause begins again for
-    /// the others.
+    /// A breaker that leaves a store alone after its first failure: at first for `first`, and for twice as long after
+    /// each further failure in a row, up to `longest`. Stores repeat their requests, so that one failure is enough.
+    pub(crate) fn of_store(first: Duration, longest: Duration) -> Self {
+        Self { failures: 1, first_pause: first.min(longest), longest_pause: longest, state: Mutex::default() }
+    }
+
+    /// Whether the store may be asked now. After the pause, one call is let through. The others wait for its end, or for
+    /// the longest pause.
     #[must_use]
     pub fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.until {
             Some(until) if now < until => false,
             Some(_) => {
-                state.until = Some(now + self.pause);
+                // It may take long. If its end is never recorded, another call is let through after the longest pause.
+                state.until = Some(now + self.longest_pause);
                 true
             }
             None => true,
@@ -50,8 +57,9 @@ impl Breaker {
             return;
         }
         state.failures += 1;
-        if state.failures >= FAILURES {
-            state.until = Some(now + self.pause);
+        if let Some(doublings) = state.failures.checked_sub(self.failures) {
+            let pause = self.first_pause.saturating_mul(1 << doublings.min(20));
+            state.until = Some(now + pause.min(self.longest_pause));
         }
     }
 }
@@ -64,7 +72,7 @@ mod tests {
     fn a_store_is_left_alone_after_three_failures_and_then_tried_once() {
         let second = Duration::from_secs(1);
         let (breaker, begin) = (Breaker::new(10 * second), Instant::now());
-        for _ in 0..FAILURES {
+        for _ in 0..3 {
             assert!(breaker.allows(begin));
             breaker.record(false, begin);
         }
@@ -75,6 +83,24 @@ mod tests {
         assert!(!breaker.allows(begin + 20 * second) && breaker.allows(begin + 21 * second));
         breaker.record(true, begin + 21 * second);
         assert!(breaker.allows(begin + 21 * second) && breaker.allows(begin + 21 * second));
+    }
+
+    #[test]
+    fn a_store_is_left_alone_after_one_failure_and_for_longer_after_each_further_one() {
+        let second = Duration::from_secs(1);
+        let (breaker, mut now) = (Breaker::of_store(second, 5 * second), Instant::now());
+        for pause in [1, 2, 4, 5, 5] {
+            assert!(breaker.allows(now));
+            if pause != 1 {
+                assert!(!breaker.allows(now + 4 * second), "the others wait for it");
+            }
+            breaker.record(false, now);
+            now += pause * second;
+            assert!(!breaker.allows(now - Duration::from_millis(1)), "{pause}");
+        }
+        breaker.record(true, now);
+        breaker.record(false, now);
+        assert!(breaker.allows(now + second));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::provenance::PutOptions;
 use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
-use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
+use crate::store::{Store, StoreEntry, StoredImage, StoredValues, ValueRequest};
 
 pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
@@ -67,13 +67,19 @@ pub struct StoreReader {
 struct State {
     breaker: Breaker,
     counts: Counts,
+    /// Why the store could not be reached the last time.
+    failure: Mutex<String>,
 }
 
 impl StoreReader {
     /// A reader of `stores`, in the order in which they are asked.
     #[must_use]
     pub fn new(stores: Vec<Box<dyn Store>>, options: &ReaderOptions) -> Self {
-        let state = || State { breaker: Breaker::new(options.pause), counts: Counts::default() };
+        let state = || State {
+            breaker: Breaker::of_store(options.first_pause, options.pause),
+            counts: Counts::default(),
+            failure: Mutex::default(),
+        };
         let states = stores.iter().map(|_| state()).collect();
         let memory = Mutex::new(Memory::new(options.memory));
         let (fresh, absent) = (options.fresh, options.absent);
@@ -332,6 +338,46 @@ impl StoreReader {
         }
     }
 
+    /// Asks the store with this number for an image that does not exist. See [`Store::check`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::check`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn check(&self, store: usize) -> Result<(), Error> {
+        self.ask(store, 1, || vec![self.stores[store].check()]).pop().unwrap_or(Ok(()))
+    }
+
+    /// What the store with this number states now of the index of `id`, whatever is in memory; `None` if it has none. See
+    /// [`Store::stat`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::stat`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn stat(&self, store: usize, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
+        self.ask(store, 1, || vec![self.stores[store].stat(id)]).pop().unwrap_or(Ok(None))
+    }
+
+    /// The whole index of `id` in the store with this number. See [`Store::get`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::get`], and if the store could not be reached lately.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn get(&self, store: usize, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
+        self.ask(store, 1, || vec![self.stores[store].get(id)]).pop().unwrap_or(Ok(None))
+    }
+
     /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately. Does
     /// not call it for no images.
     fn ask<T>(
@@ -343,15 +389,23 @@ impl StoreReader {
         if images == 0 {
             return Vec::new();
         }
-        let State { breaker, counts } = &self.states[store];
+        let State { breaker, counts, failure } = &self.states[store];
         if !breaker.allows(Instant::now()) {
             count(&counts.skipped);
             return (0..images).map(|_| Err(self.left_alone(store))).collect();
         }
         count(&counts.calls);
         let answers = call();
-        let is_lost = |answer: &Result<T, Error>| answer.as_ref().is_err_and(Error::is_unavailable);
-        breaker.record(!answers.iter().all(is_lost), Instant::now());
+        let lost = |answer: &Result<T, Error>| match answer {
+            Err(Error::Store { reason, is_unavailable: true, .. }) => Some(reason.clone()),
+            _ => None,
+        };
+        // Answers for other images may have come before the store was lost.
+        let why = answers.iter().map(lost).collect::<Option<Vec<_>>>().and_then(|mut reasons| reasons.pop());
+        breaker.record(why.is_none(), Instant::now());
+        if let Some(why) = why {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        }
         let is_failure = |error: &Error| !matches!(error, Error::Replaced { .. });
         if answers.iter().any(|answer| answer.as_ref().is_err_and(is_failure)) {
             count(&counts.failed);
@@ -361,10 +415,11 @@ impl StoreReader {
 
     /// The error for a store that is not asked for a while.
     fn left_alone(&self, store: usize) -> Error {
+        let why = self.states[store].failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Error::Store {
             location: self.stores[store].url().to_string(),
             action: "ask",
-            reason: "it could not be reached several times; it is asked again after a pause".to_owned(),
+            reason: format!("{why} (it is not asked again for a while)"),
             is_unavailable: true,
         }
     }

@@ -9,14 +9,31 @@ pub struct ReaderOptions {
     pub(super) memory: u64,
     pub(super) fresh: Duration,
     pub(super) absent: Duration,
+    pub(super) first_pause: Duration,
     pub(super) pause: Duration,
 }
+
+/// How long a store is not asked after its first failure.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// Longer than a command runs.
+const RUN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl ReaderOptions {
     /// The default options.
     pub fn new() -> Self {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        Self { memory: 256 << 20, fresh: minutes(10), absent: minutes(1), pause: Duration::from_secs(30) }
+        Self {
+            memory: 256 << 20,
+            fresh: minutes(10),
+            absent: minutes(1),
+            first_pause: FIRST_PAUSE,
+            pause: Duration::from_secs(30),
+        }
+    }
+
+    /// The options of a command that ends soon: a store that could not be reached is not asked again.
+    pub fn of_one_run() -> Self {
+        Self { first_pause: RUN, pause: RUN, ..Self::new() }
     }
 
     /// Sets the memory for open indexes and values, in bytes. Mapped files do not count. The default is 256 MiB.
@@ -37,7 +54,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Sets how long a store is not asked after three calls in a row could not reach it. The default is 30 seconds.
+    /// Sets how long a store is not asked at most after calls could not reach it. After the first failure, these are two
+    /// seconds, and twice as many after each further one in a row. The default is 30 seconds.
     pub fn pause(mut self, time: Duration) -> Self {
         self.pause = time;
         self

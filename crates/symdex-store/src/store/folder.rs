@@ -1,28 +1,25 @@
 //! A store in a folder.
 
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, DirEntry};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use symdex::{ImageId, Index};
+use symdex::{ImageId, Index, Metadata};
 
 use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
 use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::folder::{EXTENSION, IndexFolder};
+use crate::folder::{EXTENSION, IndexFolder, record_use};
 use crate::provenance::{self, PutOptions};
 use crate::publish::{PublishOutcome, is_abandoned};
-
-/// A use is recorded at most once in this time.
-const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A store in a folder: `DIR/0c/0c37c502aba03641a08f84c794684f36.symdex`.
 ///
 /// Indexes that are in the folder itself are found, too. The modification time of an index file is its last use. It
-/// changes at most once a day, and not if the file belongs to another user or the folder is read only.
+/// changes at most once a day, and not if the reader may not write the file.
 #[derive(Clone, Debug)]
 pub struct FolderStore {
     url: StoreUrl,
@@ -42,8 +39,8 @@ impl FolderStore {
         Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
     }
 
-    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. It records
-    /// no uses.
+    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. An index that
+    /// is put again keeps its time.
     #[must_use]
     pub fn flat(path: &Path) -> Self {
         Self { url: StoreUrl::from(path), folder: IndexFolder::new(path) }
@@ -61,16 +58,6 @@ impl FolderStore {
         match self.folder.access.bytes(path) {
             Err(symdex::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             bytes => bytes.map(Some).map_err(|error| Error::index(path, error)),
-        }
-    }
-
-    /// Records a use of the index file at `path`, unless one was recorded during the last day.
-    fn record_use(&self, path: &Path) -> io::Result<()> {
-        let now = SystemTime::now();
-        let last = path.metadata()?.modified()?;
-        match now.duration_since(last) {
-            Ok(age) if age >= USE_INTERVAL && self.folder.fans_out => File::open(path)?.set_modified(now),
-            _ => Ok(()),
         }
     }
 
@@ -167,8 +154,10 @@ impl Store for FolderStore {
 
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         let published = self.folder.publish_with(index, options)?;
-        // Without a recorded use, an old index that was put again would expire.
-        _ = self.record_use(&published.path);
+        if self.folder.fans_out {
+            // Without a recorded use, an old index that was put again would expire.
+            _ = record_use(&published.path);
+        }
         Ok(published.outcome)
     }
 
@@ -181,16 +170,17 @@ impl Store for FolderStore {
             return Err(Error::OtherImage { path, found, wanted });
         }
         // A reader need not be allowed to write.
-        _ = self.record_use(&path);
+        _ = record_use(&path);
         Ok(Some(StoredImage::Index(Box::new(index))))
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(None) };
         let entry = Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))?;
+        let image_name = Metadata::read_file(&path).ok().map(|metadata| metadata.image_name);
         let digest = symdex::read_digest(&path).ok();
         let provenance = digest.and_then(|digest| provenance::read_beside(&path, digest));
-        Ok(entry.map(|entry| StoreEntry { digest, provenance, ..entry }))
+        Ok(entry.map(|entry| StoreEntry { image_name, digest, provenance, ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
@@ -225,7 +215,7 @@ impl Store for FolderStore {
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(false) };
-        match self.record_use(&path) {
+        match record_use(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             result => result.map(|()| true).map_err(Self::failed(&path, "record a use of")),
         }

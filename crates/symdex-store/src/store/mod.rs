@@ -92,6 +92,22 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Asks the store for an image that does not exist, to learn whether it can be asked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read.
+    fn check(&self) -> Result<(), Error> {
+        let Some(id) = ImageId::new(&[0; 16]) else { return Ok(()) };
+        match self.stat(&id) {
+            // The key does not matter.
+            Err(Error::Store { reason, is_unavailable, .. }) => {
+                Err(Error::Store { location: self.url().to_string(), action: "ask", reason, is_unavailable })
+            }
+            stated => stated.map(|_| ()),
+        }
+    }
+
     /// What the store states of the index of `id`; `None` if the store has none. The index is not read.
     ///
     /// # Errors
@@ -194,6 +210,9 @@ pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
 pub struct StoreEntry {
     /// The image.
     pub id: ImageId,
+    /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only of
+    /// objects that have it. `None` if the store does not state it.
+    pub image_name: Option<String>,
     /// The same as [`Store::location`].
     pub location: String,
     /// How many bytes the store keeps, compressed or not.
@@ -217,17 +236,20 @@ pub struct StoreEntry {
 impl StoreEntry {
     /// An entry that states no times and no size of the index.
     pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
+        let (image_name, index_size, digest, provenance) = (None, None, None, None);
+        let (written, last_use, expires) = (None, None, None);
         Self {
             id,
+            image_name,
             location,
             stored_size,
-            index_size: None,
-            digest: None,
-            written: None,
-            last_use: None,
-            expires: None,
+            index_size,
+            digest,
+            written,
+            last_use,
+            expires,
             layout,
-            provenance: None,
+            provenance,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Opens the store of a URL.
 
-#[cfg(any(feature = "object-store", feature = "redis"))]
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,21 +8,16 @@ use super::{FolderStore, Store, StoreUrl};
 use crate::access::IndexAccess;
 use crate::error::Error;
 
-/// The options of [`open_store`].
+/// The options of [`open_store`]. Options of a kind of store that this build does not have are ignored.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     pub(crate) timeout: Duration,
     pub(crate) access: IndexAccess,
-    #[cfg(any(feature = "object-store", feature = "redis"))]
     pub(crate) zstd_level: i32,
-    #[cfg(feature = "object-store")]
     pub(crate) cache: Option<(PathBuf, u64)>,
-    #[cfg(feature = "object-store")]
     pub(crate) is_ranged: bool,
-    #[cfg(feature = "redis")]
     pub(crate) ttl: Duration,
-    #[cfg(feature = "redis")]
     pub(crate) ca_file: Option<PathBuf>,
 }
 
@@ -33,15 +27,10 @@ impl StoreOptions {
         Self {
             timeout: Duration::from_secs(30),
             access: IndexAccess::default(),
-            #[cfg(any(feature = "object-store", feature = "redis"))]
             zstd_level: 19,
-            #[cfg(feature = "object-store")]
             cache: None,
-            #[cfg(feature = "object-store")]
             is_ranged: false,
-            #[cfg(feature = "redis")]
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
-            #[cfg(feature = "redis")]
             ca_file: None,
         }
     }
@@ -61,7 +50,6 @@ impl StoreOptions {
 
     /// Sets the time after its last use at which an index that is put into Redis expires. The default is 45 days. A
     /// shorter time than a second makes no sense.
-    #[cfg(feature = "redis")]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
@@ -69,7 +57,6 @@ impl StoreOptions {
 
     /// Sets the file of certificates, in PEM, that Redis must have its certificate from. The default is the file that
     /// `SYMDEX_REDIS_CA_FILE` names, or the certificates of the system.
-    #[cfg(feature = "redis")]
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self
@@ -77,7 +64,6 @@ impl StoreOptions {
 
     /// Sets the level at which an object store or Redis compresses new indexes, 1 to 22. The default is 19. At 0, object
     /// stores do not compress, and Redis compresses at level 1.
-    #[cfg(any(feature = "object-store", feature = "redis"))]
     pub fn zstd_level(mut self, level: u8) -> Self {
         self.zstd_level = i32::from(level.min(22));
         self
@@ -85,7 +71,6 @@ impl StoreOptions {
 
     /// Sets whether an index that an object store keeps without compression is read in parts, without a cache. This is
     /// for few addresses of large indexes. Compressed indexes are fetched whole. The default is `false`.
-    #[cfg(feature = "object-store")]
     pub fn ranged(mut self, is_ranged: bool) -> Self {
         self.is_ranged = is_ranged;
         self
@@ -95,7 +80,6 @@ impl StoreOptions {
     /// used least recently are removed first. Several processes may share the folder. It is created for this user only.
     ///
     /// Without this option, each index that is opened is fetched.
-    #[cfg(feature = "object-store")]
     pub fn cache(mut self, folder: impl Into<PathBuf>, size: u64) -> Self {
         self.cache = Some((folder.into(), size));
         self

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
-use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, ListedImage, slices_in};
+use symdex_build::debug_files::{
+    DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
+};
 use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
@@ -66,9 +68,9 @@ pub(super) struct FilesRead {
 }
 
 impl DebugImage {
-    /// The main file, which is read first.
+    /// The main file, which is read first, for messages.
     pub(super) fn path(&self) -> &Path {
-        self.files.path()
+        self.files.name()
     }
 
     /// Its name, id and architecture.
@@ -113,29 +115,41 @@ impl DebugFiles {
     /// each file, and each slice of a universal file, that cannot be read.
     pub(super) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
         let mut added = Vec::new();
-        for file in symdex_build::find(path) {
-            let listed = file.map_err(|error| FileError::new(path, error).into()).and_then(|file| {
-                let slices = slices_of(&file)?;
-                Ok((file, slices))
-            });
-            match listed {
-                Err(error) => skipped(error),
-                Ok((file, slices)) => {
-                    self.size += file.metadata().map_or(0, |file| file.len());
-                    for slice in slices {
-                        match slice {
-                            Ok(image) => added.push(self.add_image(&file, &image)),
-                            Err(error) => skipped(error.into()),
-                        }
-                    }
-                }
+        for file in InputFiles::find([path]).into_files() {
+            match file {
+                Ok(file) => added.extend(self.add_file(&file, skipped)),
+                Err(error) => skipped(error.into()),
+            }
+        }
+        added
+    }
+
+    /// Adds the images in `file`, as [`add`](Self::add) does.
+    pub(super) fn add_file(
+        &mut self,
+        file: &DebugFile,
+        skipped: &mut dyn FnMut(SourceError),
+    ) -> Vec<KnownImage> {
+        let slices = match slices(file) {
+            Ok(slices) => slices,
+            Err(error) => {
+                skipped(error);
+                return Vec::new();
+            }
+        };
+        self.size += file.path().metadata().map_or(0, |file| file.len());
+        let mut added = Vec::new();
+        for slice in slices {
+            match slice {
+                Ok(image) => added.push(self.add_image(file, &image)),
+                Err(error) => skipped(error.into()),
             }
         }
         added
     }
 
     /// Adds the image `listed` of `file`. If another file has the same image, both are files of one image.
-    fn add_image(&mut self, file: &Path, listed: &ListedImage) -> KnownImage {
+    fn add_image(&mut self, file: &DebugFile, listed: &ListedImage) -> KnownImage {
         match self.images.iter_mut().find(|image| image.files.is_image(listed)) {
             Some(image) => image.files.add(file, listed.identity.has_dwarf),
             None => {
@@ -144,7 +158,7 @@ impl DebugFiles {
             }
         }
         let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
-        KnownImage { name: file_name(file), id, arch }
+        KnownImage { name: file_name(file.name()), id, arch }
     }
 
     /// The size of all files, in bytes.
@@ -234,12 +248,13 @@ impl DebugFiles {
         name: &str,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<Option<BuiltIndex>, Unanswered> {
-        let listed = slices_of(path).map_err(|error| unanswered(&error))?;
+        let file = DebugFile::on_disk(path);
+        let listed = slices(&file).map_err(|error| unanswered(&error))?;
         let mut first_error = None;
         for listed in listed {
             match listed {
                 Ok(listed) if listed.identity.id == *id => {
-                    let files = ImageFiles::new(path, &listed);
+                    let files = ImageFiles::new(&file, &listed);
                     let image = DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() };
                     let companions = Companions::new(self.debug_dirs.clone());
                     let (loaded, read) = image.load(&companions)?;
@@ -287,10 +302,10 @@ impl DebugFiles {
     }
 }
 
-/// The images in the debug file at `path`, each read or with the reason why it cannot be.
-fn slices_of(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
-    match Cache::is_cache(path) {
-        true => Err(SourceError::SharedCache { path: path.to_owned() }),
-        false => Ok(slices_in(path)?),
+/// The images in `file`, each read or with the reason why it cannot be.
+fn slices(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
+    match Cache::is_cache(file.path()) {
+        true => Err(SourceError::SharedCache { path: file.name().to_owned() }),
+        false => Ok(slices_of(file)?),
     }
 }

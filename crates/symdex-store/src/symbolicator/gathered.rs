@@ -17,7 +17,8 @@ pub(super) struct GatheredAnswers {
     /// The answers so far, and the source that gave all of them; `None` if several sources gave them.
     answers: Option<(Vec<Answer>, Option<String>)>,
     passed_over: Vec<Unanswered>,
-    other_arch: Option<Unanswered>,
+    /// The first reason why an index of the image, which is not damaged, has no answers.
+    no_match: Option<Unanswered>,
 }
 
 impl GatheredAnswers {
@@ -26,8 +27,8 @@ impl GatheredAnswers {
         let SourceAnswers { answers: new, source, failures } = match answered {
             Ok(new) => new,
             Err(Unanswered::Missing) => return false,
-            Err(why @ Unanswered::OtherArch(_)) => {
-                self.other_arch.get_or_insert(why);
+            Err(why @ (Unanswered::OtherArch(_) | Unanswered::NoStart(_))) => {
+                self.no_match.get_or_insert(why);
                 return false;
             }
             Err(why) => {
@@ -59,7 +60,7 @@ impl GatheredAnswers {
 
     /// The combined answers; without answers, the gravest reason.
     pub(super) fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
-        let Self { answers, passed_over, other_arch } = self;
+        let Self { answers, passed_over, no_match } = self;
         if let Some((answers, source)) = answers {
             let mut by = AnsweredBy::new(matched);
             (by.source, by.passed_over) = (source, passed_over);
@@ -70,8 +71,9 @@ impl GatheredAnswers {
         Err(match Unanswered::gravest(&passed_over) {
             Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
             Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
+            Some(Unanswered::StoreFailed(_)) => Unanswered::StoreFailed(all),
             Some(_) => Unanswered::Failed(all),
-            None => other_arch.unwrap_or(Unanswered::Missing),
+            None => no_match.unwrap_or(Unanswered::Missing),
         })
     }
 }
@@ -141,6 +143,10 @@ mod tests {
         let other = Unanswered::OtherArch("arm64".to_owned());
         assert_eq!(gathered(vec![]), Unanswered::Missing);
         assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
+        let lost = Unanswered::StoreFailed("lost".to_owned());
+        assert_eq!(gathered(vec![other.clone(), lost.clone()]), lost, "the store may have the image");
+        let no_start = Unanswered::NoStart("no function f".to_owned());
+        assert_eq!(gathered(vec![no_start.clone(), Unanswered::Missing]), no_start);
         let [x, y] = ["x", "y"].map(str::to_owned);
         assert_eq!(
             gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),

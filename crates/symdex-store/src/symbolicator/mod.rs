@@ -162,6 +162,15 @@ fn unanswered(error: &SourceError) -> Unanswered {
     }
 }
 
+/// The error of a store as the reason why an image is not answered. A store that fails may have the image.
+fn unanswered_by_store(error: crate::Error) -> Unanswered {
+    let is_other_image = matches!(error, crate::Error::OtherImage { .. });
+    match unanswered(&error.into()) {
+        Unanswered::Failed(why) if !is_other_image => Unanswered::StoreFailed(why),
+        why => why,
+    }
+}
+
 /// The last part of `path`, for names of images.
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()

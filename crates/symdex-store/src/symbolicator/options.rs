@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use symdex_build::debug_files::DebugFile;
+
 use super::Assumption;
 use crate::access::IndexAccess;
 use crate::reader::ReaderOptions;
@@ -27,6 +29,7 @@ pub struct SymbolicatorOptions {
     pub(super) reader_options: ReaderOptions,
     pub(super) always_store: bool,
     pub(super) debug_files: Vec<PathBuf>,
+    pub(super) unpacked: Vec<DebugFile>,
     pub(super) debug_dirs: Vec<PathBuf>,
     pub(super) assumptions: Vec<Assumption>,
     pub(super) match_by_name: bool,
@@ -89,6 +92,12 @@ impl SymbolicatorOptions {
     /// Adds the debug file at `path`, or all debug files below it.
     pub fn debug_files(mut self, path: impl Into<PathBuf>) -> Self {
         self.debug_files.push(path.into());
+        self
+    }
+
+    /// Adds a debug file that was taken out of an archive.
+    pub fn unpacked(mut self, file: DebugFile) -> Self {
+        self.unpacked.push(file);
         self
     }
 

@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{Answer, Answers, Image, Source, Unanswered, answer_from_index};
+use symdex_report::{Answer, Answers, Base, Image, Source, Unanswered, answer_from_index};
 
 use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
 use super::gathered::{GatheredAnswers, SourceAnswers};
 use super::sources::Candidate;
-use super::{Event, Symbolicator, unanswered};
+use super::{Event, Symbolicator, unanswered, unanswered_by_store};
 use crate::folder::open_index;
 
 /// Answers reports, one at a time, from the sources of a [`Symbolicator`]. Each thread needs its own session.
@@ -43,23 +43,24 @@ impl<'a> Session<'a> {
             index => return query.ask_index(symbolicator, index, id, scratch),
         };
         let debug_files = symbolicator.debug_files();
-        let (answers, FilesRead { path, failures }) =
-            if symbolicator.is_answered_directly(id, file, query.offsets.len()) {
-                let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
-                debug_files.answer_directly(file, query.image, query.offsets, answer)?
-            } else {
-                let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
-                let answers = match location {
-                    IndexLocation::Stored(store) => {
-                        let image = symbolicator.stores().open(*store, id);
-                        let image = image.map_err(|error| unanswered(&error.into()))?;
-                        let image = image.ok_or(Unanswered::Missing)?;
-                        query.ask_stored(symbolicator.stores(), *store, &image, scratch)?
-                    }
-                    IndexLocation::Memory(index) => query.ask(index, scratch)?,
-                };
-                (answers, read.clone())
+        let (answers, FilesRead { path, failures }) = if query.image.base != Base::Function
+            && symbolicator.is_answered_directly(id, file, query.offsets.len())
+        {
+            let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
+            debug_files.answer_directly(file, query.image, query.offsets, answer)?
+        } else {
+            let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
+            let answers = match location {
+                IndexLocation::Stored(store) => {
+                    let image = symbolicator.stores().open(*store, id);
+                    let image = image.map_err(unanswered_by_store)?;
+                    let image = image.ok_or(Unanswered::Missing)?;
+                    query.ask_stored(symbolicator.stores(), *store, &image, scratch)?
+                }
+                IndexLocation::Memory(index) => query.ask(index, scratch)?,
             };
+            (answers, read.clone())
+        };
         Ok(SourceAnswers { failures, ..SourceAnswers::from_file(&path, answers) })
     }
 }

@@ -15,7 +15,10 @@ use self::known::{KnownImages, MAX_OPENED, known_index};
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
 use super::listed_folder::ListedFolder;
-use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered};
+use super::{
+    Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered,
+    unanswered_by_store,
+};
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
@@ -81,6 +84,9 @@ impl Symbolicator {
         let stores = StoreReader::new(stores.collect::<Result<_, _>>()?, &options.reader_options);
         let stores = Arc::new(stores);
         let mut debug_files = DebugFiles::new(options, Arc::clone(&stores));
+        for file in &options.unpacked {
+            debug_files.add_file(file, skipped);
+        }
         for path in &options.debug_files {
             debug_files.add(path, skipped);
         }
@@ -311,7 +317,7 @@ impl Symbolicator {
 
     /// The image `id` in the store with this number.
     fn stored(&self, store: usize, id: &ImageId) -> Result<Option<Candidate<'_>>, Unanswered> {
-        let open = || self.stores.open(store, id).map_err(|error| unanswered(&error.into()));
+        let open = || self.stores.open(store, id).map_err(unanswered_by_store);
         let image = self.unless_damaged(&self.stores.stores()[store].location(id), open)?;
         Ok(image.map(|image| Candidate::Stored(store, image)))
     }

@@ -6,7 +6,7 @@ use symdex::Scratch;
 use symdex_report::{Answer, Unanswered, answer_from_lookups};
 
 use super::session::ImageQuery;
-use super::unanswered;
+use super::unanswered_by_store;
 use crate::error::Error;
 use crate::reader::StoreReader;
 use crate::store::StoredImage;
@@ -22,6 +22,9 @@ impl ImageQuery<'_> {
         scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
         let answered = stores.ask_image(store, image, |image| {
+            if let StoredImage::Index(index) = image {
+                return Ok(self.ask(index, scratch));
+            }
             let mut read = Ok(());
             let metadata = image.metadata();
             let answers = answer_from_lookups(metadata, self.image, self.offsets, |offsets, each| {
@@ -34,7 +37,7 @@ impl ImageQuery<'_> {
         match answered {
             Ok(Some(answers)) => answers,
             Ok(None) | Err(Error::LostValue { .. }) => Err(Unanswered::Missing),
-            Err(error) => Err(unanswered(&error.into())),
+            Err(error) => Err(unanswered_by_store(error)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, ImageId, RowRule, Table};
+use symdex::{Arch, Counts, ImageId, Table};
 
 /// The bytes that a chunk of [`index`] spans.
 const SPAN: u32 = 0x1000;
@@ -21,7 +21,7 @@ pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
 
 /// As [`index`], of the image `id`.
 pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
-    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
+    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
     image.image_size = u64::from(functions) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);

@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -33,16 +32,11 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts a server with an empty bucket. `None` if the server is not installed.
-    pub(crate) fn start() -> Option<Self> {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/moto/bin/moto_server");
-        if !program.exists() {
-            eprintln!("skipped: {} is missing; .ci/run installs it", program.display());
-            return None;
-        }
+    /// Starts a server with an empty bucket.
+    pub(crate) fn start() -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let mut command = Command::new(program);
+        let mut command = Command::new(symdex_testkit::target_file("moto/bin/moto_server"));
         command
             .args(["-H", "127.0.0.1", "-p", &port.to_string()])
             .stdout(Stdio::null())
@@ -53,7 +47,7 @@ impl Server {
             assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
             std::thread::sleep(Duration::from_millis(50));
         }
-        Some(server)
+        server
     }
 
     /// The response to a request that needs no signature. `None` if the server does not answer.

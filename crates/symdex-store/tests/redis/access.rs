@@ -1,7 +1,7 @@
 //! Logging in, TLS, and what servers refuse.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use symdex::Index;
@@ -17,9 +17,8 @@ fn put_error(url: &str) -> Error {
     store(url, &StoreOptions::new()).put(&index).expect_err(url)
 }
 
-#[test]
-fn passwords_are_needed_and_never_shown() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn passwords_are_needed_and_never_shown() {
+    let server = Server::start(&[]);
     server.run(&["CONFIG", "SET", "requirepass", "hunter2"]);
     let at = |login: &str| format!("redis://{login}127.0.0.1:{}/0", server.port);
     behaves_as_a_store(&store(&at(":hunter2@"), &StoreOptions::new()));
@@ -36,9 +35,8 @@ fn passwords_are_needed_and_never_shown() {
     }
 }
 
-#[test]
-fn users_have_the_permissions_that_the_documentation_lists() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn users_have_the_permissions_that_the_documentation_lists() {
+    let server = Server::start(&[]);
     let document = std::fs::read_to_string("../../docs/STORES.md").expect("the documentation");
     for user in ["symdex-reader", "symdex-writer"] {
         let start = format!("ACL SETUSER {user} ");
@@ -60,23 +58,21 @@ fn users_have_the_permissions_that_the_documentation_lists() {
     assert!(!error.contains("secret"), "{error}");
 }
 
-#[test]
-fn a_cluster_is_named_as_one() {
-    let Some(cluster) = Cluster::start() else { return };
+pub(crate) fn a_cluster_is_named_as_one() {
+    let cluster = Cluster::start();
     // Of several ids, some are on other nodes.
     let single = cluster.0[0].store();
     let errors = (0..20).filter_map(|byte| single.open(&id(byte)).err());
     let error = errors.map(|error| error.to_string()).next().expect("an id of another node");
     assert!(error.contains("use a URL with redis+cluster://"), "{error}");
-    let alone = Server::start(&[]).expect("installed");
+    let alone = Server::start(&[]);
     let error = put_error(&format!("redis+cluster://127.0.0.1:{}", alone.port)).to_string();
     assert!(error.contains("cluster"), "{error}");
 }
 
-#[test]
-fn replicas_and_full_servers_say_what_to_do() {
+pub(crate) fn replicas_and_full_servers_say_what_to_do() {
     let at_once = ["--repl-diskless-sync-delay", "0"];
-    let (Some(primary), Some(replica)) = (Server::start(&at_once), Server::start(&[])) else { return };
+    let (primary, replica) = (Server::start(&at_once), Server::start(&[]));
     put(&primary.store(), &index(0xcd, 12));
     replica.run(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
     let begun = Instant::now();
@@ -96,14 +92,13 @@ fn replicas_and_full_servers_say_what_to_do() {
 }
 
 /// Runs openssl in `folder`.
-fn openssl(folder: &Path, arguments: &str) -> bool {
-    let mut command = Command::new("openssl");
+fn openssl(folder: &Path, arguments: &str) {
+    let mut command = symdex_testkit::program("openssl", "version");
     command.args(arguments.split(' ')).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    assert!(command.status().expect("openssl runs").success(), "{arguments}");
 }
 
-#[test]
-fn tls_trusts_the_certificates_of_the_given_file_only() {
+pub(crate) fn tls_trusts_the_certificates_of_the_given_file_only() {
     let root = tempfile::tempdir().expect("a folder");
     let folder = root.path();
     std::fs::write(folder.join("names"), "subjectAltName=IP:127.0.0.1,DNS:localhost\n").expect("written");
@@ -113,10 +108,7 @@ fn tls_trusts_the_certificates_of_the_given_file_only() {
         "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile names",
         "req -x509 -newkey rsa:2048 -nodes -keyout other.key -out other.pem -days 2 -subj /CN=other",
     ];
-    if !steps.iter().all(|step| openssl(folder, step)) {
-        eprintln!("skipped: openssl is not installed");
-        return;
-    }
+    steps.iter().for_each(|step| openssl(folder, step));
     let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     let tls_port = free_port().to_string();
     let options = [
@@ -127,7 +119,7 @@ fn tls_trusts_the_certificates_of_the_given_file_only() {
         ("--tls-auth-clients", "no"),
     ];
     let options: Vec<_> = options.iter().flat_map(|(name, value)| [*name, *value]).collect();
-    let Some(_server) = Server::start(&options) else { return };
+    let _server = Server::start(&options);
     let url = format!("rediss://127.0.0.1:{tls_port}/0");
     behaves_as_a_store(&store(&url, &StoreOptions::new().ca_file(path("ca.pem"))));
     for options in [StoreOptions::new().ca_file(path("other.pem")), StoreOptions::new()] {

@@ -11,9 +11,8 @@ use crate::server::{Server, store};
 
 const TTL: Duration = Duration::from_secs(4);
 
-#[test]
-fn a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole() {
+    let server = Server::start(&[]);
     let options = StoreOptions::new().ttl(TTL);
     let stores = [store(&server.url(), &options), store(&server.url(), &options)];
     put(&stores[0], &index(0xab, 12));
@@ -56,9 +55,8 @@ fn expiries(server: &Server) -> Vec<u64> {
     keys.iter().map(|key| server.text(&["PEXPIRETIME", key]).parse().expect("an expiry")).collect()
 }
 
-#[test]
-fn all_values_of_an_image_expire_at_one_time() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn all_values_of_an_image_expire_at_one_time() {
+    let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new());
     put(&store, &index(0xab, 12));
     let is_one_time = |expiries: &[u64]| {
@@ -92,9 +90,8 @@ fn all_values_of_an_image_expire_at_one_time() {
     assert!(is_one_time(&expiries(&server)) && store.counts().renewals == 3);
 }
 
-#[test]
-fn gc_removes_what_was_not_used_for_a_time() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn gc_removes_what_was_not_used_for_a_time() {
+    let server = Server::start(&[]);
     let day = Duration::from_secs(24 * 60 * 60);
     let store = server.store();
     put(&store, &index(0xab, 12));
@@ -112,9 +109,8 @@ fn gc_removes_what_was_not_used_for_a_time() {
     assert_eq!(server.keys().len(), 4, "the values are gone, too");
 }
 
-#[test]
-fn the_set_of_long_ids_lives_as_long_as_their_values() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn the_set_of_long_ids_lives_as_long_as_their_values() {
+    let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new());
     let (whole, set) = (long_id(0xab, 7), format!("symdex/1/{{{}}}/ids", id(0xab)));
     put(&store, &index_of(whole.clone(), 12));

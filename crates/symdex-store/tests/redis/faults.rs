@@ -16,9 +16,8 @@ fn through(proxy: &Proxy, timeout: Duration) -> RedisStore {
 
 const LONG: Duration = Duration::from_secs(60);
 
-#[test]
-fn lost_connections_and_half_answers_are_retried() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn lost_connections_and_half_answers_are_retried() {
+    let server = Server::start(&[]);
     put(&server.store(), &index(0xab, 12));
     let proxy = Proxy::start(server.port);
     // The replies have more bytes than this.
@@ -32,9 +31,8 @@ fn lost_connections_and_half_answers_are_retried() {
     assert_eq!(proxy.connections(), 9 * 3);
 }
 
-#[test]
-fn a_publisher_with_lost_connections_leaves_a_whole_index() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_publisher_with_lost_connections_leaves_a_whole_index() {
+    let server = Server::start(&[]);
     let proxy = Proxy::start(server.port);
     for round in 0..16_u16 {
         proxy.spoil(Fault::CutAfter(usize::from(round) * 4), 2);
@@ -51,9 +49,8 @@ fn a_publisher_with_lost_connections_leaves_a_whole_index() {
     }
 }
 
-#[test]
-fn late_answers_are_awaited_and_silence_is_a_time_out() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn late_answers_are_awaited_and_silence_is_a_time_out() {
+    let server = Server::start(&[]);
     put(&server.store(), &index(0xab, 12));
     let proxy = Proxy::start(server.port);
     proxy.spoil(Fault::Late(Duration::from_millis(100)), 1);
@@ -65,20 +62,15 @@ fn late_answers_are_awaited_and_silence_is_a_time_out() {
     assert!(error.to_string().contains("redis://127.0.0.1"), "{error}");
 }
 
-#[test]
-fn a_server_that_is_not_there_is_unavailable() {
-    if !crate::server::is_installed() {
-        return;
-    }
+pub(crate) fn a_server_that_is_not_there_is_unavailable() {
     let store = store(&format!("redis://127.0.0.1:{}", free_port()), &StoreOptions::new());
     let error = store.open(&id(0xab)).expect_err("nothing there");
     assert!(error.is_unavailable() && error.to_string().contains("cannot read"), "{error}");
     assert_eq!(store.counts().retries, 6);
 }
 
-#[test]
-fn a_restarted_server_answers_again_through_the_same_store() {
-    let Some(mut server) = Server::start(&[]) else { return };
+pub(crate) fn a_restarted_server_answers_again_through_the_same_store() {
+    let mut server = Server::start(&[]);
     let store = server.store();
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);

@@ -30,9 +30,8 @@ pub(crate) fn whole(image: &StoredImage) -> usize {
     len
 }
 
-#[test]
-fn one_server_behaves_as_a_store() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn one_server_behaves_as_a_store() {
+    let server = Server::start(&[]);
     let url = server.url().parse().expect("a URL");
     behaves_as_a_store(&*open_store(&url, &StoreOptions::new()).expect("opened"));
     // The values of the index that was replaced expire.
@@ -44,17 +43,15 @@ fn one_server_behaves_as_a_store() {
     }
 }
 
-#[test]
-fn a_cluster_behaves_as_a_store() {
-    let Some(cluster) = Cluster::start() else { return };
+pub(crate) fn a_cluster_behaves_as_a_store() {
+    let cluster = Cluster::start();
     behaves_as_a_store(&store(&cluster.url(), &StoreOptions::new()));
     a_report_is_two_round_trips_cold_and_one_warm(&store(&cluster.url(), &StoreOptions::new()));
     assert!(cluster.0.iter().all(|server| server.keys().len() > 5), "every node has images");
 }
 
-#[test]
-fn a_report_on_one_server_is_two_round_trips_cold_and_one_warm() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_report_on_one_server_is_two_round_trips_cold_and_one_warm() {
+    let server = Server::start(&[]);
     a_report_is_two_round_trips_cold_and_one_warm(&server.store());
 }
 
@@ -99,9 +96,8 @@ fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset) -> Option<Vec<O
     Some(index.lookup(offset, LinePolicy::Statement, &mut scratch).expect("intact")?.to_vec())
 }
 
-#[test]
-fn values_of_a_real_index_answer_as_the_index() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn values_of_a_real_index_answer_as_the_index() {
+    let server = Server::start(&[]);
     let store = server.store();
     let golden = Path::new("../../testdata/golden/v1");
     let files = std::fs::read_dir(golden).expect("golden indexes").map(|file| file.expect("a file").path());
@@ -134,9 +130,8 @@ fn values_of_a_real_index_answer_as_the_index() {
     assert!(compared > 0);
 }
 
-#[test]
-fn a_lost_value_is_missing_until_the_index_is_put_again() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_lost_value_is_missing_until_the_index_is_put_again() {
+    let server = Server::start(&[]);
     let store = server.store();
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
@@ -149,9 +144,8 @@ fn a_lost_value_is_missing_until_the_index_is_put_again() {
     assert_eq!(whole(&open(&store, 0xab)), 3);
 }
 
-#[test]
-fn damaged_values_and_metadata_are_damage_until_the_index_is_put_again() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn damaged_values_and_metadata_are_damage_until_the_index_is_put_again() {
+    let server = Server::start(&[]);
     let store = server.store();
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
@@ -171,9 +165,8 @@ fn damaged_values_and_metadata_are_damage_until_the_index_is_put_again() {
     assert_eq!(whole(&open(&store, 0xab)), 3);
 }
 
-#[test]
-fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again() {
+    let server = Server::start(&[]);
     let store = server.store();
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
@@ -191,9 +184,8 @@ fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_ope
     assert!(matches!(values(&image).fetch(&[0]), Err(Error::Replaced { .. })));
 }
 
-#[test]
-fn values_are_copied_to_another_redis_and_not_to_files() {
-    let (Some(from), Some(to)) = (Server::start(&[]), Server::start(&[])) else { return };
+pub(crate) fn values_are_copied_to_another_redis_and_not_to_files() {
+    let (from, to) = (Server::start(&[]), Server::start(&[]));
     let (from, to) = (from.store(), to.store());
     put(&from, &index(0xab, 12));
     assert_eq!(from.copy_to(&id(0xab), &to).expect("copied"), Some(PublishOutcome::Written));

@@ -1,12 +1,11 @@
 //! Stores in Redis, against servers of this machine.
 //!
-//! `.ci/run` installs `redis-server`. Without it, these tests say so and pass.
+//! Without `redis-server`, these tests are ignored.
 
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/proxy.rs"]
 mod proxy;
-#[cfg(feature = "symbolicate")]
 #[path = "../common/reports.rs"]
 mod reports;
 
@@ -15,6 +14,42 @@ mod expiry;
 mod faults;
 mod layout;
 mod publishing;
-#[cfg(feature = "symbolicate")]
 mod round_trips;
 mod server;
+
+symdex_testkit::main! {
+    access::passwords_are_needed_and_never_shown,
+    access::users_have_the_permissions_that_the_documentation_lists,
+    access::a_cluster_is_named_as_one,
+    access::replicas_and_full_servers_say_what_to_do,
+    access::tls_trusts_the_certificates_of_the_given_file_only,
+    expiry::a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole,
+    expiry::all_values_of_an_image_expire_at_one_time,
+    expiry::gc_removes_what_was_not_used_for_a_time,
+    expiry::the_set_of_long_ids_lives_as_long_as_their_values,
+    faults::lost_connections_and_half_answers_are_retried,
+    faults::a_publisher_with_lost_connections_leaves_a_whole_index,
+    faults::late_answers_are_awaited_and_silence_is_a_time_out,
+    faults::a_server_that_is_not_there_is_unavailable,
+    faults::a_restarted_server_answers_again_through_the_same_store,
+    layout::one_server_behaves_as_a_store,
+    layout::a_cluster_behaves_as_a_store,
+    layout::a_report_on_one_server_is_two_round_trips_cold_and_one_warm,
+    layout::values_of_a_real_index_answer_as_the_index,
+    layout::a_lost_value_is_missing_until_the_index_is_put_again,
+    layout::damaged_values_and_metadata_are_damage_until_the_index_is_put_again,
+    layout::an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again,
+    layout::values_are_copied_to_another_redis_and_not_to_files,
+    publishing::writers_of_several_processes_leave_the_best_index,
+    publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index,
+    round_trips::a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
+    round_trips::a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
+    round_trips::images_that_a_folder_has_are_not_asked_for,
+    round_trips::a_better_index_that_comes_between_two_reports_answers_the_second_one,
+    round_trips::a_folder_answers_while_the_server_is_lost_slow_or_cut_off,
+    round_trips::no_answer_is_lost_while_the_server_is_killed_and_restarted,
+    round_trips::images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids,
+    round_trips::images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids;
+    on request: publishing::writers_of_several_processes_leave_the_best_index_of_1000_rounds;
+    children: publishing::one_process_of_writers, publishing::one_publisher
+}

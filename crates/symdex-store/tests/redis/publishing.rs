@@ -1,6 +1,6 @@
 //! Several writers of one image, and writers that are killed.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use symdex_store::{Store, StoreOptions};
@@ -16,25 +16,24 @@ const PROCESS: &str = "SYMDEX_TEST_PROCESS";
 const PROCESSES: u16 = 4;
 const THREADS: u16 = 16;
 
-/// Runs the test `name` in a process of its own.
+/// Runs the function `name` in a process of its own.
 fn child(name: &str, url: &str, rounds: u16, process: u16) -> Child {
-    let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command.args(["--exact", name]).env(URL, url).env(ROUNDS, rounds.to_string());
+    let mut command = symdex_testkit::child(name);
+    command.env(URL, url).env(ROUNDS, rounds.to_string());
     command.env(PROCESS, process.to_string()).stdout(Stdio::null()).stderr(Stdio::inherit());
     command.spawn().expect("started")
 }
 
-/// The URL, the rounds and the number of this child process. `None` when all tests are run.
-fn parent() -> Option<(String, u16, u16)> {
-    let url = std::env::var(URL).ok()?;
-    let number = |name| std::env::var(name).expect("set").parse().expect("a number");
-    Some((url, number(ROUNDS), number(PROCESS)))
+/// The URL, the rounds and the number of this child process.
+fn parent() -> (String, u16, u16) {
+    let variable = |name| std::env::var(name).expect("set");
+    let number = |name| variable(name).parse().expect("a number");
+    (variable(URL), number(ROUNDS), number(PROCESS))
 }
 
-/// Writes as one of the processes of [`race`]. Does nothing when all tests are run.
-#[test]
-fn one_process_of_writers() {
-    let Some((url, rounds, process)) = parent() else { return };
+/// Writes as one of the processes of [`race`].
+pub(crate) fn one_process_of_writers() {
+    let (url, rounds, process) = parent();
     let indexes: Vec<_> = (0..THREADS).map(|thread| index(0xab, process * THREADS + thread + 1)).collect();
     for round in 0..rounds {
         // Each round has a database of its own.
@@ -50,7 +49,7 @@ fn one_process_of_writers() {
 
 /// 64 writers in 4 processes put 64 different indexes of one id into one store in each round.
 fn race(rounds: u16) {
-    let Some(server) = Server::start(&["--databases", &rounds.to_string()]) else { return };
+    let server = Server::start(&["--databases", &rounds.to_string()]);
     let url = format!("redis://127.0.0.1:{}", server.port);
     let children =
         (0..PROCESSES).map(|process| child("publishing::one_process_of_writers", &url, rounds, process));
@@ -69,31 +68,26 @@ fn race(rounds: u16) {
     }
 }
 
-#[test]
-fn writers_of_several_processes_leave_the_best_index() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index() {
     race(5);
 }
 
 /// `SYMDEX_TEST_RACE` sets another number of rounds.
-#[test]
-#[ignore = "takes minutes"]
-fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(std::env::var("SYMDEX_TEST_RACE").map_or(1000, |rounds| rounds.parse().expect("a number")));
 }
 
-/// Puts better and better indexes until it is killed. Does nothing when all tests are run.
-#[test]
-fn one_publisher() {
-    let Some((url, _, process)) = parent() else { return };
+/// Puts better and better indexes until it is killed.
+pub(crate) fn one_publisher() {
+    let (url, _, process) = parent();
     let store = store(&url, &StoreOptions::new().zstd_level(1));
     for functions in process.. {
         put(&store, &index(0xab, functions));
     }
 }
 
-#[test]
-fn a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index() {
+    let server = Server::start(&[]);
     let store = server.store();
     let mut kinds = [0; 2];
     let mut functions = 100;

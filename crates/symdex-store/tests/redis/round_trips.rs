@@ -53,21 +53,18 @@ fn a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(url: &
     }
 }
 
-#[test]
-fn a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
+    let server = Server::start(&[]);
     a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(&server.url());
 }
 
-#[test]
-fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
-    let Some(cluster) = Cluster::start() else { return };
+pub(crate) fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
+    let cluster = Cluster::start();
     a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(&cluster.url());
 }
 
-#[test]
-fn images_that_a_folder_has_are_not_asked_for() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn images_that_a_folder_has_are_not_asked_for() {
+    let server = Server::start(&[]);
     put_all(&server.store());
     let root = tempfile::tempdir().expect("a folder");
     put(&FolderStore::at(root.path()), &index(1, 40));
@@ -84,9 +81,8 @@ fn images_that_a_folder_has_are_not_asked_for() {
     }
 }
 
-#[test]
-fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
+    let server = Server::start(&[]);
     let store = server.store();
     put(&store, &index(1, 40));
     let symbolicator = symbolicator([&*server.url()], SymbolicatorOptions::new());
@@ -103,9 +99,8 @@ fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
     assert_eq!(symbolicator.store_counts()[0].failed, 0);
 }
 
-#[test]
-fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
-    let Some(mut server) = Server::start(&[]) else { return };
+pub(crate) fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
+    let mut server = Server::start(&[]);
     put_all(&server.store());
     let root = tempfile::tempdir().expect("a folder");
     (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
@@ -138,9 +133,8 @@ fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     assert_eq!(ask(short).0, expected);
 }
 
-#[test]
-fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
-    let Some(mut server) = Server::start(&[]) else { return };
+pub(crate) fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
+    let mut server = Server::start(&[]);
     put_all(&server.store());
     let root = tempfile::tempdir().expect("a folder");
     (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
@@ -203,14 +197,12 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     assert_eq!(missing.expect_err("not there"), Unanswered::Missing);
 }
 
-#[test]
-fn images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids() {
-    let Some(server) = Server::start(&[]) else { return };
+pub(crate) fn images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids() {
+    let server = Server::start(&[]);
     images_are_found_by_the_first_16_bytes_of_their_ids(&server.url());
 }
 
-#[test]
-fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
-    let Some(cluster) = Cluster::start() else { return };
+pub(crate) fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
+    let cluster = Cluster::start();
     images_are_found_by_the_first_16_bytes_of_their_ids(&cluster.url());
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, Value};
@@ -31,33 +31,20 @@ pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port()
 }
 
-/// Whether the program `redis-server` exists. Otherwise the test says so.
-pub(crate) fn is_installed() -> bool {
-    let version = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
-    let is_installed = version.is_ok_and(|status| status.success());
-    if !is_installed {
-        eprintln!("skipped: redis-server is not installed; .ci/run installs it");
-    }
-    is_installed
-}
-
 impl Server {
-    /// Starts a server. `None` if it is not installed.
-    pub(crate) fn start(options: &[&str]) -> Option<Self> {
-        let server = Self::start_unready(options)?;
+    /// Starts a server and waits until it answers.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let server = Self::start_unready(options);
         server.wait();
-        Some(server)
+        server
     }
 
-    /// Starts a server that may not answer without a password or TLS. `None` if it is not installed.
-    pub(crate) fn start_unready(options: &[&str]) -> Option<Self> {
-        if !is_installed() {
-            return None;
-        }
+    /// Starts a server that may not answer without a password or TLS.
+    pub(crate) fn start_unready(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let options: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
         let port = free_port();
-        Some(Self { child: spawn(port, &options, folder.path().into()), port, options, folder })
+        Self { child: spawn(port, &options, folder.path().into()), port, options, folder }
     }
 
     /// Waits until the server answers.
@@ -124,7 +111,7 @@ pub(crate) fn store(url: &str, options: &StoreOptions) -> RedisStore {
 }
 
 fn spawn(port: u16, options: &[String], folder: PathBuf) -> Child {
-    let mut command = Command::new("redis-server");
+    let mut command = symdex_testkit::program("redis-server", "--version");
     command.args([
         "--port",
         &port.to_string(),
@@ -146,8 +133,8 @@ pub(crate) struct Cluster(pub(crate) Vec<Server>);
 impl Cluster {
     const SLOTS: [&str; 3] = ["0 5460", "5461 10922", "10923 16383"];
 
-    /// Starts a cluster and waits until it answers. `None` if the server is not installed.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts a cluster and waits until it answers.
+    pub(crate) fn start() -> Self {
         let bus_ports: Vec<_> = Self::SLOTS.iter().map(|_| free_port().to_string()).collect();
         let start = |bus: &String| {
             Server::start(&[
@@ -159,7 +146,7 @@ impl Cluster {
                 "5000",
             ])
         };
-        let servers = bus_ports.iter().map(start).collect::<Option<Vec<_>>>()?;
+        let servers = bus_ports.iter().map(start).collect::<Vec<_>>();
         for (number, server) in servers.iter().enumerate() {
             let (first, last) = Self::SLOTS[number].split_once(' ').expect("two numbers");
             server.run(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
@@ -178,7 +165,7 @@ impl Cluster {
             assert!(begun.elapsed() < PATIENCE, "the cluster is not ready");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(Self(servers))
+        Self(servers)
     }
 
     pub(crate) fn url(&self) -> String {

@@ -35,8 +35,6 @@ pub struct Metadata {
     pub text_exec_base: Option<u64>,
     /// Bytes of address space one chunk covers; a chunk's index is an image offset divided by it.
     pub chunk_span: u32,
-    /// Which of several line rows at one address counts.
-    pub row_rule: RowRule,
     /// The numbers of units, functions, ranges and strings.
     pub counts: Counts,
     /// What could not be indexed, by reason; empty for a whole index.
@@ -47,15 +45,6 @@ pub struct Metadata {
     /// `None` if the index does not say; such an index is never up to date.
     pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
-}
-
-/// Which of several line rows at one address counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RowRule {
-    /// The first: Mach-O, as Apple's atos does.
-    First,
-    /// The last: ELF, as llvm-symbolizer and addr2line do.
-    Last,
 }
 
 /// How much of everything an index holds.
@@ -282,7 +271,6 @@ pub(crate) mod tests {
             executable: vec![(0x1000, 0x4000)],
             text_exec_base: None,
             chunk_span: 0x1_0000,
-            row_rule: RowRule::First,
             counts: Counts { units: 1, functions: 2, ranges: 3, symbols: 4, names: 5, files: 6 },
             partial: vec![Partial { reason: "x".to_owned(), count: 7 }],
             builder: "0".to_owned(),
@@ -300,7 +288,7 @@ pub(crate) mod tests {
         let expected = "\
             00 0200000000000000 abcd 0400000000000000 44656d6f 0600000000000000 61726d363465 0c000001 02000000 \
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
-            00000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
+            0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
             0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
             0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 \
             0000000000000000 0100000000000000 0000000000000000 0000000000000000";

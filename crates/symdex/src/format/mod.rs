@@ -13,7 +13,7 @@ pub(crate) mod trailer;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Counts, Metadata, Partial, RowRule, Table};
+pub use metadata::{Counts, Metadata, Partial, Table};
 pub(crate) use pages::{
     PAGE_CHECKSUM_SIZE, PAGE_SIZE, PageChecks, PageReader, StoredLocation, checksums_size,
 };

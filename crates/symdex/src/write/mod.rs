@@ -11,7 +11,7 @@
 //! use symdex::write::{
 //!     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 //! };
-//! use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, RowRule, Scratch, Table};
+//! use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, Scratch, Table};
 //!
 //! // A function `main` from 0x100 to 0x140, in line 7 of `main.c`.
 //! let frame =
@@ -20,7 +20,7 @@
 //! let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
 //!
 //! let (id, arch) = (ImageId::new(&[7; 16]).ok_or("no id")?, Arch::from_name("arm64").ok_or("no arch")?);
-//! let mut image = ImageInfo::new(id, "demo", arch, RowRule::First);
+//! let mut image = ImageInfo::new(id, "demo", arch);
 //! image.image_size = 0x140;
 //! image.executable = vec![(0x100, 0x140)];
 //! let (chunk_span, image_size) = (0x1000, image.image_size);
@@ -68,7 +68,7 @@ use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::metadata::TableInfo;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, Trailer,
+    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table, Trailer,
 };
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
@@ -97,16 +97,14 @@ pub struct ImageInfo {
     pub executable: Vec<(u64, u64)>,
     /// The address of `__TEXT_EXEC` in the debug file, if there is one.
     pub text_exec_base: Option<u64>,
-    /// Which of several line rows at one address counts.
-    pub row_rule: RowRule,
 }
 
 impl ImageInfo {
     /// An image without code at base 0. The caller sets the other fields.
     #[must_use]
-    pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch, row_rule: RowRule) -> Self {
+    pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch) -> Self {
         let (image_name, executable) = (image_name.into(), Vec::new());
-        Self { id, image_name, arch, base: 0, image_size: 0, executable, text_exec_base: None, row_rule }
+        Self { id, image_name, arch, base: 0, image_size: 0, executable, text_exec_base: None }
     }
 }
 
@@ -265,7 +263,6 @@ impl<S: Read> SealedWriter<S> {
             executable: image.executable,
             text_exec_base: image.text_exec_base,
             chunk_span,
-            row_rule: image.row_rule,
             counts: Counts { names: names.len, files: files.len, ..counts },
             partial,
             builder: env!("CARGO_PKG_VERSION").to_owned(),

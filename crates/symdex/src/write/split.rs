@@ -105,7 +105,6 @@ fn image(metadata: &Metadata) -> ImageInfo {
         image_size: metadata.image_size,
         executable: metadata.executable.clone(),
         text_exec_base: metadata.text_exec_base,
-        row_rule: metadata.row_rule,
     }
 }
 

@@ -1,7 +1,7 @@
 //! How llvm-symbolizer answers, and why it answers otherwise than the rules say.
 
 use object::{Object as _, ObjectSection as _};
-use symdex_audit::{Class, Expected, Frame, FramePair, Peer, Position, Question, Unit};
+use symdex_audit::{Class, Expected, Frame, FramePair, Link, Peer, Position, Question, Unit};
 use symdex_build::Image;
 
 use super::symbols::{self, Symbol};
@@ -10,57 +10,124 @@ use super::symbols::{self, Symbol};
 pub(crate) const LLVM_SYMBOLIZER: &str = "llvm-symbolizer";
 
 /// Line 0 where there is no line.
-const LINE_ZERO: Class = Class::new("line zero", "llvm-symbolizer has line 0 where there is no line");
+const LINE_ZERO: Class = Class::new(
+    "line zero",
+    "llvm-symbolizer has line 0 where there is no line",
+    "there is no line, llvm-symbolizer has line 0, and the files are equal or of class \"file of a symbol\"",
+)
+.described();
 /// Sections that are compressed the way GNU tools once did it.
-const OLD_COMPRESSION: Class =
-    Class::new("old compression", "llvm-symbolizer does not read .zdebug sections");
+const OLD_COMPRESSION: Class = Class::new(
+    "old compression",
+    "llvm-symbolizer does not read .zdebug sections",
+    "the file has .zdebug sections, and the whole answer is that of its symbol table",
+)
+.described();
 /// A name in the supplementary file.
 const SUPPLEMENTARY_FILE: Class = Class::new(
     "supplementary file",
     "llvm-symbolizer does not read supplementary files, so not the names and folders in them",
-);
+    "every name along the chain of origins is in the supplementary file, and llvm-symbolizer has no name or the \
+     string at the same offset in the file itself; or the unit's folder is there, and llvm-symbolizer's path is ours \
+     without it",
+)
+.described();
 /// A split unit that it does not find.
 const SPLIT_UNIT: Class = Class::new(
     "split unit",
     "llvm-symbolizer looks for .dwo files only where they were written, and for no package in the file itself",
-);
-/// A symbol at the start of a function that has another name in the debug information, or a second symbol there.
+    "the function is in a split unit, and the whole answer is that of the line row without it",
+)
+.described();
+/// A second symbol at the entry of a function.
 const SYMBOL_ALIAS: Class = Class::new(
     "symbol alias",
-    "llvm-symbolizer takes the last symbol at a function's start, whatever the debug information says",
+    "of several symbols at a function's entry llvm-symbolizer takes the longest, of these the last; symdex takes the \
+     linkage name of the debug information, or the best by a fixed order",
+    "llvm-symbolizer's name is that of the symbol it finds, this symbol is at the function's entry, and our name is a \
+     symbol there, too",
+)
+.described();
+/// A copy of a function that the compiler changed and gave a suffix.
+const SYMBOL_OF_COPY: Class = Class::new(
+    "symbol of a copy",
+    "symdex takes the linkage name of the debug information, llvm-symbolizer the symbol, to which a compiler adds a \
+     suffix such as .isra.0",
+    "the symbol that llvm-symbolizer finds is at the function's entry, our name is the linkage name, and the symbol is \
+     that name, a dot, and a suffix",
+)
+.described();
+/// A name that a bitcode build hides.
+const HIDDEN_NAME: Class = Class::new(
+    "hidden name",
+    "llvm-symbolizer removes an underscore from the hidden names of bitcode builds, which Mach-O did not add",
+    "the symbol that llvm-symbolizer finds is at the function's entry, and our name is it behind an underscore and \
+     begins with __hidden#",
+)
+.described();
+/// A symbol that has nothing of the linkage name, or several symbols at the entry of a function without one.
+const SYMBOL_NOT_STATED: Class = Class::new(
+    "symbol not stated",
+    "llvm-symbolizer takes the last symbol at a function's entry; symdex takes the linkage name of the debug \
+     information or, if several symbols are there, the name of the debug information",
+    "the symbol that llvm-symbolizer finds is at the function's entry, our name is one that the debug information \
+     states, and no symbol there has it",
 );
+/// The symbol of a part of a function that lies elsewhere.
+const SYMBOL_OF_PART: Class = Class::new(
+    "symbol of a part",
+    "llvm-symbolizer takes the symbol at the start of a part (f.cold), symdex the name of the function (f), as the \
+     debug information states it",
+    "a range of the function that does not have its entry has the address, and the symbol that llvm-symbolizer finds \
+     is at the start of that range",
+)
+.described();
 /// A symbol that starts where no function does.
 const SYMBOL_ELSEWHERE: Class = Class::new(
     "symbol elsewhere",
     "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label",
+    "llvm-symbolizer's name is that of the last symbol before the address, which is at no start of a range of the \
+     function",
 );
 /// llvm-symbolizer ends a symbol at the end of the file, or at an entry that is not a symbol.
 const SYMBOL_CUT_SHORT: Class = Class::new(
     "symbol cut short",
     "llvm-symbolizer ends a symbol where the file would end, though the code of a dSYM is not in it, or at the \
      value of a stab",
+    "no debug information covers the address, llvm-symbolizer has no name, and by its rules the symbol that symdex \
+     has ends before the address",
 );
 /// A symbol that reaches over others, or that it does not read.
 const SYMBOL_MISSED: Class = Class::new(
     "symbol missed",
     "llvm-symbolizer looks at the last symbol before the address, and reads .dynsym only where there is no .symtab",
-);
+    "no debug information covers the address, llvm-symbolizer has no name, and no symbol that it reads there reaches \
+     the address",
+)
+.described();
 /// The source file of a local symbol.
 const SYMBOL_FILE: Class = Class::new(
     "file of a symbol",
     "llvm-symbolizer gives a local symbol without a line the source file that the symbol table has before it; \
      symdex names no file that no line table names",
-);
-/// A line whose file the line program does not list.
+    "there is no file, and llvm-symbolizer's is that of the last STT_FILE before the local symbol that it finds",
+)
+.described();
+/// A line whose file the line program does not list, or lists without a readable name.
 const LINE_WITHOUT_FILE: Class = Class::new(
     "line without file",
-    "llvm-symbolizer has no line where the line program does not list the file",
-);
+    "llvm-symbolizer has no line where the line program does not list the file, or its name is not readable",
+    "the row names a file that its line program does not list with a readable name, and llvm-symbolizer has no file and \
+     no line",
+)
+.described();
 
 /// llvm-symbolizer as a peer, for one image.
 pub(crate) struct LlvmPeer<'d> {
     /// As it reads the symbol table; sorted by address.
     symbols: Vec<Symbol<'d>>,
+    /// SVMA and name of every symbol, also of those that llvm-symbolizer drops; sorted.
+    all_names: Vec<(u64, &'d [u8])>,
     /// Whether sections are compressed the way GNU tools once did it (`.zdebug_info`).
     has_zdebug: bool,
     is_elf: bool,
@@ -71,6 +138,7 @@ impl<'d> LlvmPeer<'d> {
         let file = image.files().first().copied();
         Self {
             symbols: file.map_or(Vec::new(), symbols::read),
+            all_names: symbols::all_names(image),
             has_zdebug: image.files().iter().any(|file| has_zdebug(file)),
             is_elf: file.is_some_and(|file| file.starts_with(b"\x7fELF")),
         }
@@ -81,6 +149,32 @@ impl<'d> LlvmPeer<'d> {
         let mut symbols = symbols::symbols_at(&self.symbols, question.svma());
         let found = symbols.find(|symbol| frame.theirs.name.as_deref() == Some(symbol.name));
         found.filter(|_| frame.is_outermost)
+    }
+
+    /// The class of an answer with the name of `symbol`, which it finds for the address.
+    fn class_of_symbol(
+        &self,
+        question: &Question<'_, '_>,
+        frame: &FramePair<'_>,
+        symbol: &Symbol<'_>,
+    ) -> Option<Class> {
+        if question.function_entry() != Some(symbol.svma) {
+            let is_part = question.position.has_function() && question.function_start() == Some(symbol.svma);
+            return Some(if is_part { SYMBOL_OF_PART } else { SYMBOL_ELSEWHERE });
+        }
+        let ours = frame.ours.name.as_deref()?;
+        if ours.starts_with(b"__hidden#") && ours.strip_prefix(b"_") == Some(symbol.name) {
+            return Some(HIDDEN_NAME);
+        }
+        if self.all_names.binary_search(&(symbol.svma, ours)).is_ok() {
+            return Some(SYMBOL_ALIAS);
+        }
+        let links = question.names(frame.depth)?;
+        let is_linkage = links.iter().any(|link| link.linkage == Some(ours));
+        match symbol.name.strip_prefix(ours) {
+            Some([b'.', _, ..]) if is_linkage => Some(SYMBOL_OF_COPY),
+            _ => question.states_name(frame.depth, ours).then_some(SYMBOL_NOT_STATED),
+        }
     }
 
     /// Whether the frame lacks the name that the symbol table alone gives it, because it ends the symbol too early.
@@ -135,6 +229,10 @@ impl Peer for LlvmPeer<'_> {
         true
     }
 
+    fn finds_symbol(&self, question: &Question<'_, '_>) -> bool {
+        symbols::symbols_at(&self.symbols, question.svma()).next().is_some()
+    }
+
     /// llvm-symbolizer returns an empty frame for an unknown address.
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>> {
         expected.map_or_else(|| vec![Frame::default()], |expected| expected.frames)
@@ -164,8 +262,7 @@ impl Peer for LlvmPeer<'_> {
 
     fn explain_name(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Class> {
         if let Some(symbol) = self.symbol(question, frame) {
-            let is_start = question.function_start() == Some(symbol.svma);
-            return Some(if is_start { SYMBOL_ALIAS } else { SYMBOL_ELSEWHERE });
+            return self.class_of_symbol(question, frame, symbol);
         }
         if self.cuts_symbol_short(question, frame) {
             return Some(SYMBOL_CUT_SHORT);
@@ -197,8 +294,11 @@ impl Peer for LlvmPeer<'_> {
 fn lacks_supplementary_file(question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
     let theirs = frame.theirs.name.as_deref();
     question.names(frame.depth).is_some_and(|links| {
-        let mut named = links.iter().filter(|link| link.linkage.is_some() || link.name.is_some());
-        named.all(|link| link.is_supplementary && (theirs.is_none() || link.misread == theirs))
+        let is_named = |link: &&Link<'_>| link.linkage.is_some() || link.name.is_some();
+        let named: Vec<_> = links.iter().filter(is_named).collect();
+        let is_lost =
+            |link: &&Link<'_>| link.is_supplementary && (theirs.is_none() || link.misread == theirs);
+        !named.is_empty() && named.iter().all(is_lost)
     })
 }
 

@@ -1,7 +1,8 @@
 //! The symbol table as llvm-symbolizer reads it.
 
 use object::read::macho::Nlist;
-use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection, elf};
+use object::{File, Object as _, ObjectSection as _, ObjectSymbol, SymbolFlags, SymbolSection, elf};
+use symdex_build::Image;
 
 /// An entry of the symbol table: code or data.
 pub(crate) struct Symbol<'d> {
@@ -36,6 +37,23 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
         Ok(file) => of_macho(&file, bytes.len() as u64),
         Err(_) => Vec::new(),
     }
+}
+
+/// SVMA and name of every symbol of the image's files, without the Thumb bit and Mach-O's underscore; sorted.
+pub(crate) fn all_names<'d>(image: &Image<'d>) -> Vec<(u64, &'d [u8])> {
+    let files = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok());
+    let mut names = Vec::new();
+    for file in files {
+        let is_macho = file.format() == object::BinaryFormat::MachO;
+        for symbol in file.symbols().chain(file.dynamic_symbols()).filter(ObjectSymbol::is_definition) {
+            let Ok(name) = symbol.name_bytes() else { continue };
+            let name = name.strip_prefix(b"_").filter(|_| is_macho).unwrap_or(name);
+            let thumb = image.info().arch.is_arm32() && !is_macho;
+            names.push((symbol.address() & !u64::from(thumb), name));
+        }
+    }
+    names.sort_unstable();
+    names
 }
 
 /// One symbol for each address: the longest, of several the last. `.dynsym` is read only without `.symtab`.

@@ -9,8 +9,8 @@ use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
 use symdex_build::{Companions, Image, slices};
 use symdex_testimages::debug_file::{
-    BASE, CODE, Die, Elf, ElfSymbol, ID, MachO, Unit, debug_addr, debug_sections, image, macho, object,
-    referring, rnglists, split_unit, supplementary_units, whole, write,
+    BASE, CODE, Die, Elf, ElfSymbol, ID, MachO, Symbol, Unit, debug_addr, debug_sections, image, macho,
+    object, referring, rnglists, split_unit, supplementary_units, whole, write,
 };
 
 use super::{LLVM_SYMBOLIZER, LlvmPeer, location};
@@ -114,6 +114,63 @@ fn classes_with_llvm(elf: &Elf, answer: (&'static str, &'static str, u32)) -> Op
 /// A function `f` all over the code.
 fn all_code() -> ElfSymbol {
     ElfSymbol::function("f", CODE.start, CODE.end - CODE.start)
+}
+
+#[test]
+fn llvm_symbolizer_shortens_hidden_names() {
+    let function = Die::function("__hidden#1_", (CODE.start, CODE.end));
+    let unit = Unit::new(whole()).child(function).sequence(&[(CODE.start, 0, 2, true)], CODE.end);
+    let file = macho(&[unit], &[]);
+    let symbol = Symbol::raw(b"__hidden#1_", BASE + CODE.start);
+    let file = MachO { debug_offset: 0x4000, symbols: vec![symbol], ..file }.bytes();
+    let report = audited_with_llvm(&file, &[("_hidden#1_", "/src/a.c", 2)]);
+    assert_eq!(report.failures(), [""; 0], "{report}");
+    assert_eq!(names(&report.peers[LLVM_SYMBOLIZER]), ["hidden name"]);
+}
+
+/// Each name that llvm-symbolizer can take from a symbol has a class of its own, which says where the symbol is.
+#[test]
+fn symbols_are_told_apart_by_their_places() {
+    let (low, entry) = ((CODE.start, CODE.start + 0x100), CODE.start + 0x800);
+    let classes = |function: Die, symbols: &[(&'static str, u64)], theirs: &'static str| {
+        let function = function.ranges(&[(entry, CODE.end), low]);
+        let unit = Unit::new(whole()).child(function);
+        let unit = unit.sequence(&[(low.0, 1, 9, true)], low.1).sequence(&[(entry, 1, 2, true)], CODE.end);
+        let symbol = |&(name, at): &(_, u64)| {
+            let end = if at < entry { low.1 } else { CODE.end };
+            ElfSymbol::function(name, BASE + at, end - at)
+        };
+        let symbols: Vec<_> = symbols.iter().map(symbol).collect();
+        let file = Elf { base: BASE, symbols, ..Elf::default() }.debug(debug_sections(&[unit]));
+        let answer = |svma: u64| {
+            let line = match svma - BASE {
+                offset if (low.0..low.1).contains(&offset) => 9,
+                offset if (entry..CODE.end).contains(&offset) => 2,
+                _ => return vec![Frame::default()],
+            };
+            let [name, file] = [theirs, "/src/a.c"].map(|text| Some(text.as_bytes().into()));
+            vec![Frame { name, file, line: Some(line) }]
+        };
+        let report = audited(&file.bytes(), "made-up".as_ref(), answer);
+        assert_eq!(report.wrong(), [""; 0], "{report}");
+        // The name is that of one symbol, so the addresses of others stay unexplained.
+        report.peers.get(LLVM_SYMBOLIZER).map_or(Vec::new(), names)
+    };
+    let linked = || Die::new(dw::DW_TAG_subprogram).name("f").linkage_name("_Z1fv");
+    let plain = || Die::new(dw::DW_TAG_subprogram).name("f");
+    assert_eq!(
+        classes(linked(), &[("_Z1fv", entry), ("_Z1fv.cold", low.0)], "_Z1fv.cold"),
+        ["symbol of a part"]
+    );
+    assert_eq!(classes(plain(), &[("f", entry), ("f.cold", low.0)], "f.cold"), ["symbol of a part"]);
+    assert_eq!(classes(linked(), &[("_Z1fv.part.0", entry)], "_Z1fv.part.0"), ["symbol of a copy"]);
+    assert_eq!(classes(linked(), &[("g", entry)], "g"), ["symbol not stated"]);
+    assert_eq!(classes(plain(), &[("g", entry), ("h", entry)], "h"), ["symbol not stated"]);
+    assert_eq!(classes(linked(), &[("_Z1fv", entry), ("g", entry)], "g"), ["symbol alias"]);
+    assert_eq!(classes(linked(), &[("_Z1fv", entry), ("label", entry + 4)], "label"), ["symbol elsewhere"]);
+    // No symbol has the name. A plain name is explained only where llvm-symbolizer finds no symbol: here in the part.
+    assert_eq!(classes(linked(), &[("_Z1fv", entry)], "f"), [""; 0]);
+    assert_eq!(classes(plain(), &[("f.isra.0", entry)], "f"), ["symbol name"]);
 }
 
 #[test]

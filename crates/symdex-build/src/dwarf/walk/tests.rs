@@ -174,6 +174,7 @@ fn every_form_of_every_attribute_is_read_as_by_gimli() {
     let names = [
         constants::DW_AT_low_pc,
         constants::DW_AT_high_pc,
+        constants::DW_AT_entry_pc,
         constants::DW_AT_ranges,
         constants::DW_AT_name,
         constants::DW_AT_linkage_name,

@@ -1,7 +1,7 @@
 //! Literals and unresolved names.
 
 use super::super::nodes::{Float, Id, Node};
-use super::Parser;
+use super::{Dialect, Parser};
 
 impl Parser<'_> {
     /// `L type value E`, and `L_Z encoding E`.
@@ -66,6 +66,10 @@ impl Parser<'_> {
 
     /// An unresolved name: its meaning depends on a template parameter.
     pub(super) fn unresolved_name(&mut self, is_global: bool) -> Option<Id> {
+        if self.dialect == Dialect::Gnu && self.eat_text("sr") {
+            let scope = self.a_type()?;
+            return self.in_scope(scope);
+        }
         if self.eat_text("srN") {
             let mut scope = self.unresolved_type_with_arguments()?;
             while !self.eat(b'E') {

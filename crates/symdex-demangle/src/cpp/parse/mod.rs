@@ -4,6 +4,9 @@
 //! whole name invalid. So the number of steps is proportional to the length of the name. Each method reads one
 //! production and returns `None` if the name is invalid.
 //!
+//! GCC deviates from the ABI in some productions, so that the same characters can have two meanings. A name that is
+//! invalid by the grammar of LLVM is read once more by that of GNU's demangler ([`Dialect`]).
+//!
 //! Recursion is bounded: every production that can contain itself counts towards [`MAX_DEPTH`].
 
 mod expressions;
@@ -19,21 +22,39 @@ use crate::limits::MAX_DEPTH;
 
 /// The tree of `name` and its root. Returns `None` if `name` is not a mangled C++ name.
 pub(super) fn parse(name: &str) -> Option<(Arena<'_>, Id)> {
-    let mut parser = Parser::new(name);
+    parse_as(name, Dialect::Abi).or_else(|| parse_as(name, Dialect::Gnu))
+}
+
+fn parse_as(name: &str, dialect: Dialect) -> Option<(Arena<'_>, Id)> {
+    let mut parser = Parser::new(name, dialect);
     let root = parser.mangled_name()?;
     Some((parser.arena, root))
 }
 
-/// The number of productions that the parser enters for `name`, valid or not.
+/// The number of productions that the parser enters for `name`, valid or not, in the dialect that needs more.
 #[cfg(test)]
 pub(super) fn productions(name: &str) -> usize {
-    let mut parser = Parser::new(name);
-    _ = parser.mangled_name();
-    parser.productions
+    let productions = |dialect| {
+        let mut parser = Parser::new(name, dialect);
+        _ = parser.mangled_name();
+        parser.productions
+    };
+    productions(Dialect::Abi).max(productions(Dialect::Gnu))
+}
+
+/// Whose grammar a name is read by.
+#[derive(Clone, Copy, PartialEq)]
+enum Dialect {
+    /// That of the ABI, as LLVM reads it.
+    Abi,
+    /// That of GNU's demangler, libiberty. The scope of an unresolved name (`sr`) and the base class of an inherited
+    /// constructor (`CI1`) are types, and `I` begins an argument pack.
+    Gnu,
 }
 
 struct Parser<'a> {
     name: &'a str,
+    dialect: Dialect,
     at: usize,
     arena: Arena<'a>,
     /// The children of incomplete lists.
@@ -82,9 +103,10 @@ struct Named {
 }
 
 impl<'a> Parser<'a> {
-    fn new(name: &'a str) -> Self {
+    fn new(name: &'a str, dialect: Dialect) -> Self {
         Self {
             name,
+            dialect,
             at: 0,
             arena: Arena::with_capacity(name.len() / 2),
             pending: Vec::with_capacity(16),

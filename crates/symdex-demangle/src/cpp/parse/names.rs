@@ -2,7 +2,7 @@
 
 use super::super::nodes::{Id, Node, Reference, Standard};
 use super::super::operators::{Kind, Operator};
-use super::{Named, Parser};
+use super::{Dialect, Named, Parser};
 
 impl<'a> Parser<'a> {
     /// A name. `named` is `Some` for the name of an encoding.
@@ -250,15 +250,15 @@ impl<'a> Parser<'a> {
             (false, b'1'..=b'5') | (true, b'0' | b'1' | b'2' | b'4' | b'5') => self.at += 1,
             _ => return None,
         }
-        match (named, is_inherited) {
-            (Some(named), _) => {
-                named.has_no_result = true;
-                if is_inherited {
-                    self.a_name(Some(named))?;
-                }
-            }
-            (None, true) => _ = self.a_name(None)?,
-            (None, false) => {}
+        let mut named = named;
+        if let Some(named) = named.as_deref_mut() {
+            named.has_no_result = true;
+        }
+        // The base class distinguishes overloads. It is not printed.
+        match (is_inherited, self.dialect) {
+            (true, Dialect::Abi) => _ = self.a_name(named)?,
+            (true, Dialect::Gnu) => _ = self.a_type()?,
+            (false, _) => {}
         }
         self.add(Node::Constructor { class, is_destructor })
     }

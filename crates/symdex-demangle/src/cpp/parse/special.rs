@@ -36,6 +36,17 @@ impl Parser<'_> {
                 (self.eat(b'_') || !has_number).then_some(())?;
                 ("reference temporary for ", name)
             }
+            // Of GCC's -fgnu-tm.
+            b"GT" => {
+                let text = match self.look() {
+                    b't' => "transaction clone for ",
+                    b'n' => "non-transaction clone for ",
+                    _ => return None,
+                };
+                self.at += 1;
+                (text, self.encoding()?)
+            }
+            b"GA" => ("hidden alias for ", self.encoding()?),
             b"GI" => ("initializer for module ", self.module_name(None)??),
             _ => return None,
         };

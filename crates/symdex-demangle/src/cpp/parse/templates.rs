@@ -1,7 +1,7 @@
 //! Template arguments, references to template parameters, and their declarations.
 
 use super::super::nodes::{Id, Node, ParameterKind};
-use super::{Level, Parser};
+use super::{Dialect, Level, Parser};
 
 impl Parser<'_> {
     /// `I argument... E`. The template parameters of an encoding refer to the template arguments of its name.
@@ -12,6 +12,8 @@ impl Parser<'_> {
             self.levels.push(Level::Outer);
             self.outer.clear();
         }
+        // A template inside the type of a conversion has its arguments.
+        let allows_arguments = std::mem::replace(&mut self.allows_arguments, true);
         let start = self.pending.len();
         while !self.eat(b'E') {
             let argument = if are_of_encoding { self.own_argument() } else { self.template_argument() }?;
@@ -23,6 +25,7 @@ impl Parser<'_> {
                 break;
             }
         }
+        self.allows_arguments = allows_arguments;
         let arguments = self.finish_list(start)?;
         self.add(Node::Arguments(arguments))
     }
@@ -45,6 +48,7 @@ impl Parser<'_> {
         let id = match (self.look(), self.look_at(1)) {
             (b'X', _) => self.expression_argument(),
             (b'J', _) => self.argument_pack(),
+            (b'I', _) if self.dialect == Dialect::Gnu => self.argument_pack(),
             (b'L', b'Z') => self.encoding_argument(),
             (b'L', _) => self.literal(),
             // The declaration distinguishes overloads. It is not printed.

@@ -2,7 +2,7 @@
 
 use super::super::nodes::{Id, Node, Reference};
 use super::super::operators::Precedence;
-use super::Parser;
+use super::{Dialect, Parser};
 
 /// The built-in type with the code `letter`.
 fn builtin(letter: u8) -> Option<&'static str> {
@@ -200,6 +200,9 @@ impl Parser<'_> {
             return Some(parameter);
         }
         // By the ABI, the parameter without arguments is a substitution too. LLVM does not add it.
+        if self.dialect == Dialect::Gnu {
+            self.substitutions.push(parameter);
+        }
         let arguments = self.template_arguments(false)?;
         self.add(Node::WithArguments(parameter, arguments))
     }

@@ -38,6 +38,10 @@ const SIZE_FIELD: &str = "symdexsize";
 const DIGEST_FIELD: &str = "symdexdigest";
 /// The metadata field with who has put the index into the store, if that is known.
 const PROVENANCE_FIELD: &str = "symdexprovenance";
+/// The metadata field with the name of the image, percent-encoded. Older objects do not have it.
+const NAME_FIELD: &str = "symdexname";
+/// Longer names are left out. The metadata of an object may have 2 kB.
+const MAX_NAME: usize = 1000;
 
 /// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex.zst`, or
 /// `.symdex` if it is not compressed.
@@ -326,7 +330,7 @@ impl Store for ObjectsStore {
         let outcome = self.put_index(index, options)?;
         // The cached index would answer for some time.
         if let Some(cache) = &self.cache
-            && !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept)
+            && !outcome.keeps_existing()
         {
             let _turn = cache.turn(index.id());
             cache.forget(index.id());
@@ -353,14 +357,19 @@ impl Store for ObjectsStore {
         let size = field(SIZE_FIELD).and_then(|size| size.parse().ok());
         let digest = field(DIGEST_FIELD).and_then(|digest| u128::from_str_radix(digest, 16).ok());
         let digest = digest.map(u128::to_be_bytes);
+        let image_name = field(NAME_FIELD).and_then(|name| {
+            Some(percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned())
+        });
         let entry = self.entry(&found.result.meta);
         let provenance = provenance_of(&found.result);
-        Ok(entry.map(|entry| StoreEntry {
+        let stated = |entry: StoreEntry| StoreEntry {
             index_size: entry.index_size.or(size),
             digest,
+            image_name,
             provenance,
             ..entry
-        }))
+        };
+        Ok(entry.map(stated))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

@@ -7,11 +7,12 @@ use object_store::{
     Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions as PutRequest, PutPayload,
     UpdateVersion,
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
 use super::body::Encoding;
 use super::errors::{Failed, reason};
-use super::{DIGEST_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of};
+use super::{DIGEST_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::provenance::{Provenance, PutOptions};
@@ -54,7 +55,7 @@ impl ObjectsStore {
                     (PublishOutcome::Repaired { damage }, Some(version))
                 }
             };
-            if matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if outcome.keeps_existing() {
                 return Ok(outcome);
             }
             let payload = match &payload {
@@ -129,6 +130,11 @@ impl ObjectsStore {
         attributes.insert(Attribute::Metadata(SIZE_FIELD.into()), size.into());
         let digest = format!("{:032x}", u128::from_be_bytes(index.digest()));
         attributes.insert(Attribute::Metadata(DIGEST_FIELD.into()), digest.into());
+        let name = &index.metadata().image_name;
+        let name = utf8_percent_encode(name, NON_ALPHANUMERIC).to_string();
+        if name.len() <= MAX_NAME {
+            attributes.insert(Attribute::Metadata(NAME_FIELD.into()), name.into());
+        }
         if let Some(provenance) = &options.provenance {
             let provenance = provenance.to_string().into();
             attributes.insert(Attribute::Metadata(PROVENANCE_FIELD.into()), provenance);

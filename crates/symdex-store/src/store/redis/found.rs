@@ -77,6 +77,7 @@ impl Found {
             Self::Record(record, ttl) => {
                 let now = SystemTime::now();
                 let milliseconds = Duration::from_millis;
+                entry.image_name = Some(record.metadata.image_name.clone());
                 entry.stored_size = record.stored_size;
                 entry.index_size = Some(record.index_size);
                 entry.digest = Some(record.digest);

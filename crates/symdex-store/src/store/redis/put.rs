@@ -55,7 +55,7 @@ impl Putter<'_> {
             let id = &new.metadata.id;
             let found = find_one(self.client, id).map_err(|failure| self.error(failure))?;
             let outcome = self.compare(&new, &found, options)?;
-            if matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if outcome.keeps_existing() {
                 if let Found::Record(record, ttl) = &found {
                     Renewals::renew_now(self.client, record, *ttl).map_err(|failure| self.error(failure))?;
                 }
@@ -92,14 +92,14 @@ impl Putter<'_> {
         };
         let is_same = existing.digest == new.digest;
         if !is_same && replaces(options, &new.rank(), &existing.rank(), existing.provenance.as_ref()) {
-            return Ok(PublishOutcome::ConflictReplaced);
+            return Ok(PublishOutcome::of_different(&new.metadata, &existing.metadata, true));
         }
         // Otherwise a damaged index could win by functions that it cannot answer.
         let damage = values::damage(self.client, existing).map_err(|failure| self.error(failure))?;
         Ok(match damage {
             Some(damage) => PublishOutcome::Repaired { damage },
             None if is_same => PublishOutcome::Unchanged,
-            None => PublishOutcome::ConflictKept,
+            None => PublishOutcome::of_different(&new.metadata, &existing.metadata, false),
         })
     }
 

@@ -12,7 +12,7 @@ use super::{Candidate, Symbolicator};
 use crate::error::Error;
 use crate::store::begins_with;
 use crate::symbolicator::listed_folder::ListedFolder;
-use crate::symbolicator::unanswered;
+use crate::symbolicator::unanswered_by_store;
 
 /// The number of indexes that are opened in the search for the name of an image.
 pub(super) const MAX_OPENED: usize = 20_000;
@@ -78,7 +78,7 @@ impl Symbolicator {
             }
         }
         match (ids.len(), first_error) {
-            (0, Some(error)) => Err(unanswered(&error.into())),
+            (0, Some(error)) => Err(unanswered_by_store(error)),
             (0 | 1, _) => Ok(ids.pop_first().unwrap_or_else(|| start.clone())),
             _ => {
                 let known = |id: &ImageId| self.known_image(id, image);

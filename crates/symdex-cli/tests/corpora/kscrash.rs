@@ -1,9 +1,8 @@
 //! Real reports of KSCrash, with the debug files of the apps that crashed.
 
-mod common;
-
-use common::{corpus, folder, symbolicate};
+use crate::common::{folder, symbolicate};
 use serde_json::Value;
+use symdex_testkit::corpus;
 
 /// The answers of llvm-symbolizer for frames of the app, by the numbers of thread and frame. Frames of libraries keep
 /// their names. Names without a line are from a symbol table.
@@ -42,10 +41,9 @@ const SWIFT_TESTER: [(usize, usize, &str, &str); 5] = [
     (6, 3, "ksmachexc_i_handleExceptions", ""),
 ];
 
-#[test]
-fn testers_have_the_expected_backtraces() {
+pub(crate) fn testers_have_the_expected_backtraces() {
     let root = folder();
-    let Some(corpus) = corpus("kscrash-testers", root.path()) else { return };
+    let corpus = corpus("kscrash-testers", root.path());
     let folder = corpus.join("symsynd/tests/res");
     for (name, expected) in
         [("crash-report.json", &CRASH_TESTER[..]), ("swift-crash-report.json", &SWIFT_TESTER)]

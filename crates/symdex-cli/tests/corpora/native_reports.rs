@@ -1,11 +1,10 @@
 //! Android's backtraces, with what its own ndk-stack answered for their frames.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{corpus, dsym, folder, symbolicate};
+use crate::common::{dsym, folder, symbolicate};
+use symdex_testkit::corpus;
 
 /// The libraries that the corpus has, with their build ids.
 const LIBRARIES: [(&str, &str); 3] = [
@@ -14,8 +13,8 @@ const LIBRARIES: [(&str, &str); 3] = [
     ("libziparchive.so", "786581cf8457e7df2bd30179c821d754"),
 ];
 
-fn files(root: &Path) -> Option<PathBuf> {
-    Some(corpus("ndk-stack", root)?.join("android-ndk-tests/tests/pytest/ndkstack/files"))
+fn files(root: &Path) -> PathBuf {
+    corpus("ndk-stack", root).join("android-ndk-tests/tests/pytest/ndkstack/files")
 }
 
 /// `text` with a build id for each frame of the libraries that states none. ndk-stack matches libraries by name, symdex
@@ -56,10 +55,9 @@ fn found(text: &str) -> Vec<(String, String)> {
     more.filter_map(split).collect()
 }
 
-#[test]
-fn frames_have_the_answers_of_ndk_stack() {
+pub(crate) fn frames_have_the_answers_of_ndk_stack() {
     let root = folder();
-    let Some(files) = files(root.path()) else { return };
+    let files = files(root.path());
     let text = with_ids(&fs::read_to_string(files.join("backtrace.txt")).expect("the corpus has it"));
     let report = root.path().join("backtrace.txt");
     fs::write(&report, &text).expect("a folder of the test's own");
@@ -82,10 +80,9 @@ fn frames_have_the_answers_of_ndk_stack() {
     }
 }
 
-#[test]
-fn a_build_id_that_is_missing_has_a_reason_and_what_is_near() {
+pub(crate) fn a_build_id_that_is_missing_has_a_reason_and_what_is_near() {
     let root = folder();
-    let Some(files) = files(root.path()) else { return };
+    let files = files(root.path());
     let after = symbolicate(root.path(), &files, &[], [files.join("backtrace.txt")]);
     let missing = "missing: test.apk!libziparchive.so ? bad01245 test.apk!libziparchive.so: 1 frame: no index of it\n\
                    symdex:   near: libziparchive.so arm 786581CF-8457-E7DF-2BD3-0179C821D754: another build of that name";
@@ -94,10 +91,9 @@ fn a_build_id_that_is_missing_has_a_reason_and_what_is_near() {
     assert_eq!(found(&after.out).len(), 2, "{}", after.out);
 }
 
-#[test]
-fn without_debug_files_reports_come_back_as_they_were() {
+pub(crate) fn without_debug_files_reports_come_back_as_they_were() {
     let root = folder();
-    let Some(files) = files(root.path()) else { return };
+    let files = files(root.path());
     let empty = root.path().join("empty");
     fs::create_dir(&empty).expect("a folder of the test's own");
     for name in ["backtrace.txt", "hwasan.txt", "multiple.txt"] {
@@ -108,8 +104,7 @@ fn without_debug_files_reports_come_back_as_they_were() {
 
 /// For an executable that is linked to a fixed address, sanitizers and Android count from address 0, not from its
 /// start.
-#[test]
-fn addresses_are_those_of_the_file() {
+pub(crate) fn addresses_are_those_of_the_file() {
     let id = "4c4c447055553144a1a22a1f1f7676f4";
     let frames = [
         format!("#00 pc 00000001000003b8  /data/a (BuildId: {id})\n"),

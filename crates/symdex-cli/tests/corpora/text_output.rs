@@ -1,17 +1,16 @@
 //! `symdex symbolicate --format text`: real `.ips` reports, compared with Apple's own translation to text.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{corpus, folder, symbolicate, testdata};
+use crate::common::{folder, symbolicate, testdata};
 use serde_json::Value;
+use symdex_testkit::corpus;
 
-/// The folder of MacSymbolicator's reports of 2022; `None` without the corpora.
-fn resources(root: &Path) -> Option<PathBuf> {
-    let history = corpus("atos-reports", root)?.join("MacSymbolicator-history");
-    Some(history.join("2022-09-18-4c56af2/MacSymbolicatorTests/Resources"))
+/// The folder of MacSymbolicator's reports of 2022.
+fn resources(root: &Path) -> PathBuf {
+    let history = corpus("atos-reports", root).join("MacSymbolicator-history");
+    history.join("2022-09-18-4c56af2/MacSymbolicatorTests/Resources")
 }
 
 fn read(path: &Path) -> String {
@@ -23,10 +22,9 @@ fn text_of(report: &Path, root: &Path) -> String {
     symbolicate(root, &testdata().join("demo"), &["--format", "text"], [report]).out
 }
 
-#[test]
-fn an_ips_of_ios_equals_apples_translation() {
+pub(crate) fn an_ips_of_ios_equals_apples_translation() {
     let root = folder();
-    let Some(resources) = resources(root.path()) else { return };
+    let resources = resources(root.path());
     let lines =
         |text: &str| text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let ours = text_of(&resources.join("Crashes/ios-crash.ips"), root.path());
@@ -36,10 +34,9 @@ fn an_ips_of_ios_equals_apples_translation() {
 }
 
 /// Apple lays out a report of macOS with other columns and without architectures. Stacks and registers are the same.
-#[test]
-fn an_ips_of_macos_has_the_stacks_and_registers_of_apples_translation() {
+pub(crate) fn an_ips_of_macos_has_the_stacks_and_registers_of_apples_translation() {
     let root = folder();
-    let Some(resources) = resources(root.path()) else { return };
+    let resources = resources(root.path());
     for name in ["single-target-crash", "multi-target-crash"] {
         let ours = text_of(&resources.join(format!("Crashes/{name}.ips")), root.path());
         let apples = read(&resources.join(format!("Crashes/{name}.crash")));
@@ -74,14 +71,9 @@ fn content(report: &Value) -> Value {
     serde_json::json!([frames.collect::<Vec<_>>(), images.collect::<Vec<_>>()])
 }
 
-#[test]
-fn text_of_a_real_ips_is_symbolicated_as_the_ips_is() {
+pub(crate) fn text_of_a_real_ips_is_symbolicated_as_the_ips_is() {
     let root = folder();
-    let (Some(resources), Some(leaking)) =
-        (resources(root.path()), corpus("memory-leaking-app", root.path()))
-    else {
-        return;
-    };
+    let (resources, leaking) = (resources(root.path()), corpus("memory-leaking-app", root.path()));
     let tests = leaking.join("mobile-dev-inc-Symbolicator/Tests/SymbolicatorTests/Resources");
     let mut reports = vec![tests.join("MemoryLeakingApp-2022-08-05-132419.ips")];
     reports.extend(
@@ -102,8 +94,7 @@ fn text_of_a_real_ips_is_symbolicated_as_the_ips_is() {
     }
 }
 
-#[test]
-fn a_text_report_changes_only_in_its_frames() {
+pub(crate) fn a_text_report_changes_only_in_its_frames() {
     let root = folder();
     let crash = testdata().join("demo/demo.crash");
     let [text, native] = ["text", "native"]

@@ -1,24 +1,10 @@
-//! The hostile files of the corpora, which abort or hang most other tools. The corpora are not in the repository;
-//! without them, these tests say so.
-
-mod common;
+//! The hostile files of the corpora, which abort or hang most other tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::folder;
-
-/// The folder `malformed` of the corpora, unpacked into `root`; `None` without the corpora.
-fn malformed(root: &Path) -> Option<PathBuf> {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    if !corpora.join("unpack").exists() {
-        eprintln!("not tested on hostile files: {} is missing", corpora.display());
-        return None;
-    }
-    let unpacked = Command::new(corpora.join("unpack")).arg("-d").arg(root).arg("malformed").status();
-    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
-    Some(root.join("malformed"))
-}
+use crate::common::folder;
+use symdex_testkit::corpus;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder");
@@ -37,10 +23,9 @@ fn limited(arguments: &[&str]) -> std::process::Output {
 }
 
 #[cfg(target_os = "linux")]
-#[test]
-fn hostile_files_become_whole_indexes_or_errors() {
+pub(crate) fn hostile_files_become_whole_indexes_or_errors() {
     let root = folder();
-    let Some(malformed) = malformed(root.path()) else { return };
+    let malformed = corpus("malformed", root.path());
     let mut built = 0;
     for file in files(&malformed.join("synthetic")) {
         let (out, name) = (root.path().join("indexes"), file.display());
@@ -55,17 +40,16 @@ fn hostile_files_become_whole_indexes_or_errors() {
         }
         if output.status.success() {
             let index = files(&out).pop().expect("an index");
-            common::symdex(["verify".as_ref(), index.as_os_str()]).ok();
+            crate::common::symdex(["verify".as_ref(), index.as_os_str()]).ok();
             std::fs::remove_dir_all(&out).expect("removed");
         }
     }
     assert!(built > 20, "only {built} became indexes");
 }
 
-#[test]
-fn the_output_of_hostile_names_is_bounded() {
+pub(crate) fn the_output_of_hostile_names_is_bounded() {
     let root = folder();
-    let Some(malformed) = malformed(root.path()) else { return };
+    let malformed = corpus("malformed", root.path());
     let crashers = malformed.join("swift-demangle-crashers");
     let names =
         [crashers.clone(), crashers.join("fuzz-corpus-evolved")].map(|folder| files(&folder)).concat();

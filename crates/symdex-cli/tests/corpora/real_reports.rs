@@ -1,12 +1,11 @@
 //! Real reports of Apple's systems, compared with the answers of Apple's atos for their frames.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{corpus, folder, symbolicate};
+use crate::common::{folder, symbolicate};
 use serde_json::Value;
+use symdex_testkit::corpus;
 
 /// The options that answer as atos does.
 const AS_ATOS: [&str; 5] = ["--lines", "exact", "--no-inlines", "--addresses", "as-given"];
@@ -19,10 +18,9 @@ const LEFT_ALONE: [(&str, &str, &str); 1] = [(
 )];
 
 /// Every answer of atos in an expected report is the answer of symdex for that address.
-#[test]
-fn frames_have_the_answers_of_atos() {
+pub(crate) fn frames_have_the_answers_of_atos() {
     let root = folder();
-    let Some(corpus) = corpus("atos-reports", root.path()) else { return };
+    let corpus = corpus("atos-reports", root.path());
     let history = corpus.join("MacSymbolicator-history");
     let mut compared = 0;
     let mut left_alone = Vec::new();
@@ -93,14 +91,9 @@ fn ours(report: &Value, address: u64) -> String {
 
 /// Without an index, `.ips` files and text reports come back byte for byte. With one, only the frames of the app
 /// change.
-#[test]
-fn everything_that_is_not_symbolicated_stays_byte_for_byte() {
+pub(crate) fn everything_that_is_not_symbolicated_stays_byte_for_byte() {
     let root = folder();
-    let (Some(atos), Some(leaking)) =
-        (corpus("atos-reports", root.path()), corpus("memory-leaking-app", root.path()))
-    else {
-        return;
-    };
+    let [atos, leaking] = ["atos-reports", "memory-leaking-app"].map(|name| corpus(name, root.path()));
     let mut reports = Vec::new();
     for folder in [&atos, &leaking] {
         files(folder, &mut reports);
@@ -113,7 +106,7 @@ fn everything_that_is_not_symbolicated_stays_byte_for_byte() {
         let before = fs::read(&path).expect("readable");
         let empty = root.path().join("empty");
         fs::create_dir_all(&empty).expect("a folder");
-        let mut run = common::command();
+        let mut run = crate::common::command();
         run.arg("symbolicate").arg(&path).arg("--store").arg(&empty);
         let output = run.output().expect("ran");
         assert!(output.stdout == before, "{} has changed", path.display());
@@ -130,10 +123,9 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn json_keeps_everything_but_the_frames_of_the_app() {
+pub(crate) fn json_keeps_everything_but_the_frames_of_the_app() {
     let root = folder();
-    let Some(corpus) = corpus("atos-reports", root.path()) else { return };
+    let corpus = corpus("atos-reports", root.path());
     let history = corpus.join("MacSymbolicator-history");
     let path = history.join("2022-09-18-4c56af2/MacSymbolicatorTests/Resources/Crashes/ios-crash.ips");
     let before = fs::read_to_string(&path).expect("readable");
@@ -170,10 +162,9 @@ fn json_keeps_everything_but_the_frames_of_the_app() {
 }
 
 /// One of the reports is of the build of the dSYM. The other is of another build, which the summary names.
-#[test]
-fn a_report_of_another_build_names_the_missing_image_and_the_near_one() {
+pub(crate) fn a_report_of_another_build_names_the_missing_image_and_the_near_one() {
     let root = folder();
-    let Some(corpus) = corpus("memory-leaking-app", root.path()) else { return };
+    let corpus = corpus("memory-leaking-app", root.path());
     let folder = corpus.join("mobile-dev-inc-Symbolicator/Tests/SymbolicatorTests/Resources");
     let matching =
         symbolicate(root.path(), &folder, &AS_ATOS, [folder.join("memory_leak_unsymbolicated.txt")]);
@@ -196,10 +187,9 @@ fn a_report_of_another_build_names_the_missing_image_and_the_near_one() {
 }
 
 /// Each frame of the app in the output of `sample` has the function and the line of atos.
-#[test]
-fn samples_have_the_answers_of_atos() {
+pub(crate) fn samples_have_the_answers_of_atos() {
     let root = folder();
-    let Some(corpus) = corpus("atos-reports", root.path()) else { return };
+    let corpus = corpus("atos-reports", root.path());
     let history = corpus.join("MacSymbolicator-history");
     let mut compared = 0;
     for folder in [

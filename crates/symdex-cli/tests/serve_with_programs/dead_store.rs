@@ -1,0 +1,355 @@
+//! Stores that cannot be asked.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::common::{command, demo_files, folder, testdata};
+use crate::redis_server;
+use crate::server::{Answer, TestServer, store_of};
+
+/// The URL of a store at a port that no program listens to.
+fn dead() -> String {
+    format!("redis://127.0.0.1:{}/0", redis_server::free_port())
+}
+
+/// A server over these stores.
+fn start(stores: &[&str]) -> TestServer {
+    start_with(stores, &[])
+}
+
+fn start_with(stores: &[&str], options: &[&str]) -> TestServer {
+    let mut serve = command();
+    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0"]).args(options);
+    stores.iter().for_each(|store| _ = serve.args(["--store", store]));
+    TestServer::spawn(serve)
+}
+
+fn report() -> Vec<u8> {
+    fs::read(testdata().join("demo/demo.crash")).expect("the demo's report")
+}
+
+fn is_store_failure(answer: &Answer) -> bool {
+    let problem = answer.json();
+    answer.status == 503
+        && problem["type"] == "urn:symdex:problem:store-failed"
+        && problem["status"] == 503
+        && answer.header("retry-after") == "5"
+}
+
+/// A request of Sentry for an address of the image with this id.
+fn sentry(ids: &[&str]) -> Value {
+    let modules = ids.iter().zip(1..).map(|(id, number)| {
+        let start = format!("{:#x}", number * 0x10_0000);
+        json!({"type": "macho", "debug_id": id, "image_addr": start, "image_size": 0x8000})
+    });
+    let frames = (1..=ids.len())
+        .map(|number| json!({"instruction_addr": format!("{:#x}", number * 0x10_0000 + 0x3cf)}));
+    json!({"stacktraces": [{"frames": frames.collect::<Vec<_>>()}], "modules": modules.collect::<Vec<_>>()})
+}
+
+pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() {
+    let url = dead();
+    let server = start(&[&url]);
+    let begun = Instant::now();
+    let answer = server.post("/v1/symbolicate", report());
+    let first = begun.elapsed();
+    assert!(is_store_failure(&answer), "{}", answer.text());
+    let ids: Vec<_> = demo_files().iter().map(|(id, _)| json!(id)).collect();
+    let images = answer.json()["images"].as_array().expect("a list").clone();
+    assert!(ids.iter().all(|id| images.iter().any(|image| image["id"] == *id)), "{images:?}");
+    for image in &images {
+        assert_eq!(image["status"], "other");
+        assert!(image["reason"].as_str().is_some_and(|reason| reason.contains(&url)), "{image}");
+    }
+    // The store is asked once for all images of a report. Its client tries for three seconds.
+    assert!(first < Duration::from_secs(10), "{first:?}");
+    let not_ready = server.get("/readyz");
+    assert!(is_store_failure(&not_ready), "{}", not_ready.text());
+    assert_eq!(server.get("/healthz").status, 200);
+
+    let id = demo_files()[0].0;
+    let lookup = server.post_json("/v1/lookup", &json!([{"id": id, "addresses": ["0x1000"]}]));
+    assert!(is_store_failure(&lookup) && lookup.json()["images"][0]["id"] == id, "{}", lookup.text());
+    assert!(is_store_failure(&server.post_json("/v1/missing", &json!([id]))));
+    assert!(is_store_failure(&server.get(&format!("/v1/images/{id}"))));
+    let debug_id = id.to_uppercase() + "0";
+    let mozilla = json!({"memoryMap": [["DemoApp", debug_id]], "stacks": [[[0, 0x1000]]]});
+    let mozilla = server.post_json("/symbolicate/v5", &mozilla);
+    assert!(
+        is_store_failure(&mozilla) && mozilla.json()["images"][0]["name"] == "DemoApp",
+        "{}",
+        mozilla.text()
+    );
+    let batch = json!({"name": "a", "report": String::from_utf8(report()).expect("text")}).to_string();
+    let batch = server.post_with("/v1/symbolicate", &[("content-type", "application/x-ndjson")], batch);
+    assert_eq!((batch.status, &batch.json()["error"]["status"]), (200, &json!(503)), "{}", batch.text());
+
+    let sentry = server.post_json("/symbolicate", &sentry(&[id]));
+    let module = &sentry.json()["modules"][0];
+    assert_eq!((sentry.status, &module["debug_status"]), (200, &json!("other")), "{module}");
+    assert!(module["reason"].as_str().is_some_and(|reason| reason.contains(&url)), "{module}");
+
+    let log = server.log();
+    assert!(log.contains("WARN") && log.contains("a store cannot be asked"), "{log}");
+}
+
+pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("redis://{}/0", silent.local_addr().expect("an address"));
+    let server = start(&[&url]);
+    let begun = Instant::now();
+    let not_ready = server.get("/readyz");
+    assert!(
+        is_store_failure(&not_ready) && begun.elapsed() < Duration::from_secs(10),
+        "{}",
+        not_ready.text()
+    );
+    assert!(not_ready.text().contains("have not answered within"), "{}", not_ready.text());
+}
+
+pub(crate) fn images_that_another_store_has_are_answered() {
+    let demo = folder();
+    let built = crate::common::symdex_on(
+        demo.path(),
+        &format!("build {} --store {{}}", testdata().join("demo").display()),
+    );
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let live = demo.path().to_str().expect("UTF-8");
+    let expected = start(&[live]).post("/v1/symbolicate", report());
+    let server = start(&[&dead(), live]);
+    let answer = server.post("/v1/symbolicate", report());
+    assert_eq!((answer.status, answer.text()), (200, expected.text()));
+    assert_eq!((answer.header("retry-after"), expected.header("retry-after")), ("5", ""));
+    let log = server.log();
+    assert!(log.contains("a store cannot be asked"), "{log}");
+    let views = server.post("/v1/symbolicate?format=json", report()).json();
+    let status = |app: bool| {
+        let images = views["images"].as_array().expect("a list");
+        let of = images.iter().filter(|image| image["is_app"] == app && image["status"] != "unused");
+        let mut all: Vec<_> = of.map(|image| image["status"].as_str().expect("a word").to_owned()).collect();
+        all.dedup();
+        all
+    };
+    assert_eq!((status(true), status(false)), (vec!["found".to_owned()], vec!["other".to_owned()]));
+
+    let (id, absent) = (demo_files()[0].0, "00112233445566778899aabbccddeeff");
+    let asked = json!([{"id": id, "addresses": ["0x1000"]}, {"id": absent, "addresses": ["0x1000"]}]);
+    let lookup = server.post_json("/v1/lookup", &asked);
+    let (found, other) = (&lookup.json()[0], &lookup.json()[1]);
+    assert_eq!((lookup.status, &found["status"], &other["status"]), (200, &json!("found"), &json!("other")));
+    assert!(other["reason"].as_str().is_some_and(|reason| reason.contains("redis://")), "{other}");
+    assert_eq!(lookup.header("retry-after"), "5");
+    let sentry = server.post_json("/symbolicate", &sentry(&[id, absent])).json();
+    let statuses = [0, 1].map(|module| sentry["modules"][module]["debug_status"].clone());
+    assert_eq!(statuses, [json!("found"), json!("other")]);
+    assert_eq!(server.post_json("/v1/missing", &json!([id])).json(), json!([]));
+    assert!(is_store_failure(&server.post_json("/v1/missing", &json!([id, absent]))));
+}
+
+fn until(server: &TestServer, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.log());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+pub(crate) fn a_store_that_is_back_is_asked_again() {
+    let mut redis = redis_server::Server::start(&[]);
+    let demo = testdata().join("demo").display().to_string();
+    let fill = |redis: &redis_server::Server| {
+        let built = crate::common::symdex(["build", &demo, "--store", &redis.url()]);
+        assert_eq!(built.code, Some(0), "{}", built.err);
+    };
+    fill(&redis);
+    let server = start(&[&redis.url()]);
+    assert_eq!(server.get("/readyz").status, 200);
+    redis.kill();
+    assert!(is_store_failure(&server.post("/v1/symbolicate", report())));
+    until(&server, || server.get("/readyz").text().contains("cannot be asked: redis://"));
+    redis.restart();
+    redis.wait();
+    fill(&redis);
+    until(&server, || server.post("/v1/symbolicate", report()).status == 200);
+    until(&server, || server.get("/readyz").status == 200);
+    assert!(server.log().contains("a store can be asked again"), "{}", server.log());
+}
+
+/// A server whose store is at `store`, and that waits for it for this long.
+fn uploads(store: &Path, state: &Path, within: &str) -> TestServer {
+    let state = state.to_str().expect("UTF-8");
+    TestServer::start(store, &["--state", state, "--publish-within", within])
+}
+
+fn debug_file() -> Vec<u8> {
+    fs::read(crate::common::debug_file("cxx")).expect("a debug file")
+}
+
+fn job(server: &TestServer, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let job = server.get(path).json();
+        if is_so(&job) {
+            return job;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{job}: {}", server.log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+pub(crate) fn an_index_is_put_again_when_the_store_takes_it() {
+    let (root, state) = (folder(), folder());
+    // A file is in the place of the folder.
+    let store = root.path().join("store");
+    fs::write(&store, b"").expect("written");
+    let server = uploads(&store, state.path(), "60s");
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| !job["store_error"].is_null());
+    assert_eq!((&waits["state"], &waits["attempts"]), (&json!("running"), &json!(0)), "{waits}");
+    assert!(
+        waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")),
+        "{waits}"
+    );
+    fs::remove_file(&store).expect("removed");
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!(
+        (&done["images"][0]["outcome"], &done["store_error"]),
+        (&json!("written"), &Value::Null),
+        "{done}"
+    );
+    assert_eq!(fs::read_dir(state.path().join("uploads")).expect("a folder").count(), 0);
+}
+
+pub(crate) fn a_job_outlives_a_restart_of_its_store() {
+    let mut redis = redis_server::Server::start(&[]);
+    let server = start(&[&redis.url()]);
+    redis.kill();
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| !job["store_error"].is_null());
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains(&redis.url())), "{waits}");
+    redis.restart();
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!(done["images"][0]["outcome"], "written", "{done}");
+}
+
+pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload() {
+    let (root, state) = (folder(), folder());
+    let store = root.path().join("store");
+    fs::write(&store, b"").expect("written");
+    let server = uploads(&store, state.path(), "1s");
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let is_unpublished = |job: &Value| job["state"] == "unpublished";
+    let uploads_there = || fs::read_dir(state.path().join("uploads")).expect("a folder").count();
+    // Those who follow the job are told, and are not kept waiting.
+    let events = server.get_with(&path, &[("accept", "text/event-stream")]);
+    assert!(events.text().contains(r#""state":"unpublished""#), "{}", events.text());
+    let waits = job(&server, &path, is_unpublished);
+    assert!(
+        waits["store_error"].as_str().is_some_and(|why| why.contains("cannot create the folder")),
+        "{waits}"
+    );
+    assert_eq!((&waits["finished"], uploads_there()), (&Value::Null, 1));
+    let listed = server.get("/v1/jobs").json();
+    assert_eq!((&listed[0]["state"], &listed[0]["store_error"]), (&waits["state"], &waits["store_error"]));
+    assert!(server.get("/metrics").text().contains("symdex_jobs_unpublished 1"));
+    let log = server.log();
+    assert!(log.contains("no store takes an index") && log.contains("waits for an operator"), "{log}");
+
+    let resume = |server: &TestServer| server.post(&format!("{path}/resume"), b"");
+    assert_eq!(server.post("/v1/jobs/none/resume", b"").status, 404);
+    let resumed = resume(&server);
+    assert_eq!((resumed.status, resumed.header("location")), (202, &*path), "{}", resumed.text());
+    job(&server, &path, is_unpublished);
+    // The same file again is as good.
+    let again = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    assert_eq!(
+        (again.status, again.header("location"), &again.json()["state"]),
+        (202, &*path, &json!("queued"))
+    );
+    job(&server, &path, is_unpublished);
+    assert_eq!(uploads_there(), 1);
+    drop(server);
+
+    // The next start of the server is a resumption, too, however often it ends.
+    for _ in 0..4 {
+        let server = uploads(&store, state.path(), "60s");
+        job(&server, &path, |job| job["state"] == "running" && !job["store_error"].is_null());
+    }
+    let server = uploads(&store, state.path(), "1s");
+    job(&server, &path, is_unpublished);
+    assert_eq!(uploads_there(), 1);
+    fs::remove_file(&store).expect("removed");
+    assert_eq!(resume(&server).status, 202);
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!((done["images"].as_array().map(Vec::len), &done["failures"]), (Some(1), &json!([])), "{done}");
+    assert_eq!((uploads_there(), resume(&server).status), (0, 409));
+}
+
+/// Such a server does not put an index into one store before it knows that no other store has a different one.
+const KEEP: [&str; 4] = ["--on-conflict", "keep", "--publish-within", "1s"];
+
+pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
+    let root = folder();
+    let (first, stripped) = (root.path().join("store"), root.path().join("cxx"));
+    let cxx = crate::common::debug_file("cxx");
+    fs::write(&stripped, crate::common::without_debug_information(&cxx)).expect("written");
+    let mut redis = redis_server::Server::start(&[]);
+    let server = start_with(&[first.to_str().expect("UTF-8"), &redis.url()], &KEEP);
+    redis.kill();
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| job["state"] == "unpublished");
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains(&redis.url())), "{waits}");
+    assert_eq!(waits["images"], json!([]));
+    redis.restart();
+    redis.wait();
+    let built = crate::common::symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    until(&server, || server.get("/readyz").status == 200);
+    assert_eq!(server.post(&format!("{path}/resume"), b"").status, 202);
+    let done = job(&server, &path, |job| job["state"] == "done");
+    let image = &done["images"][0];
+    assert_eq!(
+        (&image["id"], &image["outcome"], &image["store"]),
+        (&built.images()[0]["id"], &json!("kept"), &json!(redis.url()))
+    );
+    assert!(!first.exists());
+}
+
+pub(crate) fn a_job_that_replaces_takes_the_place_of_one_that_waits_for_an_operator() {
+    let first = folder();
+    let server = start_with(&[first.path().to_str().expect("UTF-8"), &dead()], &KEEP);
+    let put = |query: &str| server.put(&format!("/v1/debug-files?name=cxx{query}"), &[], &debug_file());
+    let path = put("").header("location").to_owned();
+    job(&server, &path, |job| job["state"] == "unpublished");
+    let replaces = put("&replace=true");
+    assert_eq!((replaces.status, replaces.header("location")), (202, &*path), "{}", replaces.text());
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!((&done["images"][0]["outcome"], &done["replace"]), (&json!("written"), &json!(true)));
+}
+
+pub(crate) fn an_upload_is_done_only_if_the_store_has_its_index_now() {
+    let (store, ids) = store_of(&[]);
+    assert!(ids.is_empty());
+    let server = TestServer::start(store.path(), &[]);
+    let upload = || server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let first = job(&server, upload().header("location"), |job| job["state"] == "done");
+    let id = first["images"][0]["id"].as_str().expect("an id");
+    // The index is in the memory of the server.
+    let lookup = server.post_json("/v1/lookup", &json!([{"id": id, "addresses": ["0x400"]}]));
+    assert_eq!((upload().status, &lookup.json()[0]["status"]), (200, &json!("found")));
+    let path = store.path().join(&id[..2]).join(format!("{id}.symdex"));
+    fs::remove_file(&path).expect("removed");
+    let again = upload();
+    assert_eq!(again.status, 202, "{}", again.text());
+    let rebuilt = job(&server, again.header("location"), |job| job["state"] == "done");
+    assert_eq!(rebuilt["images"][0]["outcome"], "written");
+    assert!(path.exists());
+}

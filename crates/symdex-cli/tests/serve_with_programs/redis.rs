@@ -1,0 +1,21 @@
+//! A service over Redis.
+
+use std::path::Path;
+
+use crate::common::{dsym, symdex};
+use crate::redis_server;
+use crate::server::TestServer;
+
+pub(crate) fn an_image_in_redis_cannot_be_browsed() {
+    let redis = redis_server::Server::start(&[]);
+    let bundle = dsym("inline-dwarf4");
+    let built = symdex(["build", bundle.to_str().expect("text"), "--json", "--store", &redis.url()]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
+    let server = TestServer::start(Path::new(&redis.url()), &[]);
+    let answer = server.get(&format!("/v1/images/{id}/files"));
+    assert_eq!((answer.status, &answer.json()["type"]), (501, &"urn:symdex:problem:not-whole".into()));
+    // Lookups go on.
+    let request = serde_json::json!([{"id": id, "addresses": ["0x400"]}]);
+    assert_eq!(server.post_json("/v1/lookup", &request).json()[0]["status"], "found");
+}

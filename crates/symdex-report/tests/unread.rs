@@ -1,0 +1,223 @@
+//! What is not read of a report is counted; reports without frames and other files are named.
+
+mod common;
+
+use common::{APP, asked, crash, ips, rewritten, samples::samples};
+use symdex_report::{Base, Error, Options, Report, formats};
+
+/// The frames that are read, those that are malformed, and the bytes after the report.
+fn read(text: &str) -> (usize, u64, u64) {
+    let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let frames = report.threads().iter().map(|thread| thread.frames.len()).sum();
+    (frames, report.malformed_frames(), report.unread_bytes())
+}
+
+#[test]
+fn whole_numbers_are_read_in_every_notation() {
+    let before = ips(concat!(
+        r#"{"imageOffset":4112.0,"imageIndex":0},{"imageOffset":"4129","imageIndex":"0"},"#,
+        r#"{"imageOffset":"0x1021","imageIndex":0.0},{"imageOffset":4.129e3,"imageIndex":0}"#
+    ));
+    assert_eq!(read(&before), (4, 0, 0));
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020]);
+    assert!(rewritten(&before).contains(r#"{"imageOffset":4112.0,"imageIndex":0,"symbol":"outer""#));
+    let base = ips(r#"{"imageOffset":4112,"imageIndex":0}"#).replace("4294967296", "\"4294967296\"");
+    assert_eq!(asked(&base, &Options::new()), [0x1010]);
+}
+
+#[test]
+fn frames_without_a_whole_number_are_counted_and_stay() {
+    let good = r#"{"imageOffset":4112,"imageIndex":0}"#;
+    for bad in [
+        r#"{"imageOffset":16.5,"imageIndex":0}"#,
+        r#"{"imageOffset":-16,"imageIndex":0}"#,
+        r#"{"imageOffset":null,"imageIndex":0}"#,
+        r#"{"imageOffset":"main","imageIndex":0}"#,
+        r#"{"imageOffset":16,"imageIndex":"first"}"#,
+        r#"{"imageOffset":16,"imageIndex":2}"#,
+        r#"{"imageIndex":0}"#,
+    ] {
+        let text = ips(&format!("{bad},{good}"));
+        assert_eq!(read(&text), (1, 1, 0), "{bad}");
+        assert!(rewritten(&text).contains(bad), "{bad}");
+    }
+    let address = "\"instruction_addr\":4294971408";
+    let kscrash = common::samples::KSCRASH.replace("%ID", APP);
+    assert_eq!(read(&kscrash), (3, 0, 0));
+    assert_eq!(read(&kscrash.replacen(address, "\"instruction_addr\":\"?\"", 1)), (2, 1, 0));
+    let metrickit = common::samples::METRICKIT.replace("%ID", APP);
+    assert_eq!(read(&metrickit.replace("\"address\":4294971456", "\"address\":[]")), (2, 1, 0));
+    for (name, address) in [
+        ("sentry-event", "\"instruction_addr\":\"0x104a343d0\""),
+        ("bugsnag", "\"frameAddress\":\"0x104a343d0\""),
+        ("apple-stackshot", "[0,976]"),
+    ] {
+        let format = formats().iter().find(|format| format.name() == name).expect("a format");
+        let malformed = address.replace("0x104a343d0", "?").replace("976", "9.5");
+        assert_eq!(read(&format.example().replace(address, &malformed)), (0, 1, 0), "{name}");
+    }
+}
+
+#[test]
+fn frames_of_other_languages_have_no_addresses_and_are_not_malformed() {
+    let text = r#"{"event_id":"x","platform":"cocoa","debug_meta":{},"threads":[{"stacktrace":{"frames":[
+        {"function":"f","lineno":1},{"instruction_addr":"0x10"}]}}]}"#;
+    assert_eq!(read(text), (1, 0, 0));
+}
+
+#[test]
+fn a_second_report_in_a_text_is_counted() {
+    let one = ips(r#"{"imageOffset":4112,"imageIndex":0}"#);
+    let second = one.trim().len() as u64 + 1;
+    assert_eq!(read(&format!("{one}\n{one}")), (1, 0, second));
+    assert_eq!(rewritten(&format!("{one}\n{one}")), format!("{}\n{one}", rewritten(&one)));
+    assert_eq!(read(&format!("{one}\r\n\0\n")), (1, 0, 0));
+    let one = crash("0   App   0x100001010 0x100000000 + 4112\n", "arm64");
+    assert_eq!(read(&format!("{one}{one}")), (1, 0, one.len() as u64));
+    assert_eq!(rewritten(&format!("{one}{one}")), format!("{}{one}", rewritten(&one)));
+    let kscrash = common::samples::KSCRASH.replace("%ID", APP);
+    assert_eq!(read(&format!("{kscrash}\n{{}}")), (3, 0, 2));
+}
+
+#[test]
+fn every_format_is_read_after_a_byte_order_mark() {
+    let examples = formats().iter().filter(|format| !format.example().is_empty());
+    let examples = examples.map(|format| (format.name(), format.example().to_owned()));
+    for (name, text) in samples().into_iter().chain(examples) {
+        let marked = format!("\u{feff}{text}");
+        let report = Report::parse(marked.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((report.format_name(), report.text()), (name, text.as_bytes()));
+        assert_eq!(read(&marked), read(&text), "{name}");
+        assert_eq!(rewritten(&marked), format!("\u{feff}{}", rewritten(&text)), "{name}");
+        let takers = formats().iter().filter(|format| format.recognises(marked.as_bytes()));
+        assert_eq!(takers.count(), 1, "{name}");
+    }
+    let cut = "\u{feff}{\"usedImages\":[}";
+    let at = cut.find('}').expect("there");
+    assert_eq!(
+        Report::parse(cut.as_bytes()).err(),
+        Some(Error::Malformed { what: "expected a JSON value", at })
+    );
+}
+
+#[test]
+fn utf_16_is_named() {
+    let text = crash("0   App   0x100001010 0x100000000 + 4112\n", "arm64");
+    let little = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let big = text.encode_utf16().flat_map(u16::to_be_bytes);
+    let texts =
+        [[0xff, 0xfe].into_iter().chain(little).collect(), [0xfe, 0xff].into_iter().chain(big).collect()];
+    for text in texts as [Vec<u8>; 2] {
+        let error = Report::parse(&text).err();
+        assert!(
+            matches!(&error, Some(Error::Unsupported { what }) if what.contains("iconv -f UTF-16")),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn reports_without_frames_have_a_format() {
+    for (name, text) in [
+        // The system ended the process: there is no stack.
+        (
+            "kscrash",
+            r#"{"report":{"id":"1","type":"standard","version":"3.9.0"},"system":{"process_name":"App"},
+                "crash":{"error":{"type":"memory_termination"}}}"#,
+        ),
+        ("kscrash", r#"{"binary_images":[],"report":{"id":"1","type":"standard","version":"3"}}"#),
+        ("sentry-event", r#"{"event_id":"1","platform":"java","exception":{"values":[{"type":"E"}]}}"#),
+        (
+            "sentry-event",
+            "{\"event_id\":\"1\",\"trace\":{}}\n{\"type\":\"transaction\"}\n{\"event_id\":\"1\",\"spans\":[]}",
+        ),
+        ("bugsnag", r#"{"apiKey":"1","payloadVersion":"4","notifier":{},"events":[]}"#),
+        ("measure", r#"{"foreground":true,"threads":[],"exceptions":[{"frames":[{"method_name":"f"}]}]}"#),
+    ] {
+        let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        assert_eq!((report.format_name(), read(text)), (name, (0, 0, 0)), "{text}");
+        let takers = formats().iter().filter(|format| format.recognises(text.as_bytes()));
+        assert_eq!(takers.count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn the_event_of_an_envelope_is_read() {
+    let (_, event) = samples().into_iter().find(|(name, _)| *name == "sentry-event").expect("a sample");
+    let envelope = |event: &str| {
+        format!(
+            "{{\"event_id\":\"1\",\"sent_at\":\"x\"}}\n{{\"type\":\"event\"}}\n{event}\n{{\"type\":\"x\"}}\nx"
+        )
+    };
+    assert_eq!(read(&envelope(&event)), (2, 0, 0));
+    assert_eq!(rewritten(&envelope(&event)), envelope(&rewritten(&event)));
+}
+
+#[test]
+fn files_beside_reports_are_named() {
+    for (text, what) in [
+        (r#"{"version":1,"crashedLastLaunch":false,"sessionsSinceLastCrash":10}"#, "KSCrash or Sentry keeps"),
+        (r#"{"app":{"machoUUID":"x","debuggerIsActive":false},"device":{}}"#, "Bugsnag keeps"),
+        ("MDMP\u{93}", "minidump-stackwalk --json"),
+    ] {
+        let error = Report::parse(text.as_bytes()).err();
+        assert!(
+            matches!(&error, Some(Error::Unsupported { what: found }) if found.contains(what)),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_text_lists_the_nearest_formats() {
+    let near = |text: &str| match Report::parse(text.as_bytes()) {
+        Err(Error::UnknownFormat { near }) => near,
+        other => panic!("{other:?}"),
+    };
+    let cut = "Incident Identifier: 1\nException Type: EXC_CRASH\nThread 0 Crashed:\nno frames here\n";
+    let formats = near(cut);
+    assert_eq!(formats[0].name, "apple-crash");
+    assert_eq!(formats[0].missing, ["Binary Images:"]);
+    let message = Report::parse(cut.as_bytes()).err().map(|error| error.to_string());
+    assert_eq!(
+        message.as_deref(),
+        Some(
+            "not a crash report of a known format; nearest: apple-crash (has `Incident Identifier:`, \
+             `Exception Type:`, `Crashed:`; lacks `Binary Images:`)"
+        )
+    );
+    let many: String = formats_with_marks();
+    assert_eq!(near(&many).len(), 3);
+    assert_eq!(near("nothing of this kind"), []);
+}
+
+/// A text with a mark of several formats and a frame of none.
+fn formats_with_marks() -> String {
+    "backtrace:\ngoroutine 1\npanicked at x\nCall graph:\nCrash reason: y\n".to_owned()
+}
+
+/// glibc states the distance from an exported function, and no load address.
+#[test]
+fn functions_of_glibc_stand_for_their_image() {
+    let text = "./lib.so(f+0xc) [0x7f010c]\n./lib.so(f+0x1c) [0x7f011c]\n./lib.so(g+0x4) [0x7f0204]\n\
+                ./app(+0x12) [0x5012]\n./app(main+0x2) [0x5102]\n";
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let images: Vec<_> = report
+        .images()
+        .iter()
+        .map(|image| (image.path.as_str(), image.base, image.function.as_str(), image.load_address))
+        .collect();
+    assert_eq!(
+        images,
+        [
+            ("./app", Base::Image, "", 0x5000),
+            ("./lib.so", Base::Function, "f", 0x7f0100),
+            ("./lib.so", Base::Function, "g", 0x7f0200),
+        ]
+    );
+    let frames = report.threads().iter().flat_map(|thread| &thread.frames);
+    assert_eq!(frames.map(|frame| frame.image()).collect::<Vec<_>>(), [1, 1, 2, 0, 0].map(Some));
+    let many: String = (0..100).map(|n| format!("l.so(f{n}+0x1) [{:#x}]\n", 0x1000 + n)).collect();
+    let report = Report::parse(many.as_bytes()).expect("a report");
+    assert_eq!((report.images().len(), report.threads()[0].frames.len()), (64, 100), "searches are bounded");
+}
