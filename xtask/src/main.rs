@@ -8,7 +8,6 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-mod api;
 mod bench;
 mod demo;
 mod fuzz;
@@ -18,7 +17,6 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["api", words @ ..] => api::run(words),
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["sbom", words @ ..] => sbom::run(words),

@@ -232,8 +232,8 @@ fn a_small_file_that_is_damaged_is_named_in_an_archive_too() {
     assert_eq!(names(&tar_of(&[("x", b"\x1f\x8b\x08\0garbage"), ("debug", DEBUG)])), ["a: debug"]);
 }
 
-/// GNU tar 1.34 made these archives of a file with 31 regions and a small file, with `--sparse --hole-detection=raw` and
-/// `--format=gnu` or `--sparse-version=0.0`, `0.1` and `1.0`.
+/// GNU tar 1.34 made these archives of a file with 31 regions and a small file, with `--sparse --hole-detection=raw`
+/// and `--format=gnu` or `--sparse-version=0.0`, `0.1` and `1.0`.
 #[test]
 fn sparse_files_have_their_holes() {
     let mut expected = vec![0; 30 * 8192];

@@ -25,7 +25,7 @@ pub struct Frame<'f> {
 pub struct Expected<'f> {
     /// Innermost first, not empty.
     pub frames: Vec<Frame<'f>>,
-    /// The image offset at which the function starts, or the piece of it that contains the address.
+    /// The image offset at which the function starts, or its part that contains the address.
     pub function_start: Option<u64>,
     /// The table that answers.
     pub table: Table,

@@ -1,10 +1,7 @@
 //! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's
 //! own. Nothing is sorted or merged.
 
-use gimli::{
-    DW_LNS_advance_line, DW_LNS_advance_pc, DW_LNS_fixed_advance_pc, DW_LNS_set_column, DW_LNS_set_file,
-    DW_LNS_set_isa, DwLns, FileEntry, LineInstruction, LineProgramHeader, Reader as _,
-};
+use gimli::{DwLns, FileEntry, LineInstruction, LineProgramHeader, Reader as _, constants as dw};
 
 use crate::image::Reader;
 
@@ -200,13 +197,16 @@ fn instruction_size(header: &LineProgramHeader<Reader<'_>>, at: usize) -> Option
         }
         opcode if opcode >= header.opcode_base() => 0,
         opcode => match DwLns(opcode) {
-            DW_LNS_advance_pc | DW_LNS_advance_line | DW_LNS_set_file | DW_LNS_set_column
-            | DW_LNS_set_isa => 1,
-            DW_LNS_fixed_advance_pc => {
+            dw::DW_LNS_advance_pc
+            | dw::DW_LNS_advance_line
+            | dw::DW_LNS_set_file
+            | dw::DW_LNS_set_column
+            | dw::DW_LNS_set_isa => 1,
+            dw::DW_LNS_fixed_advance_pc => {
                 rest.skip(2).ok()?;
                 0
             }
-            _ if opcode <= DW_LNS_set_isa.0 => 0,
+            _ if opcode <= dw::DW_LNS_set_isa.0 => 0,
             _ => *header.standard_opcode_lengths().slice().get(usize::from(opcode) - 1)?,
         },
     };

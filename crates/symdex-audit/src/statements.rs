@@ -20,9 +20,9 @@ pub(crate) struct Piece {
 /// change. `instance` returns the instance of an image offset, and the offset of the line sequence that its function
 /// states.
 ///
-/// Each row is cut at every border. A part with a line has the row's own answer. A part without one, or with line 0, has
-/// the answer of the last part in the same sequence and the same instance that has is_stmt and a line. It has its own
-/// answer if there is no such part, or if the code is in no function.
+/// Each row is cut at every border. A part with a line has the row's own answer. A part without one, or with line 0,
+/// has the answer of the last part in the same sequence and the same instance that has is_stmt and a line. It has its
+/// own answer if there is no such part, or if the code is in no function.
 pub(crate) fn pieces<I: Eq + Hash + Copy>(
     lines: &Lines,
     borders: impl Iterator<Item = u64>,

@@ -252,6 +252,14 @@ fn a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() {
 }
 
 #[test]
+fn symbol_stubs_belong_to_no_function() {
+    let file = include_bytes!("../../../testdata/demo/DemoPlain.dylib");
+    // The stub of usleep at 0x41a4 is in a section of its own, directly behind __text.
+    let found = symbols(file);
+    assert_eq!(found.last().map(String::as_str), Some("4158..41a4 plain_wait"), "{found:?}");
+}
+
+#[test]
 fn alternative_entries_start_no_function() {
     /// `N_ALT_ENTRY`.
     const ALTERNATIVE: u16 = 0x0200;

@@ -18,10 +18,10 @@ use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
-/// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16 digits,
-/// as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error. Addresses are
-/// offsets from the start of the image unless --load or --svma is given. They are looked up as they are: of a return
-/// address, give the address minus one. Without addresses, standard input is answered line by line.
+/// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16
+/// digits, as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error.
+/// Addresses are offsets from the start of the image unless --load or --svma is given. They are looked up as they are:
+/// of a return address, give the address minus one. Without addresses, standard input is answered line by line.
 ///
 /// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The
 /// answers are those of its index. For many addresses, build the index once with `symdex build`.
@@ -55,8 +55,8 @@ pub(crate) struct Args {
     /// Addresses are those that the debug file states, without a slide
     #[arg(long)]
     svma: bool,
-    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code that
-    /// the compiler made or merged, by the line of the last statement before it in the same function
+    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
+    /// that the compiler made or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// Print only the concrete function, with the line at which it calls the inlined function

@@ -86,7 +86,8 @@ fn digits_of(text: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(text, radix).ok().filter(|_| only_digits)
 }
 
-pub(crate) const EXPECTED: &str = "expected a hexadecimal number with 0x, with a digit from a to f, or of 8, 12 or 16 digits; or a decimal number";
+pub(crate) const EXPECTED: &str = "expected a hexadecimal number with 0x, with a digit from a to f, or of 8, 12 or \
+                                   16 digits; or a decimal number";
 
 /// [`address`] for command line options.
 pub(crate) fn parse_address(text: &str) -> Result<u64, String> {

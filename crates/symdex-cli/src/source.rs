@@ -97,8 +97,8 @@ fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, F
     }
 }
 
-/// Finds the files of the one image in `object` that has this architecture and this id. If `object` is an archive, what is
-/// wrong with it is reported.
+/// Finds the files of the one image in `object` that has this architecture and this id. If `object` is an archive,
+/// reports what is wrong with it.
 fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<AddressSource, Failure> {
     let (files, unpacker) = match archive::debug_files(object, None)? {
         None => (InputFiles::find([object]), None),

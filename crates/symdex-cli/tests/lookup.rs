@@ -331,7 +331,8 @@ fn gaps_and_wrong_addresses_are_reported_and_the_rest_is_answered() {
     assert_eq!(gap.out, format!("0x1           nothing known here: not in the image's code\n{CHAIN}"));
     let wrong = symdex_on(&index, "lookup {} main 0x400");
     assert_eq!(wrong.code, Some(2));
-    let expected = "main          error: not an address: expected a hexadecimal number with 0x, with a digit from a to f, \
+    let expected = "main          error: not an address: expected a hexadecimal number with 0x, with a digit from \
+                    a to f, \
                     or of 8, 12 or 16 digits; or a decimal number\n";
     assert_eq!(wrong.out, format!("{expected}{CHAIN}"));
 }

@@ -397,7 +397,8 @@ fn the_rule_for_conflicts_can_be_chosen() {
     assert_eq!(outcome(&whole, &indexes, &[]), "replaced");
     assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "more"]), "kept");
     assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "replace"]), "replaced");
-    // A debug file with the same counts and other names is taken for the one that was built, unless its index is replaced.
+    // A debug file with the same counts and other names is taken for the one that was built, unless its index is
+    // replaced.
     let poisoned = root.path().join("poisoned");
     fs::create_dir(&poisoned).expect("made");
     let poisoned = poisoned.join("cxx");

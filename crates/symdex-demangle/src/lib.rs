@@ -35,6 +35,7 @@ mod lists;
 mod old_swift;
 mod rust;
 mod swift;
+mod swift_cost;
 
 use std::borrow::Cow;
 

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
-use super::{CUT, old_swift};
-use crate::limits::{MAX_SWIFT_NAME, SWIFT_STACK};
+use super::{CUT, old_swift, swift_cost};
+use crate::limits::{MAX_OPAQUE_NAME, MAX_SWIFT_NAME, MAX_SWIFT_NODES, SWIFT_STACK};
 
 /// The simplified form of `name`. `None` if it is not a Swift name.
 pub(super) fn simplified(name: &str) -> Option<String> {
@@ -33,6 +33,12 @@ pub(super) fn simplified(name: &str) -> Option<String> {
 pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
     let is_old = name.starts_with("_T") && !name.starts_with("_T0");
     let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
+    let is_opaque = ["Qr", "QR"].iter().any(|operator| modern.contains(operator));
+    // A rewritten name has no substitutions.
+    let is_shared = !is_old && swift_cost::nodes(&modern, MAX_SWIFT_NODES) > MAX_SWIFT_NODES;
+    if is_shared || (is_opaque && modern.len() > MAX_OPAQUE_NAME) {
+        return None;
+    }
     let symbol = Name::new(modern.as_ref(), NameMangling::Mangled, Language::Swift);
     stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| *text != modern)
 }
@@ -114,6 +120,14 @@ mod tests {
     fn nesting_without_end_overflows_no_stack_of_256_kb() {
         let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(nested_names).expect("a thread");
         thread.join().expect("no overflow");
+    }
+
+    /// The demangler mangles the declaration of an opaque type again: 4 KiB of nested types took 147 ms.
+    #[test]
+    fn long_names_with_opaque_types_stay_raw() {
+        let name = format!("$s4Demo1fQrSi{}F", "Sg".repeat(MAX_OPAQUE_NAME / 2));
+        assert_eq!(simplified(&name), None);
+        assert_eq!(simplified("$s4Demo1fQryF").as_deref(), Some("f()"));
     }
 
     fn nested_names() {

@@ -25,8 +25,8 @@ pub struct Format {
     pub(crate) description: &'static str,
     /// As [`Format::example`].
     pub(crate) example: &'static str,
-    /// What most reports of this format contain: titles of lines, keys of members. If no format recognises a text, those
-    /// with the most marks are named. Empty for a format whose frames are all it has.
+    /// What most reports of this format contain: titles of lines, keys of members. If no format recognises a text,
+    /// those with the most marks are named. Empty for a format whose frames are all it has.
     pub(crate) marks: &'static [&'static str],
     /// As [`Format::recognises`].
     pub(crate) recognises: fn(&[u8]) -> bool,

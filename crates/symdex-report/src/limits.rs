@@ -44,6 +44,10 @@ pub(crate) const WHOLE_REPORT: usize = 10_000_000;
 /// than twice as many bytes of memory.
 pub(crate) const BYTES_PER_FRAME: usize = 30;
 
+/// How many functions of a report are searched by name, each of which stands for an image without a load address. A
+/// search takes time in proportion to the index.
+pub(crate) const FUNCTIONS: usize = 64;
+
 /// What of a report is not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unread {
@@ -165,6 +169,7 @@ mod tests {
             ("OUTPUT_PER_BYTE", OUTPUT_PER_BYTE),
             ("WHOLE_REPORT", WHOLE_REPORT),
             ("BYTES_PER_FRAME", BYTES_PER_FRAME),
+            ("FUNCTIONS", FUNCTIONS),
         ];
         for (name, value) in limits {
             assert!(document.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");

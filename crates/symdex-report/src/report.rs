@@ -83,8 +83,8 @@ pub enum Base {
     File,
     /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
-    /// The function [`Image::function`] of the image. Reports state one if they state no load address. An image then has
-    /// an entry for each function.
+    /// The function [`Image::function`] of the image. Reports state one if they state no load address. An image then
+    /// has an entry for each function.
     Function,
     /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
     Absolute,
@@ -307,8 +307,8 @@ impl<'t> Report<'t> {
         self.format.name
     }
 
-    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if they do not tell which
-    /// of several images of the name it is. `None` if the frame states none.
+    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if they do not tell
+    /// which of several images of the name it is. `None` if the frame states none.
     #[must_use]
     pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
         if let Some(line) = apple_text::frame(self.at(frame.site), 0) {

@@ -249,13 +249,11 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
         },
         _ => base_distance(index.metadata(), image)?,
     };
-    let look_up = |offsets: &[ImageOffset],
-                   each: &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)| {
+    Ok(answers_from(distance, offsets, |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
             each(position, found.map_err(|error| error.to_string()));
         });
-    };
-    Ok(answers_from(distance, offsets, look_up))
+    }))
 }
 
 /// Returns the answers for `offsets` of `image`, in their order, as [`answer_from_index`] does, from an index that

@@ -28,7 +28,7 @@ pub(crate) fn unknown(text: &[u8]) -> Error {
         let what = "a minidump; give the output of `minidump-stackwalk --json`";
         return Error::Unsupported { what: what.to_owned() };
     }
-    if let Some((_, what)) = NO_REPORTS.iter().find(|(marks, _)| marks.iter().all(|mark| has(mark))) {
+    if let Some((_, what)) = NO_REPORTS.iter().find(|(marks, _)| marks.iter().all(&has)) {
         return Error::Unsupported { what: (*what).to_owned() };
     }
     let near = formats().iter().filter_map(|format| {

@@ -60,8 +60,8 @@ impl fmt::Debug for Token {
 /// Text that is not a [`Token`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected scopes and a hash, such as read+upload:sha256:<64 hexadecimal digits>, or ci=read+upload:sha256:... for a \
-     token of this name (letters, digits and ._-); {SCOPES_TEXT}"
+    "expected scopes and a hash, such as read+upload:sha256:<64 hexadecimal digits>, or ci=read+upload:sha256:... for \
+     a token of this name (letters, digits and ._-); {SCOPES_TEXT}"
 )]
 pub struct ParseTokenError;
 
@@ -119,8 +119,8 @@ impl NewToken {
 }
 
 /// What scopes there are.
-pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their jobs) and \
-                               admin (metrics, the list of jobs, deleting and replacing indexes)";
+pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their jobs) \
+                               and admin (metrics, all jobs, deleting and replacing indexes)";
 
 /// Text that is not a [`Scope`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

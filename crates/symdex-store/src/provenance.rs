@@ -161,8 +161,8 @@ impl PutOptions {
     }
 }
 
-/// Whether an index of the rank `new` replaces a different, whole one of the rank `existing`. `put_by` is what the store
-/// keeps about the existing index.
+/// Whether an index of the rank `new` replaces a different, whole one of the rank `existing`. `put_by` is what the
+/// store keeps about the existing index.
 pub(crate) fn replaces(
     options: &PutOptions,
     new: &Rank,
@@ -183,14 +183,14 @@ pub(crate) fn path_beside(index: &Path) -> PathBuf {
     index.with_extension("provenance")
 }
 
-/// The line in the file beside an index. The digest says which index it is about: the file and its index are not written
-/// in one step.
+/// The line in the file beside an index. The digest says which index it is about: the file and its index are not
+/// written in one step.
 pub(crate) fn line(provenance: &Provenance, digest: [u8; 16]) -> String {
     format!("digest={:032x};{provenance}\n", u128::from_be_bytes(digest))
 }
 
-/// The provenance of the index file at `index`, which has this digest. `None` if there is none that can be read, or if it
-/// is about another index.
+/// The provenance of the index file at `index`, which has this digest. `None` if there is none that can be read, or if
+/// it is about another index.
 pub(crate) fn read_beside(index: &Path, digest: [u8; 16]) -> Option<Provenance> {
     let path = path_beside(index);
     let is_short = path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MAX_TEXT as u64);

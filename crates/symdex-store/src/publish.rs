@@ -39,12 +39,12 @@ pub enum PublishOutcome {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two is of a file without debug
-    /// information, lacks more of it, or was written by another version.
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two is of a file without
+    /// debug information, lacks more of it, or was written by another version.
     Kept,
     /// A different index was replaced, as in [`Kept`](Self::Kept).
     Replaced,
-    /// A different index was kept, and the two are of two debug files of one id.
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. Two debug files have the same id.
     ConflictKept,
     /// A different index was replaced, as in [`ConflictKept`](Self::ConflictKept).
     ConflictReplaced,
@@ -84,8 +84,8 @@ impl IndexFolder {
     /// replaced at its path, in the folder itself or fanned out. The first index of an id is written to the folder
     /// itself, or to a subfolder if the folder is to [`fan_out`](Self::fan_out).
     ///
-    /// If a different index of this id exists, [`OnConflict::More`](crate::OnConflict::More) decides which one stays. See
-    /// [`publish_with`](Self::publish_with) for other rules.
+    /// If a different index of this id exists, [`OnConflict::More`](crate::OnConflict::More) decides which one stays.
+    /// See [`publish_with`](Self::publish_with) for other rules.
     ///
     /// Processes and threads that publish into one folder take turns by locking the folder. Some file systems of
     /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
@@ -104,8 +104,9 @@ impl IndexFolder {
         self.publish_with(index, &PutOptions::new())
     }
 
-    /// As [`publish`](Self::publish), with a rule for different indexes, and with a provenance that is written to a file
-    /// beside the index. The file is written before the index: if that fails, the old index stays without a provenance.
+    /// As [`publish`](Self::publish), with a rule for different indexes, and with a provenance that is written to a
+    /// file beside the index. The file is written before the index: if that fails, the old index stays without a
+    /// provenance.
     ///
     /// # Errors
     ///

@@ -36,8 +36,8 @@ pub struct Frame<'a> {
     /// Whether the frame is inlined into the next one. The last frame is not inlined.
     pub inlined: bool,
     /// The start of the function that contains the code. Inlined frames have that of the function they are inlined
-    /// into. A function can have several pieces of code (GCC's `f` and `f.cold`): this is the start of the piece that
-    /// contains the code.
+    /// into. A function can have several parts (GCC's `f` and `f.cold`): this is the start of the part that contains the
+    /// code.
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,

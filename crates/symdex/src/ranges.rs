@@ -50,8 +50,8 @@ pub struct CodeRange {
     pub start: u64,
     /// The image offset behind the last.
     pub end: u64,
-    /// Where the function that owns the code begins, or the piece of it that contains the range. `None` for line rows
-    /// that no function covers.
+    /// Where the function that owns the code begins, or its part that contains the range. `None` for line rows that no
+    /// function covers.
     pub function_start: Option<u64>,
     /// The innermost frame under [`crate::LinePolicy::Exact`], as an index into [`ChunkRanges::frames`].
     pub exact: u32,

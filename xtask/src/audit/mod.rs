@@ -150,7 +150,7 @@ fn audited(
     Ok(Audited { file: file.to_owned(), arch, id: image.info().id.to_string(), report })
 }
 
-/// The findings, if the report is not that of a small file: there, one function has more than its share of the addresses.
+/// The findings in a report, unless it is that of a small file: there, one function can have 1 % of the addresses.
 fn findings(report: &AuditReport) -> Vec<String> {
     if report.addresses < SMALL { Vec::new() } else { report.findings() }
 }

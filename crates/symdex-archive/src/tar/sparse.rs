@@ -48,8 +48,8 @@ fn wrong_map() -> io::Error {
     damaged("the regions of a sparse entry do not fit its sizes")
 }
 
-/// Reads the list of regions with which data begins: their number, and then the offset and the length of each, a number a
-/// line. Returns it with the number of bytes that it takes.
+/// Reads the list of regions with which data begins: their number, and then the offset and the length of each, one
+/// number on each line. Returns the list and the number of bytes that it takes.
 pub(super) fn map_in_data(data: &mut impl Read) -> io::Result<(Vec<(u64, u64)>, u64)> {
     let (mut numbers, mut line, mut size) = (Vec::new(), Vec::new(), 0);
     loop {

@@ -301,8 +301,8 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row to the sequence whose rows begin at index `first`. It replaces the last row if both have the same address.
-/// Returns `false` if the new row is below the last one.
+/// Adds a row to the sequence whose rows begin at index `first`. It replaces the last row if both have the same
+/// address. Returns `false` if the new row is below the last one.
 #[inline]
 fn push_row(rows: &mut Vec<Row>, first: usize, new: Row) -> bool {
     let mut in_order = true;

@@ -1,4 +1,4 @@
-// Two functions of one unit with the same code, which the linker merges. Made with clang 22 (ziglang 0.17.1) and lld 19:
+// Two functions of one unit with the same code, which the linker merges. Made with ziglang 0.17.1 (clang 22), lld 19:
 //
 //     python -m ziglang cc -target x86_64-linux-gnu -O2 -g -ffunction-sections -fPIC -fvisibility=hidden \
 //         -ffile-prefix-map=$PWD=/src/symdex -fdebug-compilation-dir=/src/symdex \

@@ -33,7 +33,7 @@ pub(super) struct Isolated<'a> {
     args: &'a Args,
     isolation: Isolation,
     limits: Limits,
-    /// Has the next two folders. A signal that ends the command deletes it.
+    /// Contains the next two folders. A signal that ends the command deletes it.
     _temporary: TemporaryFolder,
     /// The children's folder for temporary files. It has no file with a name.
     of_children: PathBuf,

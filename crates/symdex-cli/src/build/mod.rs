@@ -49,7 +49,7 @@ use crate::write_options::WriteOptions;
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, unless --on-conflict says otherwise. The summary says `conflict` if both are of whole debug files and
+/// functions stays, unless --on-conflict says otherwise. The summary says `conflict` if both are of whole debug files,
 /// written by the same version. An image whose whole index is in DIR already is `unchanged`: its debug information is
 /// not read, unless --force is given. Without DIR, the first store is asked for the index.
 ///
@@ -58,9 +58,8 @@ use crate::write_options::WriteOptions;
 ///
 /// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
 /// damaged are skipped and named. Of a compressed tar archive whose stream is damaged, nothing is used. Archives in a
-/// folder are not read. Standard error names them. For more than two files,
-/// standard error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed,
-/// by reason.
+/// folder are not read. Standard error names them. For more than two files, standard error ends with totals: how many
+/// indexes were written, unchanged or in conflict, and how many inputs failed, by reason.
 ///
 /// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
 /// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
@@ -135,7 +134,7 @@ pub(crate) struct Args {
 }
 
 /// How much is printed beside failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verbosity {
     Quiet,
     Normal,

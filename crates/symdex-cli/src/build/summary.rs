@@ -214,10 +214,10 @@ pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Res
         say("warning", "no debug information: only the symbol table is indexed");
     }
     warnings.iter().for_each(|warning| say("warning", warning));
-    let is_said =
+    let is_reported =
         |partial: &&Partial| args.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
-    let (said, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_said);
-    said.iter().for_each(|partial| say("warning", &text::partial(partial)));
+    let (reported, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_reported);
+    reported.iter().for_each(|partial| say("warning", &text::partial(partial)));
     Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))
 }
 

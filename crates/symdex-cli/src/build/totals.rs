@@ -38,9 +38,9 @@ pub(super) struct BuildTotals {
     gravest: Option<FailureKind>,
     /// Losses that were not printed, and the images that have them.
     #[serde(skip)]
-    unsaid_losses: u64,
+    unreported_losses: u64,
     #[serde(skip)]
-    with_unsaid_losses: u64,
+    images_with_losses: u64,
 }
 
 impl BuildTotals {
@@ -82,13 +82,13 @@ impl BuildTotals {
 
     /// Counts losses of an image that were not printed.
     pub(super) fn count_losses(&mut self, losses: u64) {
-        self.unsaid_losses = self.unsaid_losses.saturating_add(losses);
-        self.with_unsaid_losses += u64::from(losses != 0);
+        self.unreported_losses = self.unreported_losses.saturating_add(losses);
+        self.images_with_losses += u64::from(losses != 0);
     }
 
     /// The losses that were not printed, in words; `None` if there are none.
     pub(super) fn losses(&self) -> Option<String> {
-        let (losses, images) = (self.unsaid_losses, self.with_unsaid_losses);
+        let (losses, images) = (self.unreported_losses, self.images_with_losses);
         let (losses, images) = (count((losses != 0).then_some(losses)?, "detail"), count(images, "image"));
         Some(format!(
             "partial: {losses} of the debug information of {images} could not be read; -v names them"

@@ -98,8 +98,8 @@ pub(crate) struct Args {
     index: Vec<PathBuf>,
     #[command(flatten)]
     access: AccessOption,
-    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an archive
-    /// of these, such as appDsyms.zip. May be repeated
+    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an
+    /// archive of these, such as appDsyms.zip. May be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
@@ -148,8 +148,8 @@ pub(crate) struct Args {
     /// Write names as they are in the symbol table, not demangled
     #[arg(long)]
     no_demangle: bool,
-    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code that
-    /// the compiler made or merged, by the line of the last statement before it in the same function
+    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
+    /// that the compiler made or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// How to look up return addresses: `adjusted` looks one byte before, `as-given` looks at the address, as atos does

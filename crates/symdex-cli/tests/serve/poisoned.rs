@@ -1,5 +1,5 @@
-//! Uploads that have the id of somebody else's image: which index stays, who may replace and delete it, and what is kept
-//! about an upload.
+//! Uploads that have the id of somebody else's image: which index stays, who may replace and delete it, and what is
+//! kept about an upload.
 
 use std::fs;
 use std::path::{Path, PathBuf};

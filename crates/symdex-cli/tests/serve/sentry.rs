@@ -354,7 +354,8 @@ fn a_crash_report_keeps_its_packages_registers_and_thread_names() {
         1   ???                      0x0000000054485244 0x0 + 0\n\n\
         Thread 1 crashed with X86-64 Thread State:\n   rip: 0x00000001090a0132    rbp: 0x0000700015a616d0 \n\
         \x20   gs: 0x0000000000000000 \n\nBinary Images:\n\
-        \x20      0x10864e000 -        0x10ee0ffff +App x86_64 (400.9.4 - 1.0.0) <2d903291397d3d14bfca52c7fb8c5e00> /Users/App\n";
+        \x20      0x10864e000 -        0x10ee0ffff +App x86_64 (400.9.4 - 1.0.0) \
+        <2d903291397d3d14bfca52c7fb8c5e00> /Users/App\n";
     let answer = post_form(&server, "/applecrashreport", &[("apple_crash_report", report.as_bytes())]).json();
     let packages = |thread: usize| {
         let frames = answer["stacktraces"][thread]["frames"].as_array().expect("a list").iter();

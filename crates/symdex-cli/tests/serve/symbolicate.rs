@@ -75,6 +75,14 @@ fn compressed_reports_are_read_and_other_encodings_refused() {
     assert_eq!(post("zstd", &zstd).text(), expected);
     assert_eq!(post("br", &gzip).status, 415);
     assert_eq!((post("gzip", &zstd).status, post("zstd", &zstd[..99]).status), (400, 400));
+    // The checksum comes last.
+    let mut wrong = gzip.clone();
+    let checksum = wrong.len() - 8;
+    wrong[checksum] ^= 1;
+    assert_eq!(
+        (post("gzip", &wrong).status, post("gzip", &[&gzip[..], b"more"].concat()).status),
+        (400, 400)
+    );
 }
 
 #[test]

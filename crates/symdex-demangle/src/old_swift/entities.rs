@@ -1,5 +1,6 @@
 //! Entities (functions, variables, accessors, nominal types) and their contexts.
 
+use super::types::Declared;
 use super::{Kind, Old, Substitution};
 
 /// The context of a declaration: a module, a type, an extension or a function.
@@ -52,10 +53,10 @@ impl Old<'_> {
             "I" => self.eat("i").then(|| format!("{context}fi")),
             "F" => {
                 let name = self.declared_name()?;
-                match self.function_signature()? {
-                    Some(signature) => Some(format!("{context}{name}{signature}F")),
-                    None => Some(format!("{context}{name}{}vp", self.a_type()?)),
-                }
+                Some(match self.declared_type()? {
+                    Declared::Function(signature) => format!("{context}{name}{signature}F"),
+                    Declared::Other(of) => format!("{context}{name}{of}vp"),
+                })
             }
             _ => self.accessor(&context, "p"),
         }

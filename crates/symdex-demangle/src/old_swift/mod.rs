@@ -200,3 +200,22 @@ impl List {
         if self.0.is_empty() { "y".to_owned() } else { self.0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The type of each function is a generic type whose context is the next function. If a type were read again after
+    /// its signature, each level would double the time.
+    #[test]
+    fn nested_generic_signatures_are_read_once() {
+        let level = "F1m1nuRxzC";
+        assert!(modernize("_TF1m1nurFxSi").is_some());
+        for count in [1, 10, 50, 1000] {
+            let name = format!("_T{}SirSi", level.repeat(count));
+            assert_eq!(modernize(&name), None, "{count}");
+            let name = format!("{name}{}", "1crSi".repeat(count));
+            _ = modernize(&name);
+        }
+    }
+}

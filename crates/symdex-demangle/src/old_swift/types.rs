@@ -162,17 +162,20 @@ impl Old<'_> {
         Some(self.a_type()? + &parameters + throws)
     }
 
-    /// The type of a function declaration, without the operator for a function type. Returns `Some(None)` if the type
-    /// is not a function type.
-    pub(super) fn function_signature(&mut self) -> Option<Option<String>> {
-        let (start, substitutions) = (self.rest, self.substitutions.len());
-        let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
-        if self.eat_one_of(&["F", "f"]).is_some() {
-            return Some(Some(self.function()? + &signature));
-        }
-        self.rest = start;
-        self.substitutions.truncate(substitutions);
-        Some(None)
+    /// The type of a declaration: `F` or `f` and a function type, perhaps generic, or another type. Each part is read
+    /// once, whatever follows it.
+    pub(super) fn declared_type(&mut self) -> Option<Declared> {
+        self.nested(|old| {
+            let signature = if old.eat("u") { Some(old.generic_signature()?) } else { None };
+            if old.eat_one_of(&["F", "f"]).is_some() {
+                return Some(Declared::Function(old.function()? + &signature.unwrap_or_default()));
+            }
+            let text = old.a_type()?;
+            Some(Declared::Other(match signature {
+                Some(signature) => text + &signature + "u",
+                None => text,
+            }))
+        })
     }
 
     /// A lowered function type, with the conventions of its parameters and results.
@@ -290,6 +293,13 @@ impl Old<'_> {
         let text = self.identifier()? + &protocol;
         Some(self.remember(Kind::Associated, text, 0).text)
     }
+}
+
+/// The type of a declaration.
+pub(super) enum Declared {
+    /// The type of a function, without the operator for a function type.
+    Function(String),
+    Other(String),
 }
 
 /// An associated type of a generic parameter.

@@ -17,7 +17,7 @@ pub(crate) mod swift;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{Edits, frame_edits};
-use crate::limits::FrameLimit;
+use crate::limits::{FUNCTIONS, FrameLimit};
 use crate::list;
 use crate::report::{
     AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
@@ -204,10 +204,6 @@ impl<'l> FrameLine<'l> {
     }
 }
 
-/// How many functions stand for an image of which no line states the load address. Each is searched by its name, which
-/// takes time in proportion to the index.
-const MAX_FUNCTIONS: usize = 64;
-
 /// The images of a report, with their positions by name and load address.
 #[derive(Default)]
 struct Images {
@@ -234,8 +230,8 @@ impl Images {
         }
     }
 
-    /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of its
-    /// functions.
+    /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of
+    /// its functions.
     fn of(&mut self, frame: &FrameLine<'_>) -> Option<usize> {
         let (name, address) = match frame.image {
             ImageReference::Address => return None,
@@ -261,7 +257,7 @@ impl Images {
         if let Some(number) = self.functions.get(&key) {
             return Some(*number);
         }
-        let is_full = self.functions.len() == MAX_FUNCTIONS || self.images.len() == MAX_IMAGES;
+        let is_full = self.functions.len() == FUNCTIONS || self.images.len() == MAX_IMAGES;
         (!is_full).then(|| {
             self.functions.insert(key, self.images.len());
             let (name, base) = (path.clone(), Base::Function);

@@ -188,13 +188,13 @@ mod tests {
     #[test]
     fn memory_regions_end_with_the_next_field() {
         let mut reader = HeaderReader::default();
-        let text = "VM Region Info: 0 is not in any region.\n      REGION TYPE  START - END\n      UNUSED SPACE AT START\n\
-                    --->  \n      __TEXT  1000-2000\nException Codes: 0x1, 0x0\n\
+        let text = "VM Region Info: 0 is not in any region.\n      REGION TYPE  START - END\n      \
+                    UNUSED SPACE AT START\n--->  \n      __TEXT  1000-2000\nException Codes: 0x1, 0x0\n\
                     Termination Reason: SIGNAL 11 Segmentation fault: 11\nTriggered by Thread:  0\n";
         text.lines().for_each(|line| reader.line(line.as_bytes()));
         let info = reader.finish();
-        let region = "0 is not in any region.\n      REGION TYPE  START - END\n      UNUSED SPACE AT START\n--->  \n      \
-                      __TEXT  1000-2000";
+        let region = "0 is not in any region.\n      REGION TYPE  START - END\n      UNUSED SPACE AT START\n\
+                      --->  \n      __TEXT  1000-2000";
         assert_eq!(info.vm_region.as_deref(), Some(region));
         assert_eq!(info.exception.and_then(|exception| exception.codes).as_deref(), Some("0x1, 0x0"));
         assert_eq!(info.termination.as_deref(), Some("SIGNAL 11 Segmentation fault: 11"));

@@ -68,8 +68,8 @@ pub(crate) struct BuildResults {
 }
 
 impl Builder {
-    /// Starts children as `isolation` says, and publishes as `publishing` says. Temporary files are in the folder `work`,
-    /// which must exist.
+    /// Starts children as `isolation` says, and publishes as `publishing` says. Temporary files are in the folder
+    /// `work`, which must exist.
     pub(crate) fn new(
         isolation: Isolation,
         publishing: Publishing,
@@ -81,8 +81,8 @@ impl Builder {
     }
 
     /// Builds the indexes of `inputs`, in child processes with limits, and puts each as `put` says into the first store
-    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no
-    /// image. A lookup finds an image once this has returned.
+    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has
+    /// no image. A lookup finds an image once this has returned.
     ///
     /// An index that no store takes is put again as often as `retry` says.
     ///

@@ -113,8 +113,8 @@ impl Builder {
         })
     }
 
-    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes decides
-    /// for itself, but answers of a store before it, or after it, would be replaced as well.
+    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes
+    /// decides for itself, but answers of a store before it, or after it, would be replaced as well.
     fn kept_elsewhere(&self, index: &Index<&[u8]>, put: &PutOptions) -> Result<Option<&dyn Store>, Error> {
         if put.on_conflict != OnConflict::Keep {
             return Ok(None);

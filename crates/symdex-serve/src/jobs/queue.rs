@@ -222,15 +222,15 @@ impl Jobs {
         }
     }
 
-    /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job that
-    /// need not be done again, the file is deleted. A job that waits for an operator begins again. A job that replaces
-    /// indexes is always done, and takes the place of one to which nothing happens any more. Returns the job. This
-    /// blocks.
+    /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job
+    /// that need not be done again, the file is deleted. A job that waits for an operator begins again. A job that
+    /// replaces indexes is always done, and takes the place of one to which nothing happens any more. Returns the job.
+    /// This blocks.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job is in the way. There is no new job
-    /// then.
+    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job is in the way. There is no new
+    /// job then.
     pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.current(&job.sha256) {

@@ -351,8 +351,8 @@ impl StoreReader {
         self.ask(store, 1, || vec![self.stores[store].check()]).pop().unwrap_or(Ok(()))
     }
 
-    /// What the store with this number states now of the index of `id`, whatever is in memory; `None` if it has none. See
-    /// [`Store::stat`].
+    /// What the store with this number states now of the index of `id`, whatever is in memory; `None` if it has none.
+    /// See [`Store::stat`].
     ///
     /// # Errors
     ///

@@ -57,8 +57,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     }
 
     /// Puts `index` into the store, unless the store has the same index, or a different one that stays by
-    /// [`PutOptions::on_conflict`]. Counts as a use of the index that is there afterwards. The provenance is kept beside
-    /// the index if the index is written. It does not change the index.
+    /// [`PutOptions::on_conflict`]. Counts as a use of the index that is there afterwards. The provenance is kept
+    /// beside the index if the index is written. It does not change the index.
     ///
     /// Readers find no index, the whole old one, or the whole new one. The call may be repeated after an error.
     ///
