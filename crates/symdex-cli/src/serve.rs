@@ -48,8 +48,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[NAME=]SCOPES:sha256:HASH")]
     token: Vec<Token>,
     /// Make a new token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
-    /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, the list of jobs, deleting
-    /// and replacing indexes)
+    /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, all jobs, deleting and
+    /// replacing indexes)
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 0..)]
     new_token: Option<Vec<Scope>>,
     /// Append a line of JSON to this file for each upload, each index that is published, replaced, kept or deleted, and

@@ -24,7 +24,7 @@ pub enum Scope {
     Read,
     /// To upload debug files, and to follow their jobs.
     Upload,
-    /// To read the metrics and the list of jobs, to delete indexes and, with `Upload`, to replace them.
+    /// To read the metrics and all jobs, to resume jobs, to delete indexes and, with `Upload`, to replace them.
     Admin,
 }
 

@@ -446,7 +446,8 @@ fn answers_have_the_form_of_symbolicators_own() {
     let completed = |stacktraces: Value, modules: Value| json!({"status": "completed", "stacktraces": stacktraces, "modules": modules});
 
     // A Mach-O module that no source has, and the same module that a source has.
-    let stated = json!({"type": "macho", "debug_id": uuid, "code_id": id, "image_addr": "0x100000000", "image_size": 4096});
+    let place = json!({"image_addr": "0x100000000", "image_size": 4096});
+    let stated = with(json!({"type": "macho", "debug_id": uuid, "code_id": id}), place);
     let frames = json!([{"frames": [{"instruction_addr": "0x100000610"}]}]);
     let absent = "502fc0a51ec13e479998684fa139dca7";
     let other =
