@@ -32,7 +32,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 32] = [
+const KEYS: [Key; 35] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -64,7 +64,10 @@ const KEYS: [Key; 32] = [
     key("max-upload", "SYMDEX_MAX_UPLOAD", false),
     key("min-free", "SYMDEX_MIN_FREE", false),
     key("build-jobs", "SYMDEX_BUILD_JOBS", false),
+    key("on-conflict", "SYMDEX_ON_CONFLICT", false),
+    key("audit-log", "SYMDEX_AUDIT_LOG", true),
     key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
+    key("publish-within", "SYMDEX_PUBLISH_WITHIN", false),
 ];
 
 /// The values of a configuration file.

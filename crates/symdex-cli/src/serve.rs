@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
-use symdex_store::ReaderOptions;
+use symdex_serve::{NewToken, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::symbolicator::SymbolicatorOptions;
+use symdex_store::{OnConflict, ReaderOptions};
 
 use crate::build::child;
 use crate::debug_sources::DebugSourceArgs;
@@ -43,13 +43,19 @@ pub(crate) struct Args {
     fetch_absent: Duration,
     #[command(flatten)]
     access: AccessOption,
-    /// A token that may be used: its scopes (read, upload, admin) and its hash, as --new-token prints it. May be
-    /// repeated
-    #[arg(long, value_name = "SCOPES:sha256:HASH")]
+    /// A token that may be used: its scopes and its hash, as --new-token prints it, after a name that appears in the
+    /// audit log and in what stores state of uploads. May be repeated
+    #[arg(long, value_name = "[NAME=]SCOPES:sha256:HASH")]
     token: Vec<Token>,
-    /// Make a new token with these scopes, print it and its line for symdex.toml, and exit
-    #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 1..)]
-    new_token: Vec<Scope>,
+    /// Make a new token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
+    /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, all jobs, deleting and
+    /// replacing indexes)
+    #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 0..)]
+    new_token: Option<Vec<Scope>>,
+    /// Append a line of JSON to this file for each upload, each index that is published, replaced, kept or deleted, and
+    /// each refusal. By default, they go to the log on standard error
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
     /// Listen at an address of the network although there are no tokens, so that everybody may do everything
     #[arg(long)]
     insecure_public: bool,
@@ -108,6 +114,11 @@ struct UploadArgs {
     #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
+    /// Which index stays if an upload makes a different one of an image: keep (the one that is there, unless the same
+    /// token has sent both), replace (the new one), more (the one with more functions). A damaged one is always
+    /// replaced. The default is keep with tokens, more without
+    #[arg(long, help_heading = UPLOADS, value_name = "RULE")]
+    on_conflict: Option<OnConflict>,
     /// How long finished jobs are kept
     #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "7d", value_parser = number::parse_time)]
     keep_jobs: Duration,
@@ -129,6 +140,7 @@ impl UploadArgs {
         options.build_memory = self.max_memory;
         options.build_seconds = self.max_seconds;
         options.keep_jobs = self.keep_jobs;
+        options.on_conflict = self.on_conflict;
         options.publish_within = self.publish_within;
         Ok(())
     }
@@ -162,6 +174,7 @@ Examples:
     --tls-cert cert.pem --tls-key key.pem
   symdex serve --store indexes --debug-source unified+s3://bucket/symbols
   symdex serve --new-token read,upload
+  symdex serve --store indexes --token ci=read+upload:sha256:9b128e78... --audit-log audit.jsonl
   curl -T MyApp.app.dSYM.zip 'http://127.0.0.1:8040/v1/debug-files?name=MyApp.app.dSYM.zip'
   curl --data-binary @MyApp.ips http://127.0.0.1:8040/v1/symbolicate
   curl --json '[{\"id\": \"0c37c502-aba0-3641-a08f-84c794684f36\", \"addresses\": [\"0x5ed8\"]}]' \\
@@ -170,8 +183,12 @@ Examples:
 docs/SERVICE.md describes all requests; /openapi.json does so for programs.";
 
 pub(crate) fn run(args: &Args) -> CommandResult {
-    if !args.new_token.is_empty() {
-        let token = NewToken::new(&args.new_token);
+    if let Some(scopes) = &args.new_token {
+        if scopes.is_empty() {
+            let message = format!("--new-token needs scopes, such as --new-token read,upload; {SCOPES_TEXT}");
+            return Err(Failure::new(FailureKind::Usage, message).into());
+        }
+        let token = NewToken::new(scopes);
         println!("{}\ntoken = [\"{}\"]", token.secret, token.configured);
         return Ok(None);
     }
@@ -205,6 +222,7 @@ impl Args {
         self.uploads.set(&mut options)?;
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
+        options.audit_log.clone_from(&self.audit_log);
         options.insecure_public = self.insecure_public;
         options.tls = self.tls_cert.clone().zip(self.tls_key.clone());
         options.cors_origins.clone_from(&self.cors_origin);

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use common::store_verbs::{indexes, store, totals};
-use common::{command, demo_files, folder, indexes_in, symdex, symdex_on, testdata};
+use common::{
+    command, debug_file, demo_files, folder, indexes_in, symdex, symdex_on, testdata,
+    without_debug_information,
+};
 use serde_json::Value;
 
 /// A store of the golden indexes below `root`.
@@ -365,4 +368,60 @@ fn every_command_has_help_with_examples_and_exit_codes() {
             "{help}"
         );
     }
+}
+
+/// A copy of a debug file in which the function `scaled` is called `poison`.
+fn with_another_name(debug_file: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(debug_file).expect("a debug file");
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"scaled")).collect();
+    assert!(!places.is_empty(), "{} has the name", debug_file.display());
+    places.into_iter().for_each(|at| bytes[at..at + 6].copy_from_slice(b"poison"));
+    bytes
+}
+
+#[test]
+fn the_rule_for_conflicts_can_be_chosen() {
+    let root = folder();
+    let (whole, stripped) = (debug_file("cxx"), root.path().join("cxx"));
+    fs::write(&stripped, without_debug_information(&whole)).expect("written");
+    let outcome = |input: &Path, output: &Path, rule: &[&str]| {
+        let mut run = command();
+        run.arg("build").arg(input).arg("-o").arg(output).arg("--json").args(rule);
+        let built = common::CommandOutput::from(run.output().expect("the command starts"));
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        built.images()[0]["outcome"].as_str().expect("text").to_owned()
+    };
+    let (indexes, other) = (root.path().join("indexes"), root.path().join("other"));
+    assert_eq!(outcome(&stripped, &indexes, &[]), "written");
+    assert_eq!(outcome(&whole, &indexes, &["--on-conflict", "keep"]), "kept");
+    assert_eq!(outcome(&whole, &indexes, &[]), "replaced");
+    assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "more"]), "kept");
+    assert_eq!(outcome(&stripped, &indexes, &["--on-conflict", "replace"]), "replaced");
+    // A debug file with the same counts and other names is taken for the one that was built, unless its index is
+    // replaced.
+    let poisoned = root.path().join("poisoned");
+    fs::create_dir(&poisoned).expect("made");
+    let poisoned = poisoned.join("cxx");
+    fs::write(&poisoned, with_another_name(&whole)).expect("written");
+    let wrong = root.path().join("wrong");
+    assert_eq!(outcome(&poisoned, &wrong, &[]), "written");
+    assert_eq!(outcome(&whole, &wrong, &[]), "unchanged");
+    assert_eq!(outcome(&whole, &wrong, &["--on-conflict", "replace"]), "replaced");
+    assert_eq!(outcome(&whole, &wrong, &["--on-conflict", "replace"]), "unchanged");
+    // The same for index files.
+    assert_eq!(outcome(&whole, &other, &[]), "written");
+    let put = |from: &Path, to: &Path, rule: &[&str]| {
+        let arguments = [&[from.to_str().expect("UTF-8"), "--json"], rule].concat();
+        let put = store("put", [to], arguments);
+        assert_eq!(put.code, Some(0), "{}", put.err);
+        put.json()[0]["outcome"].as_str().expect("text").to_owned()
+    };
+    let target = root.path().join("store");
+    assert_eq!(put(&other, &target, &[]), "written");
+    assert_eq!(put(&indexes, &target, &[]), "kept");
+    assert_eq!(put(&indexes, &target, &["--on-conflict", "replace"]), "replaced");
+    assert_eq!(put(&other, &target, &["--on-conflict", "keep"]), "kept");
+    let wrong = store("put", [&target], [other.to_str().expect("UTF-8"), "--on-conflict", "best"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("keep, replace or more"), "{}", wrong.err);
 }

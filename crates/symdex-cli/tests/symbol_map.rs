@@ -45,11 +45,11 @@ fn a_missing_map_is_named_and_an_index_with_one_replaces_the_index_without() {
     fs::write(&map, "BCSymbolMap Version: 2.0\n_other\n_plain_each_row\n").expect("written");
     let with = build(&input, &out, &[&maps]);
     assert!(with.code == Some(0) && !with.err.contains("hidden"), "{}", with.err);
-    assert!(with.out.contains("written, in place of an index of this id that had less"), "{}", with.out);
+    assert!(with.out.contains("written, in place of another index of this id"), "{}", with.out);
     // In the other order, the index with the names is kept, too.
     assert_eq!(build(&input, &other, &[&map]).code, Some(0));
     let kept = build(&input, &other, &[]).out;
-    assert!(kept.contains("not written: the existing index of this id has more"), "{kept}");
+    assert!(kept.contains("not written: the existing index of this id is kept"), "{kept}");
 
     let [index] = &names_in(&out)[..] else { panic!("one index") };
     let contents = [&out, &other].map(|folder| fs::read(folder.join(index)).expect("there"));

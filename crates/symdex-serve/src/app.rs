@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use symdex_fetch::{FetchError, FetchingSource, Misses};
 use symdex_report::{Image, Source};
+use symdex_store::OnConflict;
 use symdex_store::symbolicator::{SourceError, Symbolicator};
 use tempfile::TempDir;
 
+use crate::audit::Audit;
 use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
-use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
+use crate::jobs::{BuildLimits, Builder, Jobs, Publishing, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::misses;
@@ -33,6 +35,7 @@ pub(crate) struct App {
     misses: Option<Misses>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) uploads: Uploads,
     /// The jobs of uploads; `None` if the server takes no uploads.
     jobs: Option<Arc<Jobs>>,
@@ -58,6 +61,8 @@ pub(crate) enum AppError {
     Threads(std::io::Error),
     #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
+    #[error("{}: cannot write the audit log: {error}", path.display())]
+    Audit { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error("debug files cannot be fetched: no program is configured that reads them in isolation")]
@@ -92,9 +97,20 @@ impl App {
             seconds: options.build_seconds,
             min_free: options.min_free,
         };
+        let audit = Arc::new(Audit::open(options.audit_log.as_deref()).map_err(|error| AppError::Audit {
+            path: options.audit_log.clone().unwrap_or_default(),
+            error,
+        })?);
+        let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
+        let on_conflict = options.on_conflict.unwrap_or(default_rule);
         let builder = options.isolation.clone().map(|isolation| {
-            let (symbolicator, known) = (Arc::clone(&symbolicator), Arc::clone(&known));
-            Arc::new(Builder::new(isolation, symbolicator, known, work.path().to_owned(), limits))
+            let publishing = Publishing {
+                symbolicator: Arc::clone(&symbolicator),
+                known: Arc::clone(&known),
+                audit: Arc::clone(&audit),
+                on_conflict,
+            };
+            Arc::new(Builder::new(isolation, publishing, work.path().to_owned(), limits))
         });
         let misses = match &builder {
             _ if options.debug_sources.is_empty() => None,
@@ -123,6 +139,7 @@ impl App {
             misses,
             budget,
             metrics,
+            audit,
             uploads: Uploads::default(),
             jobs,
             known,

@@ -1,6 +1,8 @@
 //! Who may do what: bearer tokens with scopes.
 
 use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use axum::extract::{Request, State};
@@ -22,7 +24,7 @@ pub enum Scope {
     Read,
     /// To upload debug files, and to follow their jobs.
     Upload,
-    /// To read the metrics.
+    /// To read the metrics and all jobs, to resume jobs, to delete indexes and, with `Upload`, to replace them.
     Admin,
 }
 
@@ -35,24 +37,31 @@ impl Scope {
     }
 }
 
-/// A token as the configuration has it: its scopes and its hash, `read+upload:sha256:<64 hexadecimal digits>`.
+/// A token as the configuration has it: a name, its scopes and its hash,
+/// `ci=read+upload:sha256:<64 hexadecimal digits>`. Without a name, it is called by the first digits of its hash:
+/// `sha256:9b128e78`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
+    name: String,
     scopes: Vec<Scope>,
     sha256: [u8; 32],
 }
 
-/// Shows no part of the hash.
+/// Shows the hash no further than the name does.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Token").field("scopes", &self.scopes).finish_non_exhaustive()
+        f.debug_struct("Token")
+            .field("name", &self.name)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
     }
 }
 
 /// Text that is not a [`Token`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected scopes and a hash, such as read+upload:sha256:<64 hexadecimal digits>; the scopes are read, upload and admin"
+    "expected scopes and a hash, such as read+upload:sha256:<64 hexadecimal digits>, or ci=read+upload:sha256:... for \
+     a token of this name (letters, digits and ._-); {SCOPES_TEXT}"
 )]
 pub struct ParseTokenError;
 
@@ -60,7 +69,11 @@ impl FromStr for Token {
     type Err = ParseTokenError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (scopes, digits) = text.split_once(":sha256:").ok_or(ParseTokenError)?;
+        let (rest, digits) = text.split_once(":sha256:").ok_or(ParseTokenError)?;
+        let (name, scopes) = rest.split_once('=').map_or((None, rest), |(name, scopes)| (Some(name), scopes));
+        if !name.is_none_or(is_name) {
+            return Err(ParseTokenError);
+        }
         let scope = |name| SCOPES.iter().find(|(_, scope)| *scope == name).map(|(scope, _)| *scope);
         let scopes = scopes.split('+').map(scope).collect::<Option<Vec<_>>>().ok_or(ParseTokenError)?;
         if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -71,8 +84,16 @@ impl FromStr for Token {
             let pair = std::str::from_utf8(pair).map_err(|_| ParseTokenError)?;
             *byte = u8::from_str_radix(pair, 16).map_err(|_| ParseTokenError)?;
         }
-        Ok(Self { scopes, sha256 })
+        let unnamed = || format!("sha256:{}", digits.to_ascii_lowercase().split_at(SHOWN_DIGITS).0);
+        Ok(Self { name: name.map_or_else(unnamed, str::to_owned), scopes, sha256 })
     }
+}
+
+/// How many digits of the hash name a token without a name.
+const SHOWN_DIGITS: usize = 8;
+
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
 /// A new token: what the client sends, and the line of the configuration.
@@ -97,12 +118,46 @@ impl NewToken {
     }
 }
 
+/// What scopes there are.
+pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their jobs) \
+                               and admin (metrics, all jobs, deleting and replacing indexes)";
+
+/// Text that is not a [`Scope`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{SCOPES_TEXT}")]
+pub struct ParseScopeError;
+
 impl FromStr for Scope {
-    type Err = ParseTokenError;
+    type Err = ParseScopeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        SCOPES.iter().find(|(_, name)| *name == text).map(|(scope, _)| *scope).ok_or(ParseTokenError)
+        SCOPES.iter().find(|(_, name)| *name == text).map(|(scope, _)| *scope).ok_or(ParseScopeError)
     }
+}
+
+/// Who sends a request that may change something.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requester {
+    /// The name of the token, whatever its scopes. `None` if there is no valid one.
+    pub(crate) token: Option<String>,
+    /// The address of the connection.
+    pub(crate) client: Option<IpAddr>,
+}
+
+tokio::task_local! {
+    /// The address that the connection of this task comes from.
+    static PEER: IpAddr;
+}
+
+/// Runs `future`, which serves a connection from `peer`.
+pub(crate) fn from_peer<F: Future>(peer: IpAddr, future: F) -> impl Future<Output = F::Output> {
+    PEER.scope(peer.to_canonical(), future)
+}
+
+/// Who sends the request with these headers on the connection of this task.
+pub(crate) fn requester(options: &ServerOptions, headers: &HeaderMap) -> Requester {
+    let token = secret_of(headers).ok().and_then(|secret| known(options, secret).next());
+    Requester { token: token.map(|(_, token)| token.name.clone()), client: PEER.try_with(|peer| *peer).ok() }
 }
 
 /// Lets a request pass if one of the tokens allows `scope`, or if there are no tokens.
@@ -119,24 +174,20 @@ pub(crate) async fn require(
 }
 
 /// The position of the token that allows `scope`; `None` if there are no tokens.
-fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<Option<usize>, Problem> {
-    let tokens = &options.tokens;
-    if tokens.is_empty() {
+///
+/// # Errors
+///
+/// A problem if the request is not allowed.
+pub(crate) fn check(
+    options: &ServerOptions,
+    scope: Scope,
+    headers: &HeaderMap,
+) -> Result<Option<usize>, Problem> {
+    if options.tokens.is_empty() {
         not_from_another_page(options, scope, headers)?;
         return Ok(None);
     }
-    let unauthorized = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
-    let header = headers.get(header::AUTHORIZATION).ok_or_else(|| {
-        unauthorized("this server needs a token: send the header `Authorization: Bearer TOKEN`")
-    })?;
-    let (scheme, secret) = header.to_str().ok().and_then(|value| value.split_once(' ')).unwrap_or_default();
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(unauthorized("expected the header `Authorization: Bearer TOKEN`"));
-    }
-    let hash = Sha256::digest(secret.trim());
-    // All tokens are compared, whether or not an earlier one is equal.
-    let is_known = |token: &Token| bool::from(token.sha256[..].ct_eq(&hash[..]));
-    let mut known = tokens.iter().enumerate().filter(|(_, token)| is_known(token)).peekable();
+    let mut known = known(options, secret_of(headers)?).peekable();
     if known.peek().is_none() {
         return Err(unauthorized("the token is not known here"));
     }
@@ -144,6 +195,30 @@ fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<O
         return Ok(Some(position));
     }
     Err(Problem::new(ProblemKind::Forbidden, format!("the token has not the scope `{}`", scope.name())))
+}
+
+fn unauthorized(detail: &str) -> Problem {
+    Problem::new(ProblemKind::Unauthorized, detail)
+}
+
+/// The secret that a request has sent.
+fn secret_of(headers: &HeaderMap) -> Result<&str, Problem> {
+    let header = headers.get(header::AUTHORIZATION).ok_or_else(|| {
+        unauthorized("this server needs a token: send the header `Authorization: Bearer TOKEN`")
+    })?;
+    let (scheme, secret) = header.to_str().ok().and_then(|value| value.split_once(' ')).unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unauthorized("expected the header `Authorization: Bearer TOKEN`"));
+    }
+    Ok(secret.trim())
+}
+
+/// The tokens with this secret, and their positions.
+fn known<'o>(options: &'o ServerOptions, secret: &str) -> impl Iterator<Item = (usize, &'o Token)> + use<'o> {
+    let hash = Sha256::digest(secret);
+    // All tokens are compared, whether or not an earlier one is equal.
+    let is_known = move |token: &Token| bool::from(token.sha256[..].ct_eq(&hash[..]));
+    options.tokens.iter().enumerate().filter(move |(_, token)| is_known(token))
 }
 
 /// Without tokens, a page of another origin in a browser on this machine could use the server in the name of its user.
@@ -203,10 +278,15 @@ mod tests {
     #[test]
     fn only_scopes_and_a_hash_are_a_token() {
         let digits = "0".repeat(64);
-        assert!(format!("read:sha256:{digits}").parse::<Token>().is_ok());
+        let name = |text: String| text.parse::<Token>().map(|token| token.name);
+        assert_eq!(name(format!("read:sha256:{digits}")), Ok("sha256:00000000".to_owned()));
+        assert_eq!(name(format!("ci.7_b-2=read+admin:sha256:{digits}")), Ok("ci.7_b-2".to_owned()));
         for wrong in [
             String::new(),
             format!(":sha256:{digits}"),
+            format!("=read:sha256:{digits}"),
+            format!("a b=read:sha256:{digits}"),
+            format!("{}=read:sha256:{digits}", "x".repeat(65)),
             format!("write:sha256:{digits}"),
             format!("read:sha256:{}", &digits[1..]),
             format!("read:sha256:{}\u{e9}", &digits[2..]),

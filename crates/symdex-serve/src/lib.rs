@@ -8,6 +8,7 @@
 
 mod answers;
 mod app;
+mod audit;
 mod auth;
 mod body;
 mod browse;
@@ -37,7 +38,7 @@ mod v1;
 mod workers;
 mod written;
 
-pub use self::auth::{NewToken, ParseTokenError, Scope, Token};
+pub use self::auth::{NewToken, ParseScopeError, ParseTokenError, SCOPES_TEXT, Scope, Token};
 pub use self::options::ServerOptions;
 pub use self::server::{Server, ServerError};
 pub use self::trace::{Logging, init_logging};

@@ -76,7 +76,8 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
     let input = BuildInput { path, name, origin };
-    let BuildResults { images, .. } = builder.build(&[input], Some(&wanted.id), &|_, _| false, &|_| ());
+    let put = builder.put_options(false, None);
+    let BuildResults { images, .. } = builder.build(&[input], Some(&wanted.id), &put, &|_, _| false, &|_| ());
     if images.iter().any(Result::is_ok) {
         return Verdict::Used(Outcome::Built);
     }

@@ -13,6 +13,7 @@ use utoipa::{Modify, OpenApi};
         crate::v1::symbolicate::symbolicate_report,
         crate::v1::lookup::lookup,
         crate::v1::images::image,
+        crate::v1::images::remove,
         crate::v1::images::missing,
         crate::v1::uploads::upload,
         crate::v1::uploads::upload_part,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use symdex_fetch::{FetchOptions, SourceUrl};
 use symdex_isolate::Isolation;
+use symdex_store::OnConflict;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::auth::Token;
@@ -68,6 +69,11 @@ pub struct ServerOptions {
     pub build_seconds: u64,
     /// How long finished jobs are kept. The default is 7 days.
     pub keep_jobs: Duration,
+    /// Which index stays if an upload makes a different one of an image. The default is [`OnConflict::Keep`] if there
+    /// are tokens, and [`OnConflict::More`] if there are none.
+    pub on_conflict: Option<OnConflict>,
+    /// The file to which the audit log is appended. Without it, the entries are in the log of the process.
+    pub audit_log: Option<PathBuf>,
     /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator. The
     /// default is 5 minutes.
     pub publish_within: Duration,
@@ -112,6 +118,8 @@ impl ServerOptions {
             build_memory: 1_000_000_000,
             build_seconds: 60 * 60,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
+            on_conflict: None,
+            audit_log: None,
             publish_within: Duration::from_secs(5 * 60),
             debug_sources: Vec::new(),
             fetch: FetchOptions::new(),

@@ -102,6 +102,10 @@ pub(crate) struct Problem {
     retry_after: Option<Duration>,
 }
 
+/// Why a request was refused: an extension of the answer, for the audit log.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason(pub(crate) String);
+
 /// The body of an answer that is an error (RFC 9457).
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ProblemDetails {
@@ -184,7 +188,10 @@ impl From<QueryRejection> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (kind, retry_after) = (self.kind, self.retry_after);
-        let mut response = (kind.parts().0, Json(self.details())).into_response();
+        let (status, name, _) = kind.parts();
+        let reason = Reason(format!("{name}: {}", self.detail));
+        let mut response = (status, Json(self.details())).into_response();
+        response.extensions_mut().insert(reason);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(after) = retry_after {

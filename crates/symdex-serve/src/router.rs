@@ -16,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
+use crate::{audit, health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -33,10 +33,10 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     let routes = open
         .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
-        .merge(scoped(app, Scope::Admin, admin))
+        .merge(watched(app, scoped(app, Scope::Admin, admin)))
         .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         // Uploads may take longer. They have a time-out for each part.
-        .merge(scoped(app, Scope::Upload, v1::upload_routes()))
+        .merge(watched(app, scoped(app, Scope::Upload, v1::upload_routes())))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
         })
@@ -48,6 +48,11 @@ pub(crate) fn router(app: &SharedApp) -> Router {
 fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<SharedApp> {
     let check = move |state, request, next| auth::require(scope, state, request, next);
     routes.route_layer(from_fn_with_state(SharedApp::clone(app), check))
+}
+
+/// `routes`, whose refusals are in the audit log.
+fn watched(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
+    routes.route_layer(from_fn_with_state(SharedApp::clone(app), audit::watch))
 }
 
 /// What every request passes, the last layer first.

@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
+use crate::auth;
 use crate::files;
 use crate::health::failed_stores;
 use crate::lane::{Client, Lane};
@@ -86,7 +87,7 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
-    /// A folder for temporary files or for the state of the server cannot be used.
+    /// A folder for temporary files or for the state of the server, or the audit log, cannot be used.
     #[error("{}: {message}", path.display())]
     Folder {
         /// The folder.
@@ -105,6 +106,9 @@ impl From<AppError> for ServerError {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
             AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
+            AppError::Audit { path, error } => {
+                Self::Folder { path, message: format!("cannot write the audit log: {error}") }
+            }
             AppError::Folder { path, error } => {
                 Self::Folder { path, message: format!("cannot use the folder: {error}") }
             }
@@ -180,10 +184,10 @@ impl Server {
             let lane = Lane { client: Client::at(peer.ip()), is_large: false };
             let connection =
                 serve(SharedApp::clone(&app), stream, tls.clone(), router.clone(), graceful.watcher());
-            tokio::spawn(lane.scope(async move {
+            tokio::spawn(lane.scope(auth::from_peer(peer.ip(), async move {
                 let _permit = permit;
                 connection.await;
-            }));
+            })));
         }
         drop(listener);
         app.stop();

@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::folder::IndexFolder;
+use crate::provenance::{self, Provenance, PutOptions};
 
 mod lock;
 
@@ -38,15 +39,14 @@ pub enum PublishOutcome {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// An index that has more was kept: the new one is of a file without debug information, lacks more of it, or was
-    /// written by another version.
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two is of a file without
+    /// debug information, lacks more of it, or was written by another version.
     Kept,
-    /// The new index has replaced one that had less, as in [`Kept`](Self::Kept).
+    /// A different index was replaced, as in [`Kept`](Self::Kept).
     Replaced,
-    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it. Two debug files have the
-    /// same id.
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. Two debug files have the same id.
     ConflictKept,
-    /// A different index was replaced, because the rule of [`IndexFolder::publish`] prefers the new one.
+    /// A different index was replaced, as in [`ConflictKept`](Self::ConflictKept).
     ConflictReplaced,
 }
 
@@ -84,9 +84,8 @@ impl IndexFolder {
     /// replaced at its path, in the folder itself or fanned out. The first index of an id is written to the folder
     /// itself, or to a subfolder if the folder is to [`fan_out`](Self::fan_out).
     ///
-    /// If a different index of this id exists, the one with more functions stays. If they have equally many, the one
-    /// with more ranges stays; then, in this order, the one with fewer partial counts, more symbols, more names, the
-    /// smaller digest. The result does not depend on the order in which indexes are published.
+    /// If a different index of this id exists, [`OnConflict::More`](crate::OnConflict::More) decides which one stays.
+    /// See [`publish_with`](Self::publish_with) for other rules.
     ///
     /// Processes and threads that publish into one folder take turns by locking the folder. Some file systems of
     /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
@@ -102,6 +101,21 @@ impl IndexFolder {
     /// indexes as before and no temporary file. One exception: if the folder cannot be synced after the new index has
     /// got its name, the index is there, but a power failure may undo that.
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
+        self.publish_with(index, &PutOptions::new())
+    }
+
+    /// As [`publish`](Self::publish), with a rule for different indexes, and with a provenance that is written to a
+    /// file beside the index. The file is written before the index: if that fails, the old index stays without a
+    /// provenance.
+    ///
+    /// # Errors
+    ///
+    /// As [`publish`](Self::publish).
+    pub fn publish_with<B: AsRef<[u8]>>(
+        &self,
+        index: &Index<B>,
+        options: &PutOptions,
+    ) -> Result<Published, Error> {
         let folder = self.path();
         let failed =
             |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };
@@ -124,13 +138,17 @@ impl IndexFolder {
                 None => PublishOutcome::Written,
                 Some(existing) => {
                     let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
-                    compare(index, &bytes).map_err(|error| Error::NewerIndex { path: existing, error })?
+                    let put_by = |digest| provenance::read_beside(&existing, digest);
+                    compare(index, &bytes, options, put_by)
+                        .map_err(|error| Error::NewerIndex { path: existing.clone(), error })?
                 }
             };
             if !outcome.keeps_existing() {
                 if turn.is_some() {
                     delete_abandoned(parent(&path));
                 }
+                write_provenance(&path, index.digest(), options.provenance.as_ref())
+                    .map_err(|error| failed("write", &provenance::path_beside(&path), error))?;
                 match write(&path, index.as_bytes(), is_first) {
                     // Another publisher, which does not see the lock, was faster. The rule decides between both.
                     Err(error) if is_first && error.kind() == ErrorKind::AlreadyExists => continue,
@@ -142,11 +160,13 @@ impl IndexFolder {
     }
 }
 
-/// Compares `new` with `existing`, the bytes that the store has for its id. An error is that of an index of a newer
-/// version.
+/// Compares `new` with `existing`, the bytes that the store has for its id. `put_by` returns what the store keeps about
+/// the existing index, which has this digest. An error is that of an index of a newer version.
 pub(crate) fn compare<B: AsRef<[u8]>>(
     new: &Index<B>,
     existing: &[u8],
+    options: &PutOptions,
+    put_by: impl FnOnce([u8; 16]) -> Option<Provenance>,
 ) -> Result<PublishOutcome, symdex::Error> {
     if new.as_bytes() == existing {
         return Ok(PublishOutcome::Unchanged);
@@ -165,7 +185,8 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Err(error) if error.is_unsupported() => return Err(error),
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };
-    let wins = rank(new) > rank(&existing);
+    let put_by = put_by(existing.digest());
+    let wins = provenance::replaces(options, &rank(new), &rank(&existing), put_by.as_ref());
     Ok(PublishOutcome::of_different(new.metadata(), existing.metadata(), wins))
 }
 
@@ -240,6 +261,14 @@ fn write(path: &Path, bytes: &[u8], is_first: bool) -> io::Result<()> {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Writes the provenance of the index file at `path`, which gets this digest. Removes the old one if there is none.
+fn write_provenance(path: &Path, digest: [u8; 16], provenance: Option<&Provenance>) -> io::Result<()> {
+    match provenance {
+        Some(one) => write(&provenance::path_beside(path), provenance::line(one, digest).as_bytes(), false),
+        None => provenance::remove_beside(path),
+    }
 }
 
 /// A temporary file in `folder` whose name is not that of an index.

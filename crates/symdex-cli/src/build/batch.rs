@@ -8,7 +8,7 @@ use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, ImageGroups, InputFiles, JobError, UnreadArchives,
 };
 use symdex_isolate::build::FileImage;
-use symdex_store::StoreReader;
+use symdex_store::{PutOptions, StoreReader};
 
 use super::intake::Batch;
 use super::isolated::Isolated;
@@ -103,7 +103,7 @@ impl<'a> Build<'a> {
             max_seconds: args.max_seconds,
             verify: args.verify,
             wants: &|id| required.wants(id),
-            existing: &|id| if args.force { None } else { stores.get(0, id).ok().flatten() },
+            existing: &|id| if args.builds_all() { None } else { stores.get(0, id).ok().flatten() },
             progress: JobProgress::Bar(progress),
         };
         self.all(jobs, |job| build_job(&job, &work))
@@ -120,9 +120,10 @@ impl<'a> Build<'a> {
         // The output of one or two files needs no totals.
         let are_many = self.jobs > 2;
         let at_a_time = in_flight(args, pool, jobs.len());
+        let put = PutOptions::new().on_conflict(args.on_conflict);
         in_order(pool, at_a_time, jobs, build, |images| {
             for image in images {
-                match image.and_then(|image| summary::publish(image, stores)) {
+                match image.and_then(|image| summary::publish(image, stores, &put)) {
                     Ok(image) => {
                         required.built(&image);
                         let reported = progress.suspend(|| summary::report(&image, args, are_many));

@@ -181,7 +181,7 @@ impl IsolatedJobs<'_> {
 
     /// The indexes in the first store of the wanted images of `part`, as files that the child can read.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        if self.isolated.args.force {
+        if self.isolated.args.builds_all() {
             return Vec::new();
         }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
-use symdex_store::{FolderStore, ReaderOptions, Store, StoreReader};
+use symdex_store::{FolderStore, OnConflict, ReaderOptions, Store, StoreReader};
 
 use self::batch::Build;
 use self::intake::{InputArgs, Intake};
@@ -49,9 +49,9 @@ use crate::write_options::WriteOptions;
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays. The summary says `conflict` if both are of whole debug files, written by the same version. An image
-/// whose whole index is in DIR already is `unchanged`: its debug information is not read, unless --force is given.
-/// Without DIR, the first store is asked for the index.
+/// functions stays, unless --on-conflict says otherwise. The summary says `conflict` if both are of whole debug files,
+/// written by the same version. An image whose whole index is in DIR already is `unchanged`: its debug information is
+/// not read, unless --force is given. Without DIR, the first store is asked for the index.
 ///
 /// The stores are asked before archives are unpacked and files are built. If none can be asked, nothing is built. A store
 /// that cannot be reached is not asked again; the others get the indexes, and the exit code is 1.
@@ -106,6 +106,10 @@ pub(crate) struct Args {
     /// Build images whose index exists already, in DIR or in the first store
     #[arg(long)]
     force: bool,
+    /// Which index stays if there is a different one of the same id: keep (the one that is there), replace (the new
+    /// one; implies --force), more (the one with more functions). A damaged one is always replaced
+    #[arg(long, value_name = "RULE", default_value_t)]
+    on_conflict: OnConflict,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
     /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]
@@ -151,6 +155,12 @@ impl Args {
         if !self.quiet {
             complain(&format!("warning: {warning}"));
         }
+    }
+
+    /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
+    /// that a build would make.
+    fn builds_all(&self) -> bool {
+        self.force || self.on_conflict == OnConflict::Replace
     }
 }
 

@@ -88,7 +88,7 @@ impl<'a> Required<'a> {
             return;
         }
         let key = (image.id.clone(), image.arch.clone());
-        // A different index of the id that is kept has more functions than this one.
+        // A different index of the id that is kept has more functions, unless --on-conflict says otherwise.
         if image.has_dwarf || image.outcome == "kept" {
             self.seen().with.insert(key);
         } else {

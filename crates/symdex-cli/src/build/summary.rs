@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_build::can_be_avoided;
 use symdex_isolate::build::{BuiltImage, Coverage, Verified};
-use symdex_store::{PublishOutcome, StoreReader};
+use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::job::{BuiltBytes, FinishedIndex};
 use super::{Args, Verbosity};
@@ -99,15 +99,22 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
-pub(super) fn publish(finished: FinishedIndex, stores: &StoreReader) -> Result<ImageSummary, Failure> {
+pub(super) fn publish(
+    finished: FinishedIndex,
+    stores: &StoreReader,
+    options: &PutOptions,
+) -> Result<ImageSummary, Failure> {
     let FinishedIndex { image, bytes } = finished;
     let BuiltImage { file, joined, debug_size, mut warnings, verified, time, .. } = image;
     let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = image;
     let file = PathBuf::from(file);
     let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
-    let outcomes =
-        if is_right { put(&index, stores).map_err(|error| error.of_path(&file))? } else { Vec::new() };
+    let outcomes = if is_right {
+        put(&index, stores, options).map_err(|error| error.of_path(&file))?
+    } else {
+        Vec::new()
+    };
     for outcome in &outcomes {
         if let PublishOutcome::Repaired { damage } = outcome {
             warnings.push(format!("the old index is replaced: {damage}"));
@@ -155,11 +162,16 @@ pub(super) fn publish(finished: FinishedIndex, stores: &StoreReader) -> Result<I
 }
 
 /// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
-fn put(index: &Index<BuiltBytes>, stores: &StoreReader) -> Result<Vec<PublishOutcome>, Failure> {
+fn put(
+    index: &Index<BuiltBytes>,
+    stores: &StoreReader,
+    options: &PutOptions,
+) -> Result<Vec<PublishOutcome>, Failure> {
     let bytes = Index::open(index.as_bytes()).map_err(|error| {
         Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
     })?;
-    let outcomes: Vec<_> = (0..stores.stores().len()).map(|store| stores.put(store, &bytes)).collect();
+    let outcomes: Vec<_> =
+        (0..stores.stores().len()).map(|store| stores.put(store, &bytes, options)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 
@@ -169,10 +181,8 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
         Some(PublishOutcome::Written) => ("written", "written"),
         Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),
         Some(PublishOutcome::Repaired { .. }) => ("repaired", "written, in place of a damaged index"),
-        Some(PublishOutcome::Kept) => ("kept", "not written: the existing index of this id has more"),
-        Some(PublishOutcome::Replaced) => {
-            ("replaced", "written, in place of an index of this id that had less")
-        }
+        Some(PublishOutcome::Kept) => ("kept", "not written: the existing index of this id is kept"),
+        Some(PublishOutcome::Replaced) => ("replaced", "written, in place of another index of this id"),
         Some(PublishOutcome::ConflictKept) => {
             ("kept", "conflict: a different index of this id exists and is kept")
         }

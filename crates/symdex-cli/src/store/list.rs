@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::thread;
 
 use serde::Serialize;
-use symdex_store::{Store, StoreEntry, StoredLayout};
+use symdex_store::{Provenance, Store, StoreEntry, StoredLayout};
 
 use super::output::Output;
 use super::selection::Selection;
@@ -50,10 +50,11 @@ Columns:
 
 JSON:
   {\"store\", \"id\", \"image\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\",
-   \"last_use\", \"expires\"} for an index
+   \"last_use\", \"expires\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-Times are in UTC. A name, size or time that is not stated is null.
+Times are in UTC. What is not stated is null. `symdex store stat` states the provenance: who has uploaded
+the index to `symdex serve`, as {\"received\", \"token\", \"client\", \"sha256\"}.
 
 Exit codes:
   0  every store was listed
@@ -74,6 +75,27 @@ pub(super) struct EntryLine<'a> {
     written: Option<String>,
     last_use: Option<String>,
     expires: Option<String>,
+    provenance: Option<ProvenanceView<'a>>,
+}
+
+/// Who has put an index into a store.
+#[derive(Serialize)]
+struct ProvenanceView<'a> {
+    received: String,
+    token: Option<&'a str>,
+    client: Option<String>,
+    sha256: Option<&'a str>,
+}
+
+impl<'a> From<&'a Provenance> for ProvenanceView<'a> {
+    fn from(provenance: &'a Provenance) -> Self {
+        Self {
+            received: stamp(provenance.received),
+            token: provenance.token.as_deref(),
+            client: provenance.client.map(|client| client.to_string()),
+            sha256: provenance.sha256.as_deref(),
+        }
+    }
 }
 
 impl<'a> EntryLine<'a> {
@@ -89,6 +111,7 @@ impl<'a> EntryLine<'a> {
             written: entry.written.map(stamp),
             last_use: entry.last_use.map(stamp),
             expires: entry.expires.map(stamp),
+            provenance: entry.provenance.as_ref().map(ProvenanceView::from),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use symdex::{ImageId, Index};
-use symdex_store::{PublishOutcome, ReaderOptions, Store, StoreReader};
+use symdex_store::{OnConflict, PublishOutcome, PutOptions, ReaderOptions, Store, StoreReader};
 
 use super::output::Output;
 use super::target::{self, UrlArgument};
@@ -17,8 +17,9 @@ use crate::write_options::WriteOptions;
 
 /// Put index files into a store
 ///
-/// Each index is checked first. If the store has a different index of the same image, the better one stays, whatever
-/// the order. `symdex build --store URL` does the same with a new index.
+/// Each index is checked first. If the store has a different index of the same image, --on-conflict decides which one
+/// stays. By default, that is the better one, whatever the order. `symdex build --store URL` does the same with a new
+/// index.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -32,6 +33,10 @@ pub(super) struct Args {
     jobs: super::copy::Jobs,
     #[command(flatten)]
     writing: WriteOptions,
+    /// Which index stays if the store has a different one of the image: keep (the one that is there), replace (the new
+    /// one), more (the one with more functions). A damaged one is always replaced
+    #[arg(long, value_name = "RULE", default_value_t)]
+    on_conflict: OnConflict,
     /// Print JSON, one object a line for each index, and the totals
     #[arg(long)]
     json: bool,
@@ -41,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex store put s3://bucket/indexes 0c37c502aba03641a08f84c794684f36.symdex
   symdex store put redis://127.0.0.1:6379/0 indexes
+  symdex store put /var/lib/symdex right.symdex --on-conflict replace
 
 JSON:
   {\"store\", \"index\", \"id\", \"location\", \"outcome\", \"conflict\"} for an index
@@ -50,7 +56,7 @@ The outcome is written, unchanged, repaired (a damaged index was replaced), repl
 different index was there). The sizes are those of the index files.
 
 Exit codes:
-  0  the store has every index, or a better one of its image
+  0  the store has every index, or another one of its image that stays
   4  an index is damaged
   6  an index was made by a newer symdex
   5  an index is missing
@@ -81,24 +87,25 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let reader = StoreReader::new(stores, &ReaderOptions::of_one_run());
     let store = &*reader.stores()[0];
     let pool = pool(Some(args.jobs.jobs))?;
+    let options = PutOptions::new().on_conflict(args.on_conflict);
     let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
     let mut output = Output::new(args.json);
     in_order(
         &pool,
         pool.current_num_threads(),
         indexes,
-        |found| put(&reader, &found.map_err(|(_, failure)| failure)?),
+        |found| put(&reader, &found.map_err(|(_, failure)| failure)?, &options),
         |put| report(store, put, &mut output),
     )?;
     output.finish()
 }
 
 /// Checks the index at `path` and puts it into the store of `reader`.
-fn put(reader: &StoreReader, path: &Path) -> Result<PutIndex, Failure> {
+fn put(reader: &StoreReader, path: &Path, options: &PutOptions) -> Result<PutIndex, Failure> {
     let index = open::index(path, None, AccessOption::default())?;
     index.verify().map_err(|error| Failure::index(path, &error))?;
     let index = Index::open(index.as_bytes()).map_err(|error| Failure::index(path, &error))?;
-    let outcome = reader.put(0, &index)?;
+    let outcome = reader.put(0, &index, options)?;
     let (id, size) = (index.id().clone(), index.as_bytes().len() as u64);
     Ok(PutIndex { path: path.to_owned(), id, size, outcome })
 }

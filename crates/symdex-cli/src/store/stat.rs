@@ -1,6 +1,6 @@
 //! `symdex store stat`.
 
-use symdex_store::{IdPrefix, Store, StoreEntry};
+use symdex_store::{IdPrefix, Provenance, Store, StoreEntry};
 
 use super::list::{EntryLine, layout_name};
 use super::output::Output;
@@ -10,7 +10,7 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::text;
 
-/// Show what a store states of single indexes: name of the image, place, sizes, times, layout
+/// Show what a store states of single indexes: name of the image, place, sizes, times, layout, provenance
 ///
 /// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows what an
 /// index has.
@@ -73,9 +73,13 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
             Some(time) => format!("{} (in {})", stamp(time), distance(Some(time))),
             None => "the store sets no time".to_owned(),
         };
+        let provenance = match &entry.provenance {
+            Some(provenance) => origin(provenance),
+            None => "not stated".to_owned(),
+        };
         format!(
             "{}\n    image     {}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
-             written   {}\n    last use  {}\n    expires   {expires}",
+             written   {}\n    last use  {}\n    expires   {expires}\n    upload    {provenance}",
             entry.id,
             text::printable(entry.image_name.as_deref().unwrap_or("not stated").into()),
             text::printable(entry.location.as_str().into()),
@@ -86,4 +90,14 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
             ago(entry.last_use, "not recorded"),
         )
     })
+}
+
+/// Who has uploaded an index, in words.
+fn origin(provenance: &Provenance) -> String {
+    let Provenance { received, token, client, sha256, .. } = provenance;
+    let token = token.as_ref().map(|token| format!(" with the token {}", text::printable(token.into())));
+    let client = client.map(|client| format!(" from {client}"));
+    let sha256 = sha256.as_ref().map(|digits| format!(", SHA-256 {}", text::printable(digits.into())));
+    let parts = [token, client, sha256].map(Option::unwrap_or_default).concat();
+    format!("{}{parts}", stamp(*received))
 }

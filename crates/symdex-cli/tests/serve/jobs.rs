@@ -207,7 +207,7 @@ fn an_upload_continues_after_a_cut_connection() {
 }
 
 /// Waits until `is_done`, at most a minute.
-fn until(is_done: impl Fn() -> bool) {
+pub(crate) fn until(is_done: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_done() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it takes too long");

@@ -12,6 +12,7 @@ mod miss;
 mod mozilla;
 mod operation;
 mod page;
+mod poisoned;
 mod sentry;
 #[allow(dead_code, reason = "serve_with_programs uses the rest")]
 mod server;

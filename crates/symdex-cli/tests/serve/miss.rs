@@ -158,7 +158,7 @@ fn both_foreign_interfaces_fetch_too() {
             "/symbolicate" => {
                 assert_eq!(
                     (&answer["status"], &answer["modules"][0]["debug_status"]),
-                    (&json!("complete"), &json!("found"))
+                    (&json!("completed"), &json!("found"))
                 );
                 assert_eq!(answer["modules"][0]["arch"], "arm64", "{answer}");
             }

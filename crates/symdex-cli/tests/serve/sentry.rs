@@ -19,7 +19,7 @@ fn found(server: &TestServer, request: &Value) -> Value {
         answer.text()
     );
     let answer = answer.json();
-    assert_eq!(answer["status"], "complete");
+    assert_eq!(answer["status"], "completed");
     answer
 }
 
@@ -76,11 +76,12 @@ fn frames_are_symbolicated_with_inlined_functions() {
             "symbol": function, "function": function, "abs_path": path, "filename": filename, "lineno": lineno,
         })
     };
+    // The names of C say nothing, and these functions are in headers: only main.c says what its language is.
     let mut concrete = inlined("pyramid", MIP, 11);
     concrete["sym_addr"] = json!("0x103a0");
     let features = |has| json!({"has_debug_info": has, "has_unwind_info": false, "has_symbols": has, "has_sources": false});
     let expected = json!({
-        "status": "complete",
+        "status": "completed",
         "signal": 11,
         "stacktraces": [{
             "registers": {"pc": "0x103cc", "sp": "0x7000"},
@@ -89,7 +90,7 @@ fn frames_are_symbolicated_with_inlined_functions() {
                 inlined("cell", GRID, 9), inlined("row", GRID, 16), inlined("mip", MIP, 6), concrete,
                 // llvm-symbolizer 0x100000618: the call is the instruction before.
                 {"status": "symbolicated", "original_index": 1, "instruction_addr": "0x10618", "package": package,
-                    "symbol": "depth", "sym_addr": "0x10610", "function": "depth", "abs_path": MAIN,
+                    "lang": "c", "symbol": "depth", "sym_addr": "0x10610", "function": "depth", "abs_path": MAIN,
                     "filename": "main.c", "lineno": 25},
                 {"status": "missing", "original_index": 2, "instruction_addr": "0x20010"},
                 {"status": "unknown_image", "original_index": 3, "instruction_addr": "0x9000",
@@ -242,7 +243,7 @@ fn an_answer_that_is_not_ready_in_time_is_fetched_later() {
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/json"));
     assert_eq!(answer.json(), found(&server, &request));
     // It may be fetched again for a while.
-    assert_eq!(server.get(&format!("{path}?timeout=30")).json()["status"], "complete");
+    assert_eq!(server.get(&format!("{path}?timeout=30")).json()["status"], "completed");
     assert_eq!(server.post_json("/symbolicate?timeout=30", &request).json(), answer.json());
     for path in ["/requests/00000000-0000-0000-0000-000000000000", "/requests/x"] {
         let missing = server.get(path);
@@ -396,7 +397,7 @@ fn forms_without_a_readable_report_are_refused() {
     let pending =
         post_form(&server, "/applecrashreport?timeout=0", &[("apple_crash_report", &demo_crash())]).json();
     let path = format!("/requests/{}", pending["request_id"].as_str().expect("an id"));
-    assert_eq!(server.get(&path).json()["status"], "complete");
+    assert_eq!(server.get(&path).json()["status"], "completed");
 }
 
 #[test]
@@ -418,6 +419,121 @@ fn requests_that_are_wrong_are_refused_with_problem_details() {
     assert_eq!(server.post("/symbolicate?timeout=soon", "{}").status, 400);
     assert_eq!(
         server.post("/symbolicate", "{}").json(),
-        json!({"status": "complete", "stacktraces": [], "modules": []})
+        json!({"status": "completed", "stacktraces": [], "modules": []})
     );
+}
+
+/// What Symbolicator answers to the requests of its own tests has this form: members, their order of nesting and their
+/// words. The files here are ours.
+#[test]
+fn answers_have_the_form_of_symbolicators_own() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let server = TestServer::start(store.path(), &[]);
+    let (id, path) = (&ids[0], store.path().to_str().expect("UTF-8"));
+    let uuid = "4c4c4470-5555-3144-a1a2-2a1f1f7676f4";
+    let file = |id: &str| format!("{path}/{}/{id}.symdex", &id[..2]);
+    let features = |has| json!({"has_debug_info": has, "has_unwind_info": false, "has_symbols": has, "has_sources": false});
+    let ask = |modules: Value, stacktraces: Value, options: Value| {
+        found(
+            &server,
+            &json!({"modules": modules, "stacktraces": stacktraces, "options": options, "sources": []}),
+        )
+    };
+    let with = |mut value: Value, more: Value| {
+        value.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        value
+    };
+    let completed = |stacktraces: Value, modules: Value| json!({"status": "completed", "stacktraces": stacktraces, "modules": modules});
+
+    // A Mach-O module that no source has, and the same module that a source has.
+    let place = json!({"image_addr": "0x100000000", "image_size": 4096});
+    let stated = with(json!({"type": "macho", "debug_id": uuid, "code_id": id}), place);
+    let frames = json!([{"frames": [{"instruction_addr": "0x100000610"}]}]);
+    let absent = "502fc0a51ec13e479998684fa139dca7";
+    let other =
+        with(stated.clone(), json!({"debug_id": "502fc0a5-1ec1-3e47-9998-684fa139dca7", "code_id": absent}));
+    let missing = json!({"debug_status": "missing", "features": features(false), "arch": "unknown"});
+    assert_eq!(
+        ask(json!([other]), frames.clone(), json!({})),
+        completed(
+            json!([{"frames": [{"status": "missing", "original_index": 0, "instruction_addr": "0x100000610"}]}]),
+            json!([with(missing.clone(), other)]),
+        )
+    );
+    let depth = json!({
+        "status": "symbolicated", "original_index": 0, "instruction_addr": "0x100000610", "lang": "c",
+        "symbol": "depth", "sym_addr": "0x100000610", "function": "depth", "filename": "main.c",
+        "abs_path": MAIN, "lineno": 25,
+    });
+    let is_found = json!({"debug_status": "found", "features": features(true), "arch": "arm64"});
+    let candidates = json!({"candidates": [{
+        "source": path, "location": file(id), "download": {"status": "ok", "features": features(true)},
+        "debug": {"status": "ok"},
+    }]});
+    let module = with(is_found.clone(), stated);
+    assert_eq!(
+        ask(json!([module.clone()]), frames.clone(), json!({"dif_candidates": true})),
+        completed(json!([{"frames": [depth.clone()]}]), json!([with(module.clone(), candidates.clone())]))
+    );
+    // Without the option, an answer has no candidates.
+    assert_eq!(
+        ask(json!([module.clone()]), frames, json!({"dif_candidates": false})),
+        completed(json!([{"frames": [depth.clone()]}]), json!([module]))
+    );
+
+    // A module without a place in memory, of a kind that is not native, and an offset in it.
+    let stated = json!({"type": "wasm", "debug_id": uuid, "code_id": id});
+    let offset = json!({"instruction_addr": "0x610", "addr_mode": "rel:0"});
+    let frame = with(depth, with(offset.clone(), json!({"sym_addr": "0x610"})));
+    let module = with(with(is_found, json!({"image_addr": "0x0"})), with(stated.clone(), candidates));
+    assert_eq!(
+        ask(json!([stated]), json!([{"frames": [offset]}]), json!({"dif_candidates": true})),
+        completed(json!([{"frames": [frame]}]), json!([module]))
+    );
+
+    // A module of Windows with registers and a name; its file is not found.
+    let dll = r"C:\Windows\System32\kernel32.dll";
+    let stated = json!({
+        "type": "pe", "debug_id": "ff9f9f78-41db-88f0-cded-a9e1e9bff3b5-1", "code_file": dll,
+        "debug_file": r"C:\Windows\System32\wkernel32.pdb", "image_addr": "0x749d0000", "image_size": 851_968,
+    });
+    let not_found = json!({"candidates": [{
+        "source": path, "location": file("ff9f9f7841db88f0cdeda9e1e9bff3b5"), "download": {"status": "notfound"},
+    }]});
+    let registers = json!({"eip": "0x1509530"});
+    let request =
+        json!([{"registers": {"eip": "0x0000000001509530"}, "frames": [{"instruction_addr": "0x749e8630"}]}]);
+    let frame =
+        json!({"status": "missing", "original_index": 0, "instruction_addr": "0x749e8630", "package": dll});
+    assert_eq!(
+        ask(json!([stated]), request, json!({"dif_candidates": true})),
+        completed(
+            json!([{"registers": registers, "frames": [frame]}]),
+            json!([with(with(missing, stated), not_found)])
+        )
+    );
+
+    // Members that are not known do not matter.
+    let unknown = json!({"stacktraces": [], "modules": [], "sources": [], "unknown": "value"});
+    assert_eq!(found(&server, &unknown), completed(json!([]), json!([])));
+}
+
+#[test]
+fn candidates_say_what_each_store_has() {
+    let (second, ids) = store_of(&["inline-dwarf4"]);
+    let (first, damaged) = (folder(), folder());
+    let file = damaged.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));
+    std::fs::create_dir(file.parent().expect("a folder")).expect("made");
+    std::fs::write(&file, b"not an index").expect("written");
+    let [damaged_path, second_path] = [&damaged, &second].map(|store| store.path().to_str().expect("UTF-8"));
+    let server = TestServer::start(first.path(), &["--store", damaged_path, "--store", second_path]);
+    let request = json!({
+        "stacktraces": [{"frames": [{"instruction_addr": "0x103cc"}]}], "modules": [macho(&ids[0])],
+        "options": {"dif_candidates": true},
+    });
+    let answer = found(&server, &request);
+    let candidates = answer["modules"][0]["candidates"].as_array().expect("a list");
+    let statuses: Vec<_> = candidates.iter().map(|one| &one["download"]["status"]).collect();
+    assert_eq!(statuses, ["notfound", "malformed", "ok"]);
+    assert_eq!((&candidates[1]["location"], &candidates[2]["source"]), (&json!(file), &json!(second_path)));
 }

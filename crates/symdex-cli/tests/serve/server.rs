@@ -119,6 +119,12 @@ impl TestServer {
         Answer::of(request.send(body))
     }
 
+    pub(crate) fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.agent.delete(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.call())
+    }
+
     pub(crate) fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {
         self.post_with(path, &[], body)
     }

@@ -18,8 +18,12 @@ fn dead() -> String {
 
 /// A server over these stores.
 fn start(stores: &[&str]) -> TestServer {
+    start_with(stores, &[])
+}
+
+fn start_with(stores: &[&str], options: &[&str]) -> TestServer {
     let mut serve = command();
-    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0"]);
+    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0"]).args(options);
     stores.iter().for_each(|store| _ = serve.args(["--store", store]));
     TestServer::spawn(serve)
 }
@@ -286,6 +290,49 @@ pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload()
     let done = job(&server, &path, |job| job["state"] == "done");
     assert_eq!((done["images"].as_array().map(Vec::len), &done["failures"]), (Some(1), &json!([])), "{done}");
     assert_eq!((uploads_there(), resume(&server).status), (0, 409));
+}
+
+/// Such a server does not put an index into one store before it knows that no other store has a different one.
+const KEEP: [&str; 4] = ["--on-conflict", "keep", "--publish-within", "1s"];
+
+pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
+    let root = folder();
+    let (first, stripped) = (root.path().join("store"), root.path().join("cxx"));
+    let cxx = crate::common::debug_file("cxx");
+    fs::write(&stripped, crate::common::without_debug_information(&cxx)).expect("written");
+    let mut redis = redis_server::Server::start(&[]);
+    let server = start_with(&[first.to_str().expect("UTF-8"), &redis.url()], &KEEP);
+    redis.kill();
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| job["state"] == "unpublished");
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains(&redis.url())), "{waits}");
+    assert_eq!(waits["images"], json!([]));
+    redis.restart();
+    redis.wait();
+    let built = crate::common::symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    until(&server, || server.get("/readyz").status == 200);
+    assert_eq!(server.post(&format!("{path}/resume"), b"").status, 202);
+    let done = job(&server, &path, |job| job["state"] == "done");
+    let image = &done["images"][0];
+    assert_eq!(
+        (&image["id"], &image["outcome"], &image["store"]),
+        (&built.images()[0]["id"], &json!("kept"), &json!(redis.url()))
+    );
+    assert!(!first.exists());
+}
+
+pub(crate) fn a_job_that_replaces_takes_the_place_of_one_that_waits_for_an_operator() {
+    let first = folder();
+    let server = start_with(&[first.path().to_str().expect("UTF-8"), &dead()], &KEEP);
+    let put = |query: &str| server.put(&format!("/v1/debug-files?name=cxx{query}"), &[], &debug_file());
+    let path = put("").header("location").to_owned();
+    job(&server, &path, |job| job["state"] == "unpublished");
+    let replaces = put("&replace=true");
+    assert_eq!((replaces.status, replaces.header("location")), (202, &*path), "{}", replaces.text());
+    let done = job(&server, &path, |job| job["state"] == "done");
+    assert_eq!((&done["images"][0]["outcome"], &done["replace"]), (&json!("written"), &json!(true)));
 }
 
 pub(crate) fn an_upload_is_done_only_if_the_store_has_its_index_now() {

@@ -32,6 +32,8 @@ symdex_testkit::main! {
     dead_store::an_index_is_put_again_when_the_store_takes_it,
     dead_store::a_job_outlives_a_restart_of_its_store,
     dead_store::a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload,
+    dead_store::a_job_waits_for_a_store_that_may_have_another_index,
+    dead_store::a_job_that_replaces_takes_the_place_of_one_that_waits_for_an_operator,
     dead_store::an_upload_is_done_only_if_the_store_has_its_index_now;
     on request: browser::pictures_for_the_documentation
 }

@@ -58,7 +58,8 @@ impl Browser {
         kept.push(image);
     }
 
-    fn forget_all(&self) {
+    /// Forgets all images, for example because one was deleted.
+    pub(crate) fn forget_all(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use symdex::ImageId;
@@ -11,15 +11,14 @@ use symdex_isolate::build::{
     BuildFailure, BuildOutput, BuildTask, Planned, PlannedPart, TaskFile, TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits};
-use symdex_store::symbolicator::Symbolicator;
+use symdex_store::{OnConflict, PutOptions};
 use tempfile::{NamedTempFile, TempDir};
 
 use super::disk::free_space;
 use super::intake::{BuildInput, Intake, failure};
 use super::permits::Permits;
-use super::publish::{Retry, Unpublished};
+use super::publish::{Publishing, Retry, Unpublished};
 use super::published::PublishedImage;
-use crate::known::Known;
 
 /// Memory of a child in addition to that of the build: its program, its threads, and a small debug file.
 const BASE_MEMORY: u64 = 256 << 20;
@@ -41,8 +40,7 @@ pub(crate) struct BuildLimits {
 #[derive(Debug)]
 pub(crate) struct Builder {
     isolation: Isolation,
-    pub(super) symbolicator: Arc<Symbolicator>,
-    pub(super) known: Arc<Known>,
+    pub(super) publishing: Publishing,
     /// The folder for temporary files.
     work: PathBuf,
     limits: BuildLimits,
@@ -70,24 +68,21 @@ pub(crate) struct BuildResults {
 }
 
 impl Builder {
-    /// Starts children as `isolation` says, and publishes in the stores of `symbolicator`. Temporary files are in the
-    /// folder `work`, which must exist.
-    ///
-    /// `known` gets the new images.
+    /// Starts children as `isolation` says, and publishes as `publishing` says. Temporary files are in the folder
+    /// `work`, which must exist.
     pub(crate) fn new(
         isolation: Isolation,
-        symbolicator: Arc<Symbolicator>,
-        known: Arc<Known>,
+        publishing: Publishing,
         work: PathBuf,
         limits: BuildLimits,
     ) -> Self {
         let children = Permits::new(limits.children.max(1));
-        Self { isolation, symbolicator, known, work, limits, children }
+        Self { isolation, publishing, work, limits, children }
     }
 
-    /// Builds the indexes of `inputs`, in child processes with limits, and publishes each in the first store that can be
-    /// written. If `wanted` is given, only this image is built; without it among `inputs`, the result has no image. A
-    /// lookup finds an image once this has returned.
+    /// Builds the indexes of `inputs`, in child processes with limits, and puts each as `put` says into the first store
+    /// that can be written. If `wanted` is given, only this image is built; without it among `inputs`, the result has
+    /// no image. A lookup finds an image once this has returned.
     ///
     /// An index that no store takes is put again as often as `retry` says.
     ///
@@ -97,11 +92,12 @@ impl Builder {
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        put: &PutOptions,
         retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> BuildResults {
         let name = inputs.first().map_or("", |input| &input.name);
-        self.try_build(inputs, wanted, retry, on_progress).unwrap_or_else(|error| {
+        self.try_build(inputs, wanted, put, retry, on_progress).unwrap_or_else(|error| {
             let what = format!("cannot make temporary files in {}: {error}", self.work.display());
             BuildResults { images: vec![Err(failure(name, "other", &what))], ..BuildResults::default() }
         })
@@ -111,6 +107,7 @@ impl Builder {
         &self,
         inputs: &[BuildInput],
         wanted: Option<&ImageId>,
+        put: &PutOptions,
         retry: &Retry<'_>,
         on_progress: &(dyn Fn(BuildProgress) + Sync),
     ) -> io::Result<BuildResults> {
@@ -132,9 +129,9 @@ impl Builder {
             }
         };
         let progress = Progress::new(tasks.iter().map(|task| task.size).sum(), on_progress);
-        let (maps, store_error) = (&intake.maps, OnceLock::new());
+        let (maps, progress, store_error) = (&intake.maps, &progress, OnceLock::new());
         let build =
-            Build { builder: self, wanted, maps, folders: &folders, progress: &progress, retry, store_error };
+            Build { builder: self, wanted, put, maps, folders: &folders, progress, retry, store_error };
         results.images.extend(build.all(&tasks));
         results.store_error = build.store_error.into_inner();
         Ok(results)
@@ -163,9 +160,9 @@ impl Builder {
     /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not count.
     /// A store that cannot be asked has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
-        let reader = self.symbolicator.stores();
+        let reader = self.publishing.symbolicator.stores();
         let is_in = |store: usize, id: &ImageId| {
-            reader.is_there(store, id).is_ok_and(|is_there| is_there)
+            reader.stat(store, id).is_ok_and(|entry| entry.is_some())
                 && reader.open(store, id).is_ok_and(|image| image.is_some())
         };
         let has = |id: &ImageId| (0..reader.stores().len()).any(|store| is_in(store, id));
@@ -173,8 +170,9 @@ impl Builder {
     }
 
     /// The number of the first store that can be written.
-    fn writable_store(&self) -> Option<usize> {
-        self.symbolicator.stores().stores().iter().position(|store| !store.url().is_read_only())
+    pub(super) fn writable_store(&self) -> Option<usize> {
+        let stores = self.publishing.symbolicator.stores().stores();
+        stores.iter().position(|store| !store.url().is_read_only())
     }
 }
 
@@ -197,6 +195,7 @@ impl BuildFolders {
 struct Build<'b> {
     builder: &'b Builder,
     wanted: Option<&'b ImageId>,
+    put: &'b PutOptions,
     maps: &'b [TaskFile],
     folders: &'b BuildFolders,
     progress: &'b Progress<'b>,
@@ -262,7 +261,7 @@ impl Build<'_> {
     }
 
     fn publish(&self, built: &BuildOutput) -> Result<PublishedImage, BuildFailure> {
-        self.builder.publish(built, self.retry).map_err(|unpublished| match unpublished {
+        self.builder.publish(built, self.put, self.retry).map_err(|unpublished| match unpublished {
             Unpublished::Failed(failure) => failure,
             Unpublished::NoStore(failure) => {
                 self.store_error.get_or_init(|| failure.message.clone());
@@ -289,13 +288,25 @@ impl Build<'_> {
         task
     }
 
-    /// The indexes of the images of `part` in the store that gets the new ones, as files that the child can read. An image
-    /// whose index is up to date is not built again. An index that cannot be read or copied is built again.
+    /// The indexes of the images of `part` that the same upload has made, in the store that gets the new ones, as files
+    /// that the child can read: a job that begins again does not build them again. They do not count if the upload
+    /// replaces indexes. An index of another upload does not count either: a child compares it with the debug file by
+    /// what both state of themselves, which a hostile debug file can copy. An index that cannot be read or copied is
+    /// built again.
     fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
-        let Some(store) = self.builder.writable_store() else { return Vec::new() };
-        let reader = self.builder.symbolicator.stores();
+        let reader = self.builder.publishing.symbolicator.stores();
+        let (Some(store), Some(upload)) = (self.builder.writable_store(), &self.put.provenance) else {
+            return Vec::new();
+        };
+        if self.put.on_conflict == OnConflict::Replace {
+            return Vec::new();
+        }
         let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
         let copied = |id: ImageId| {
+            let put_by = reader.stat(store, &id).ok().flatten()?.provenance?;
+            if put_by.sha256.is_none() || put_by.sha256 != upload.sha256 {
+                return None;
+            }
             let index = reader.get(store, &id).ok().flatten()?;
             let mut file = NamedTempFile::new_in(self.folders.existing.path()).ok()?;
             file.write_all(&index).ok()?;

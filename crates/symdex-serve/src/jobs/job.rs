@@ -1,9 +1,11 @@
 //! A job: an upload, and what is built of it.
 
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use symdex_isolate::build::BuildFailure;
+use symdex_store::Provenance;
 use utoipa::ToSchema;
 
 use super::builder::{BuildProgress, BuildResults};
@@ -25,6 +27,16 @@ pub(crate) struct Job {
     pub(crate) sha256: String,
     /// The size of the upload, in bytes.
     pub(crate) size: u64,
+    /// The name of the token that has sent the upload, if the server has tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
+    /// The address that the upload came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) client: Option<IpAddr>,
+    /// Whether its indexes replace different ones.
+    #[serde(default)]
+    pub(crate) replace: bool,
     pub(crate) state: JobState,
     /// When the upload was received.
     #[schema(value_type = String, example = "2026-11-22T12:00:00Z")]
@@ -123,6 +135,9 @@ impl Job {
             name: name.to_owned(),
             sha256: sha256.to_owned(),
             size,
+            token: None,
+            client: None,
+            replace: false,
             state: JobState::Queued,
             created: Timestamp::now(),
             started: None,
@@ -135,6 +150,15 @@ impl Job {
             warnings: Vec::new(),
             unlisted: 0,
         }
+    }
+
+    /// What the stores keep about its indexes.
+    pub(super) fn provenance(&self) -> Provenance {
+        let mut provenance = Provenance::new(self.created.0);
+        provenance.token.clone_from(&self.token);
+        provenance.client = self.client;
+        provenance.sha256 = Some(self.sha256.clone());
+        provenance
     }
 
     /// The build begins.

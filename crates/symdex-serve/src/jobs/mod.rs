@@ -14,6 +14,7 @@ mod state;
 pub(crate) use self::builder::{BuildLimits, BuildResults, Builder};
 pub(crate) use self::intake::BuildInput;
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
+pub(crate) use self::publish::Publishing;
 pub(crate) use self::queue::{Jobs, SubmitError};
 pub(crate) use self::receive::{Incoming, Uploads, of_disk};
 pub(crate) use self::state::{StateFolder, WORK, is_sha256};

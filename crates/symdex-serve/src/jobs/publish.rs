@@ -1,18 +1,34 @@
 //! Puts new indexes into the stores.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use symdex::Index;
 use symdex_isolate::build::{BuildFailure, BuildOutput};
 use symdex_report::KnownImage;
+use symdex_store::symbolicator::Symbolicator;
+use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
 
 use super::builder::Builder;
 use super::intake::failure;
-use super::published::PublishedImage;
+use super::published::{Outcome, PublishedImage};
+use crate::audit::{Action, Audit, Entry};
+use crate::known::Known;
 
 /// The first pause between two attempts. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Where new indexes go.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    pub(crate) symbolicator: Arc<Symbolicator>,
+    /// It gets the new images.
+    pub(crate) known: Arc<Known>,
+    pub(crate) audit: Arc<Audit>,
+    /// Which of two different indexes stays, unless the client may replace.
+    pub(crate) on_conflict: OnConflict,
+}
 
 /// Called with the reason when no store takes an index. Waits for about this time, and returns whether to try again.
 pub(crate) type Retry<'r> = dyn Fn(&str, Duration) -> bool + Sync + 'r;
@@ -26,15 +42,22 @@ pub(super) enum Unpublished {
 }
 
 impl Builder {
+    /// How indexes are put. With `replaces`, they replace different ones.
+    pub(crate) fn put_options(&self, replaces: bool, provenance: Option<Provenance>) -> PutOptions {
+        let on_conflict = if replaces { OnConflict::Replace } else { self.publishing.on_conflict };
+        PutOptions::new().on_conflict(on_conflict).provenance(provenance)
+    }
+
     /// Puts a new index into the first store that takes it, as often as `retry` says.
     pub(super) fn publish(
         &self,
         built: &BuildOutput,
+        put: &PutOptions,
         retry: &Retry<'_>,
     ) -> Result<PublishedImage, Unpublished> {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.try_publish(built) {
+            match self.try_publish(built, put) {
                 Err(Unpublished::NoStore(failure)) => {
                     if !retry(&failure.message, pause) {
                         return Err(Unpublished::NoStore(failure));
@@ -46,37 +69,91 @@ impl Builder {
         }
     }
 
-    /// Puts a new index into the first store that takes it.
-    fn try_publish(&self, built: &BuildOutput) -> Result<PublishedImage, Unpublished> {
+    /// Puts a new index into the first store that takes it, unless a different one is to stay.
+    fn try_publish(&self, built: &BuildOutput, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
         let name = built.image.file.to_string_lossy();
         let failed = |what: &str| failure(&name, "other", what);
+        let unpublished = |error: Error| {
+            let failure = failed(&format!("its index is not published: {error}"));
+            // The store has an index of a newer version, for example.
+            match error.is_damage() || error.is_unsupported() {
+                true => Unpublished::Failed(failure),
+                false => Unpublished::NoStore(failure),
+            }
+        };
         let index = Index::open(built.index.as_ref())
             .map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
-        let stores = self.symbolicator.stores().stores();
+        let Publishing { symbolicator, known, .. } = &self.publishing;
+        let metadata = index.metadata();
+        let published = |outcome: &PublishOutcome, store: &dyn Store| {
+            let image = PublishedImage::new(built, metadata, outcome, store.url());
+            self.log(&image, put.provenance.as_ref());
+            image
+        };
+        if let Some(store) = self.kept_elsewhere(&index, put).map_err(unpublished)? {
+            return Ok(published(&PublishOutcome::ConflictKept, store));
+        }
+        let stores = symbolicator.stores().stores();
         let mut first_error = None;
         for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
-            match self.symbolicator.put(number, &index) {
+            match symbolicator.put(number, &index, put) {
                 Ok(outcome) => {
-                    let metadata = index.metadata();
                     let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-                    self.known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    return Ok(PublishedImage::new(built, metadata, &outcome, store.url()));
+                    known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
+                    return Ok(published(&outcome, &**store));
                 }
                 Err(error) => _ = first_error.get_or_insert(error),
             }
         }
         Err(match first_error {
-            Some(error) => {
-                let failure = failed(&format!("its index is not published: {error}"));
-                // The store has an index of a newer version, for example.
-                match error.is_damage() || error.is_unsupported() {
-                    true => Unpublished::Failed(failure),
-                    false => Unpublished::NoStore(failure),
-                }
-            }
+            Some(error) => unpublished(error),
             None => Unpublished::NoStore(failed(
                 "its index is not published: every store of this server is read-only",
             )),
         })
+    }
+
+    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes
+    /// decides for itself, but answers of a store before it, or after it, would be replaced as well.
+    fn kept_elsewhere(&self, index: &Index<&[u8]>, put: &PutOptions) -> Result<Option<&dyn Store>, Error> {
+        if put.on_conflict != OnConflict::Keep {
+            return Ok(None);
+        }
+        let (target, reader) = (self.writable_store(), self.publishing.symbolicator.stores());
+        let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
+        let own = token(put.provenance.as_ref());
+        let stays = |entry: StoreEntry| {
+            let is_own = own.is_some() && token(entry.provenance.as_ref()) == own;
+            !is_own && entry.digest != Some(index.digest())
+        };
+        let others = reader.stores().iter().enumerate().filter(|(number, _)| Some(*number) != target);
+        for (number, store) in others {
+            if reader.stat(number, index.id())?.is_some_and(stays) {
+                match reader.open(number, index.id()) {
+                    Err(error) if error.is_damage() => {}
+                    opened => return opened.map(|_| Some(&**store)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Logs what has become of an index.
+    fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
+        self.publishing.audit.log(&Entry {
+            action: match image.outcome {
+                Outcome::Written | Outcome::Unchanged => Action::Publish,
+                Outcome::Repaired | Outcome::Replaced => Action::Replace,
+                Outcome::Kept => Action::Keep,
+            },
+            token: provenance.and_then(|one| one.token.as_deref()),
+            client: provenance.and_then(|one| one.client),
+            sha256: provenance.and_then(|one| one.sha256.as_deref()),
+            file: Some(&image.file),
+            image: Some(&image.id),
+            store: Some(&image.store),
+            outcome: Some(image.outcome.name()),
+            ..Entry::default()
+        });
     }
 }

@@ -49,9 +49,9 @@ pub(crate) enum Outcome {
     Unchanged,
     /// The new index has replaced a damaged one.
     Repaired,
-    /// The store has a different index of this image, which has more and is kept.
+    /// The store has a different index of this image, which is kept.
     Kept,
-    /// The store had a different index of this image, which had less and is replaced.
+    /// The store had a different index of this image, which is replaced.
     Replaced,
 }
 

@@ -70,6 +70,9 @@ pub(crate) enum SubmitError {
     Upload(#[from] io::Error),
     #[error("cannot write the job: {0}")]
     Job(#[from] symdex_store::Error),
+    /// The job of the same file does not replace indexes, and has not finished.
+    #[error("the same file is being built; send it again when job {0} has finished")]
+    Unfinished(String),
 }
 
 impl Jobs {
@@ -219,27 +222,30 @@ impl Jobs {
         }
     }
 
-    /// Makes a job of the file at `received`, whose contents are synced and have this SHA-256. If the job exists and
-    /// need not be done again, the file is deleted. A job that waits for an operator begins again. Returns the job. This
-    /// blocks.
+    /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job
+    /// that need not be done again, the file is deleted. A job that waits for an operator begins again. A job that
+    /// replaces indexes is always done, and takes the place of one to which nothing happens any more. Returns the job.
+    /// This blocks.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the state folder cannot be written. There is no job then.
-    pub(crate) fn submit(
-        &self,
-        received: &Path,
-        sha256: &str,
-        size: u64,
-        name: &str,
-    ) -> Result<Job, SubmitError> {
+    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job is in the way. There is no new
+    /// job then.
+    pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(job) = self.current(sha256) {
-            // A part that stays is deleted after a day.
-            let _ = std::fs::remove_file(received);
-            return Ok(self.resume_filed(&job.id).unwrap_or(job));
+        match self.current(&job.sha256) {
+            Some(current) if job.replace && current.state.is_at_rest() => {}
+            Some(current) if job.replace && !current.replace => {
+                return Err(SubmitError::Unfinished(current.id));
+            }
+            Some(current) => {
+                // A part that stays is deleted after a day.
+                let _ = std::fs::remove_file(received);
+                return Ok(self.resume_filed(&current.id).unwrap_or(current));
+            }
+            None => {}
         }
-        let job = Job::new(sha256, size, name);
+        let sha256 = &job.sha256;
         self.state.keep(received, sha256)?;
         if let Err(error) = self.state.save(&job) {
             self.state.remove_upload(sha256);
@@ -269,9 +275,10 @@ impl Jobs {
             self.change_quietly(&id, |job| job.progress = progress.into());
         };
         self.metrics.jobs_running.inc();
+        let put = self.builder.put_options(job.replace, Some(job.provenance()));
         let deadline = OnceLock::new();
         let retry = |why: &str, pause: Duration| self.wait_for_store(&id, why, pause, &deadline);
-        let build = || self.builder.build(&[input], None, &retry, &on_progress);
+        let build = || self.builder.build(&[input], None, &put, &retry, &on_progress);
         let built = catch_unwind(AssertUnwindSafe(build));
         self.metrics.jobs_running.dec();
         match built {

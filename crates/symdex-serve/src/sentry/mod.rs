@@ -76,7 +76,7 @@ struct Pending {
     request_body(content = Object, description = "`{\"stacktraces\": [{\"frames\": [{\"instruction_addr\": \"0x1000\"}]}], \
         \"modules\": [{\"type\": \"macho\", \"debug_id\", \"image_addr\", \"image_size\"}], \"signal\", \"options\"}`"),
     responses(
-        (status = 200, body = Object, description = "`{\"status\": \"complete\", \"stacktraces\", \"modules\"}`, or \
+        (status = 200, body = Object, description = "`{\"status\": \"completed\", \"stacktraces\", \"modules\"}`, or \
             `{\"status\": \"pending\", \"request_id\", \"retry_after\"}`"),
         (status = 400, body = ProblemDetails)))]
 pub(crate) async fn symbolicate(

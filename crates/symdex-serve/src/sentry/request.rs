@@ -38,6 +38,8 @@ pub(super) struct Request {
 #[serde(default)]
 pub(super) struct Options {
     pub(super) frame_order: FrameOrder,
+    /// Whether the answer says which stores were asked for each module.
+    pub(super) dif_candidates: bool,
 }
 
 /// The order of the frames of a stack trace, in the request and in the answer.

@@ -9,11 +9,12 @@ use symdex_report::Function;
 use super::apple::CrashInfo;
 use super::modules::Module;
 use super::request::{AddrMode, Frame, FrameOrder, Stacktrace};
-use super::symbolicate::{FoundIndex, FramePlace, ModuleOutcome, Symbolicated};
+use super::symbolicate::{Candidate, CandidateOutcome, FoundIndex, FramePlace, ModuleOutcome, Symbolicated};
 use crate::v1::Address;
 
-/// The status of a request that is answered, as Symbolicator's documentation has it. Its program says `completed`.
-const COMPLETE: &str = "complete";
+/// The status of a request that is answered. Symbolicator's documentation says `complete`, but its program says
+/// `completed`, which is what Sentry's back end expects.
+const COMPLETED: &str = "completed";
 
 /// A request that is answered.
 #[derive(Serialize)]
@@ -31,7 +32,7 @@ pub(super) struct Complete<'r> {
 impl<'r> Complete<'r> {
     pub(super) fn new(symbolicated: &'r Symbolicated, crash: Option<&'r CrashInfo>) -> Self {
         let (signal, modules) = (symbolicated.request.signal, ModuleList(symbolicated));
-        Self { status: COMPLETE, signal, crash, stacktraces: Stacktraces(symbolicated), modules }
+        Self { status: COMPLETED, signal, crash, stacktraces: Stacktraces(symbolicated), modules }
     }
 }
 
@@ -210,10 +211,9 @@ impl<'r> FrameView<'r> {
         let lossy = |text: &'r Option<Vec<u8>>| text.as_deref().map(String::from_utf8_lossy);
         let path = lossy(&function.file).filter(|path| !path.is_empty()).or_else(|| self.abs_path.clone());
         let name = path.as_ref().map(|path| Cow::Owned(file_name(path).to_owned()));
-        let language = function.name.as_deref().and_then(symdex_demangle::language);
         Self {
             status: "symbolicated",
-            lang: language.map(Language::name),
+            lang: language_of(function),
             symbol: lossy(&function.name),
             sym_addr: None,
             function: function.name.as_deref().map(symdex_demangle::demangle),
@@ -223,6 +223,24 @@ impl<'r> FrameView<'r> {
             ..self.clone()
         }
     }
+}
+
+/// The language of a function: that of its name, or else that of the source file by its extension. Symbolicator has the
+/// language of the compile unit, which indexes do not keep. A function of C in a header has none here.
+fn language_of(function: &Function) -> Option<&'static str> {
+    let of_name = function.name.as_deref().and_then(symdex_demangle::language);
+    of_name.map(Language::name).or_else(|| {
+        let extension = function.file.as_deref()?.rsplit(|byte| *byte == b'.').next()?;
+        Some(match extension {
+            b"c" => "c",
+            b"cc" | b"cpp" | b"cxx" | b"c++" | b"C" | b"hh" | b"hpp" | b"hxx" => "cpp",
+            b"m" => "objc",
+            b"mm" => "objcpp",
+            b"rs" => "rust",
+            b"swift" => "swift",
+            _ => return None,
+        })
+    })
 }
 
 fn file_name(path: &str) -> &str {
@@ -248,10 +266,43 @@ struct ModuleView<'r> {
     arch: &'r str,
     #[serde(flatten)]
     module: &'r Module,
+    /// The stores that were asked, if the request wants to know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateView<'r>>,
+}
+
+/// A store that was asked for a module.
+#[derive(Serialize)]
+struct CandidateView<'r> {
+    /// The URL of the store.
+    source: &'r str,
+    /// Where the index is, or would be, in the store.
+    location: &'r str,
+    download: DownloadView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debug: Option<UseView>,
+}
+
+/// Whether the store has the index.
+#[derive(Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+enum DownloadView {
+    Ok { features: Features },
+    NotFound,
+    Malformed,
+    Error { details: &'static str },
+}
+
+/// Whether the index answers.
+#[derive(Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+enum UseView {
+    Ok,
+    Malformed,
 }
 
 /// What the index of a module has. It has neither unwind information nor sources.
-#[derive(Default, Serialize)]
+#[derive(Clone, Copy, Default, Serialize)]
 struct Features {
     has_debug_info: bool,
     has_unwind_info: bool,
@@ -273,6 +324,26 @@ impl<'r> ModuleView<'r> {
             None => "unknown",
         };
         let features = found.map(features).unwrap_or_default();
-        Self { debug_status: outcome.status(), reason: outcome.reason(), features, arch, module }
+        let candidate = |candidate| CandidateView::new(candidate, features, outcome.status() == "malformed");
+        let candidates = outcome.candidates.iter().map(candidate).collect();
+        Self { debug_status: outcome.status(), reason: outcome.reason(), features, arch, module, candidates }
+    }
+}
+
+impl<'r> CandidateView<'r> {
+    fn new(candidate: &'r Candidate, features: Features, is_malformed: bool) -> Self {
+        let (download, debug) = match candidate.outcome {
+            CandidateOutcome::Found if is_malformed => {
+                (DownloadView::Ok { features }, Some(UseView::Malformed))
+            }
+            CandidateOutcome::Found => (DownloadView::Ok { features }, Some(UseView::Ok)),
+            CandidateOutcome::Absent => (DownloadView::NotFound, None),
+            CandidateOutcome::Damaged => (DownloadView::Malformed, None),
+            CandidateOutcome::Failed => (
+                DownloadView::Error { details: "the store has failed; the log of the server says why" },
+                None,
+            ),
+        };
+        Self { source: &candidate.store, location: &candidate.location, download, debug }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use symdex::{Arch, ImageOffset, LinePolicy};
+use symdex::{Arch, ImageId, ImageOffset, LinePolicy};
 use symdex_report::{Answer, Function, Image, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
@@ -30,6 +30,26 @@ pub(super) struct ModuleOutcome {
     pub(super) found: Option<FoundIndex>,
     /// `None` if the module is not used, or states no id.
     answers: Option<ImageAnswers>,
+    /// The stores that were asked, in their order. Empty unless the request wants to know.
+    pub(super) candidates: Vec<Candidate>,
+}
+
+/// A store that was asked for an image.
+pub(super) struct Candidate {
+    /// Its URL.
+    pub(super) store: String,
+    /// Where the index is, or would be.
+    pub(super) location: String,
+    pub(super) outcome: CandidateOutcome,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CandidateOutcome {
+    Found,
+    Absent,
+    Damaged,
+    /// The store cannot be read.
+    Failed,
 }
 
 /// What the index of a module has.
@@ -61,9 +81,11 @@ impl Symbolicated {
         let used = (0..outcomes.len()).filter(|at| outcomes[*at].is_used);
         let (used, images): (Vec<usize>, Vec<Image>) =
             used.filter_map(|at| Some((at, modules.modules[at].image()?))).unzip();
-        for (at, index) in used.iter().zip(app.stored_images(&images)) {
+        let mut ids: Vec<_> = images.iter().map(|image| image.id.clone()).collect();
+        for ((at, id), index) in used.iter().zip(&mut ids).zip(app.stored_images(&images)) {
             outcomes[*at].found = index.map(|index| {
                 let metadata = index.metadata();
+                *id = Some(metadata.id.clone());
                 FoundIndex {
                     arch: metadata.arch.clone(),
                     has_debug_info: metadata.counts.ranges != 0,
@@ -90,6 +112,11 @@ impl Symbolicated {
         answers.iter().for_each(|answers| answers.note(&mut failures, ""));
         failures.log();
         used.iter().zip(answers).for_each(|(at, answers)| outcomes[*at].answers = Some(answers));
+        if request.options.dif_candidates {
+            for (at, id) in used.iter().zip(ids) {
+                outcomes[*at].candidates = id.map(|id| candidates(app, &id)).unwrap_or_default();
+            }
+        }
         Self { request, modules, outcomes, places }
     }
 
@@ -138,6 +165,25 @@ impl ModuleOutcome {
             },
         }
     }
+}
+
+/// The stores that are asked for the image `id`, up to the one that has it. Images that were opened are in memory.
+fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
+    let reader = app.symbolicator.stores();
+    let mut candidates = Vec::new();
+    for (number, store) in reader.stores().iter().enumerate() {
+        let outcome = match reader.open(number, id) {
+            Ok(Some(_)) => CandidateOutcome::Found,
+            Ok(None) => CandidateOutcome::Absent,
+            Err(error) if error.is_damage() || error.is_unsupported() => CandidateOutcome::Damaged,
+            Err(_) => CandidateOutcome::Failed,
+        };
+        candidates.push(Candidate { store: store.url().to_string(), location: store.location(id), outcome });
+        if outcome == CandidateOutcome::Found {
+            break;
+        }
+    }
+    candidates
 }
 
 /// Where the frames of `stacktrace` are looked up.

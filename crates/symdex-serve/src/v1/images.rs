@@ -7,14 +7,16 @@ use std::thread;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use symdex::{ImageId, Metadata};
-use symdex_store::{Error, Store, StoreEntry, StoredLayout};
+use symdex_store::{Error, Provenance, Store, StoreEntry, StoredLayout};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::{App, SharedApp};
+use crate::audit::{Action, Entry};
+use crate::auth::Requester;
 use crate::jobs::Timestamp;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
@@ -57,6 +59,33 @@ pub(crate) struct ImageView {
     /// When the store removes the index, if it does.
     #[schema(value_type = Option<String>)]
     expires: Option<Timestamp>,
+    /// Who has put the index into the store, if the store states it: uploads are known.
+    provenance: Option<ProvenanceView>,
+}
+
+/// Which upload an index comes from.
+#[derive(Serialize, ToSchema)]
+struct ProvenanceView {
+    /// When the upload was received.
+    #[schema(value_type = String)]
+    received: Timestamp,
+    /// The name of the token that has sent it, if the server has tokens.
+    token: Option<String>,
+    /// The address that it came from.
+    client: Option<String>,
+    /// Its SHA-256. The first half is the id of its job.
+    sha256: Option<String>,
+}
+
+impl From<&Provenance> for ProvenanceView {
+    fn from(provenance: &Provenance) -> Self {
+        Self {
+            received: Timestamp(provenance.received),
+            token: provenance.token.clone(),
+            client: provenance.client.map(|client| client.to_string()),
+            sha256: provenance.sha256.clone(),
+        }
+    }
 }
 
 /// How much an index has.
@@ -113,6 +142,7 @@ impl ImageView {
             stored_size: entry.map(|entry| entry.stored_size),
             written: entry.and_then(|entry| entry.written).map(Timestamp),
             expires: entry.and_then(|entry| entry.expires).map(Timestamp),
+            provenance: entry.and_then(|entry| entry.provenance.as_ref()).map(ProvenanceView::from),
         }
     }
 }
@@ -172,6 +202,71 @@ fn not_found(app: &App, id: &ImageId, name: &str) -> Problem {
         }
     }
     Problem::new(ProblemKind::NotFound, detail)
+}
+
+/// What has become of an image that was to be deleted.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RemovedImage {
+    /// The `LC_UUID` or the build id.
+    id: String,
+    /// The stores that had the index and have it no more.
+    removed: Vec<String>,
+    /// The stores that still have an index of the image, because this server cannot write to them.
+    left: Vec<String>,
+}
+
+/// Deletes the index of an image from all stores that can be written.
+#[utoipa::path(delete, path = "/v1/images/{id}", tag = "symdex", security(("bearer" = ["admin"])),
+    params(("id" = String, Path, description = "The `LC_UUID` or the build id, with or without dashes")),
+    responses((status = 200, body = RemovedImage),
+        (status = 404, body = ProblemDetails, description = "No store has the image"),
+        (status = 503, body = ProblemDetails, description = "A store has failed. Others may have deleted the index")))]
+pub(crate) async fn remove(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+    Extension(requester): Extension<Requester>,
+) -> Result<Json<RemovedImage>, Problem> {
+    let id = parse(&id)?;
+    app.run(move |app| remove_from_stores(app, &id, &requester)).await?
+}
+
+fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<Json<RemovedImage>, Problem> {
+    let mut image = RemovedImage { id: id.to_string(), removed: Vec::new(), left: Vec::new() };
+    let mut failed = None;
+    let stores = app.symbolicator.stores();
+    for (number, store) in stores.stores().iter().enumerate() {
+        let url = store.url().to_string();
+        if store.url().is_read_only() {
+            // A store that cannot be asked may have it.
+            if !stores.stat(number, id).is_ok_and(|entry| entry.is_none()) {
+                image.left.push(url);
+            }
+            continue;
+        }
+        match app.symbolicator.remove(number, id) {
+            Ok(true) => {
+                app.audit.log(&Entry {
+                    action: Action::Delete,
+                    token: requester.token.as_deref(),
+                    client: requester.client,
+                    image: Some(&image.id),
+                    store: Some(&url),
+                    ..Entry::default()
+                });
+                image.removed.push(url);
+            }
+            Ok(false) => {}
+            Err(error) => failed = failed.or(Some(Problem::of_store(&error))),
+        }
+    }
+    app.browser.forget_all();
+    match failed {
+        Some(problem) => Err(problem),
+        None if image.removed.is_empty() && image.left.is_empty() => {
+            Err(Problem::new(ProblemKind::NotFound, format!("no store has the image {id}")))
+        }
+        None => Ok(Json(image)),
+    }
 }
 
 /// Those of a list of images that no store has, in the order and the spelling of the list.

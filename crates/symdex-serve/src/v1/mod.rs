@@ -10,7 +10,7 @@ pub(crate) mod uploads;
 
 use axum::Router;
 use axum::http::{HeaderMap, header};
-use axum::routing::{get, head, post, put};
+use axum::routing::{delete, get, head, post, put};
 
 pub(crate) use self::address::Address;
 use crate::app::SharedApp;
@@ -36,7 +36,10 @@ pub(crate) fn upload_routes() -> Router<SharedApp> {
 
 /// The requests of those who operate the server.
 pub(crate) fn admin_routes() -> Router<SharedApp> {
-    Router::new().route("/v1/jobs", get(jobs::jobs)).route("/v1/jobs/{id}/resume", post(jobs::resume))
+    Router::new()
+        .route("/v1/jobs", get(jobs::jobs))
+        .route("/v1/jobs/{id}/resume", post(jobs::resume))
+        .route("/v1/images/{id}", delete(images::remove))
 }
 
 /// Whether the header `Accept` names this media type.

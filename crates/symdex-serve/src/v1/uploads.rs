@@ -5,13 +5,15 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
+use crate::audit::{Action, Entry};
+use crate::auth::{self, Requester, Scope};
 use crate::jobs::{Incoming, Job, Jobs, SubmitError, is_sha256, of_disk};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
@@ -27,6 +29,10 @@ pub(crate) struct UploadOptions {
     /// gives its name to its images.
     #[serde(default)]
     name: String,
+    /// Whether the new indexes replace different ones of the same images, whatever the server's rule is. The file is
+    /// built even if it was built before. Needs the scope `admin`, too.
+    #[serde(default)]
+    replace: bool,
 }
 
 impl UploadOptions {
@@ -35,6 +41,14 @@ impl UploadOptions {
         let name = self.name.rsplit(['/', '\\']).next().unwrap_or_default();
         let name: String = name.chars().filter(|char| !char.is_control()).take(MAX_NAME).collect();
         if name.is_empty() { "upload".to_owned() } else { name }
+    }
+
+    /// Checks that the request with these headers may replace indexes, if it is to.
+    fn check(&self, app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+        if self.replace {
+            auth::check(&app.options, Scope::Admin, headers)?;
+        }
+        Ok(())
     }
 }
 
@@ -47,22 +61,26 @@ impl UploadOptions {
     responses(
         (status = 202, body = Job, description = "The build waits or runs; `Location` is the path of the job"),
         (status = 200, body = Job, description = "This file was built before, and the stores have its images"),
+        (status = 403, body = ProblemDetails, description = "`replace` needs the scope `admin`"),
+        (status = 409, body = ProblemDetails, description = "`replace`, and the same file is being built"),
         (status = 413, body = ProblemDetails, description = "The file is larger than the server accepts"),
         (status = 501, body = ProblemDetails, description = "The server takes no uploads"),
         (status = 507, body = ProblemDetails, description = "The server has not enough free space")))]
 pub(crate) async fn upload(
     State(app): State<SharedApp>,
     options: Result<Query<UploadOptions>, QueryRejection>,
+    Extension(requester): Extension<Requester>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
     let Query(options) = options?;
+    options.check(&app, &headers)?;
     let incoming = app.uploads.begin(jobs.state().new_upload(), app.options.min_free)?;
     let size = content_length(&headers);
     check_size(&app, &incoming, size.unwrap_or(0))?;
     let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
-    finish(jobs, incoming, None, options.name()).await
+    finish(&app, jobs, incoming, None, options, requester).await
 }
 
 /// Sends a debug file or an archive of debug files whose SHA-256 is known, whole or in parts.
@@ -78,7 +96,9 @@ pub(crate) async fn upload(
         (status = 202, body = Job, description = "The build waits or runs; `Location` is the path of the job"),
         (status = 200, body = Job, description = "This file was built before, and the stores have its images"),
         (status = 204, description = "More of the file is expected; `Upload-Offset` tells how much is there"),
-        (status = 409, body = ProblemDetails, description = "The part does not begin at `Upload-Offset`"),
+        (status = 403, body = ProblemDetails, description = "`replace` needs the scope `admin`"),
+        (status = 409, body = ProblemDetails,
+            description = "The part does not begin at `Upload-Offset`; or `replace`, and the same file is being built"),
         (status = 413, body = ProblemDetails, description = "The file is larger than the server accepts"),
         (status = 422, body = ProblemDetails, description = "The file has another SHA-256. It is deleted"),
         (status = 507, body = ProblemDetails, description = "The server has not enough free space")))]
@@ -86,11 +106,13 @@ pub(crate) async fn upload_part(
     State(app): State<SharedApp>,
     Path(sha256): Path<String>,
     options: Result<Query<UploadOptions>, QueryRejection>,
+    Extension(requester): Extension<Requester>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
     let Query(options) = options?;
+    options.check(&app, &headers)?;
     let sha256 = sha256_of(&sha256)?;
     let range = headers.get(header::CONTENT_RANGE).map(ContentRange::of).transpose()?;
     let path = jobs.state().part(&sha256);
@@ -98,7 +120,7 @@ pub(crate) async fn upload_part(
     let Some(range) = range else {
         check_size(&app, &incoming, content_length(&headers).unwrap_or(0))?;
         let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
-        return finish(jobs, incoming, Some(sha256), options.name()).await;
+        return finish(&app, jobs, incoming, Some(sha256), options, requester).await;
     };
     let there = incoming.length();
     let (first, end) = range.bytes.unwrap_or((there, there));
@@ -114,7 +136,7 @@ pub(crate) async fn upload_part(
         return Err(Problem::bad_request(detail));
     }
     match there == range.size {
-        true => finish(jobs, incoming, Some(sha256), options.name()).await,
+        true => finish(&app, jobs, incoming, Some(sha256), options, requester).await,
         false => Ok((StatusCode::NO_CONTENT, offset_of(there, Some(range.size))).into_response()),
     }
 }
@@ -177,11 +199,14 @@ async fn receive(app: &SharedApp, incoming: Incoming, body: Body, max: u64) -> R
 
 /// Makes a job of a whole upload.
 async fn finish(
+    app: &SharedApp,
     jobs: Arc<Jobs>,
     mut incoming: Incoming,
     stated: Option<String>,
-    name: String,
+    options: UploadOptions,
+    requester: Requester,
 ) -> Result<Response, Problem> {
+    let app = SharedApp::clone(app);
     let work = move || {
         let sha256 = incoming.finish()?;
         if let Some(stated) = stated.filter(|stated| *stated != sha256) {
@@ -189,8 +214,25 @@ async fn finish(
             let detail = format!("found {sha256}, expected {stated}; send the file again from its start");
             return Err(Problem::new(ProblemKind::HashMismatch, detail));
         }
-        let job = jobs.submit(incoming.path(), &sha256, incoming.length(), &name);
-        let job = job.map_err(|error| match error {
+        let Requester { token, client } = requester;
+        let job = Job {
+            token,
+            client,
+            replace: options.replace,
+            ..Job::new(&sha256, incoming.length(), &options.name())
+        };
+        app.audit.log(&Entry {
+            action: Action::Upload,
+            token: job.token.as_deref(),
+            client,
+            sha256: Some(&sha256),
+            file: Some(&job.name),
+            ..Entry::default()
+        });
+        let job = jobs.submit(incoming.path(), job).map_err(|error| match error {
+            error @ SubmitError::Unfinished(_) => {
+                Problem::new(ProblemKind::Conflict, error.to_string()).titled("The same file is being built")
+            }
             SubmitError::Upload(error) => of_disk(error),
             error @ SubmitError::Job(_) => {
                 tracing::error!(%error, "a job cannot be written");
@@ -271,7 +313,7 @@ mod tests {
 
     #[test]
     fn names_are_short_and_no_paths() {
-        let name = |name: &str| UploadOptions { name: name.to_owned() }.name();
+        let name = |name: &str| UploadOptions { name: name.to_owned(), replace: false }.name();
         assert_eq!(name("MyApp.dSYM.zip"), "MyApp.dSYM.zip");
         assert_eq!(name("../../etc/passwd"), "passwd");
         assert_eq!(name("C:\\a\\b\u{1b}[31m"), "b[31m");

@@ -16,9 +16,10 @@ use self::counts::{Counts, count};
 use self::memory::{Kept, Key, Memory, Part, ValueKey};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
+use crate::provenance::PutOptions;
 use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
-use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
+use crate::store::{Store, StoreEntry, StoredImage, StoredValues, ValueRequest};
 
 pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
@@ -292,24 +293,49 @@ impl StoreReader {
         self.memory().forget(&Key { store, id: id.clone(), part: Part::Image });
     }
 
-    /// Puts `index` into the store with this number. See [`Store::put`].
+    /// Puts `index` into the store with this number. See [`Store::put_with`].
     ///
     /// # Errors
     ///
-    /// As [`Store::put`].
+    /// As [`Store::put_with`].
     ///
     /// # Panics
     ///
     /// If there is no store with this number.
-    pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
-        let outcome = self.ask(store, 1, || vec![self.stores[store].put(index)]).pop();
+    pub fn put(
+        &self,
+        store: usize,
+        index: &Index<&[u8]>,
+        options: &PutOptions,
+    ) -> Result<PublishOutcome, Error> {
+        let outcome = self.ask(store, 1, || vec![self.stores[store].put_with(index, options)]).pop();
+        self.forget_changed(store, index.id());
+        outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
+    }
+
+    /// Removes the image `id` from the store with this number. Returns whether the store had it. See [`Store::remove`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::remove`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn remove(&self, store: usize, id: &ImageId) -> Result<bool, Error> {
+        let removed = self.ask(store, 1, || vec![self.stores[store].remove(id)]).pop();
+        self.forget_changed(store, id);
+        removed.unwrap_or(Ok(false))
+    }
+
+    /// Drops what is known of the image `id`, which has changed in the store.
+    fn forget_changed(&self, store: usize, id: &ImageId) {
         // Values of the old index have its generation. They are not used any more.
-        self.memory().forget(&Key { store, id: index.id().clone(), part: Part::Image });
+        self.forget(store, id);
         // Reports state the first 16 bytes of a longer id.
-        if let Some(id) = index.id().as_bytes().get(..16).and_then(ImageId::new) {
+        if let Some(id) = id.as_bytes().get(..16).and_then(ImageId::new) {
             self.memory().forget(&Key { store, id, part: Part::Ids });
         }
-        outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
     }
 
     /// Asks the store with this number for an image that does not exist. See [`Store::check`].
@@ -325,7 +351,8 @@ impl StoreReader {
         self.ask(store, 1, || vec![self.stores[store].check()]).pop().unwrap_or(Ok(()))
     }
 
-    /// Whether the store with this number has the image `id` now, whatever is in memory. The index is not read.
+    /// What the store with this number states now of the index of `id`, whatever is in memory; `None` if it has none.
+    /// See [`Store::stat`].
     ///
     /// # Errors
     ///
@@ -334,9 +361,8 @@ impl StoreReader {
     /// # Panics
     ///
     /// If there is no store with this number.
-    pub fn is_there(&self, store: usize, id: &ImageId) -> Result<bool, Error> {
-        let stated = self.ask(store, 1, || vec![self.stores[store].stat(id)]).pop().unwrap_or(Ok(None));
-        Ok(stated?.is_some())
+    pub fn stat(&self, store: usize, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
+        self.ask(store, 1, || vec![self.stores[store].stat(id)]).pop().unwrap_or(Ok(None))
     }
 
     /// The whole index of `id` in the store with this number. See [`Store::get`].

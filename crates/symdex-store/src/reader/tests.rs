@@ -125,7 +125,7 @@ impl Store for FakeStore {
         self.shared.fetched.fetch_add(1, Ordering::Relaxed);
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
-    fn put(&self, _: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+    fn put_with(&self, _: &Index<&[u8]>, _: &crate::PutOptions) -> Result<PublishOutcome, Error> {
         unreachable!("a reader does not write")
     }
     fn stat(&self, _: &ImageId) -> Result<Option<StoreEntry>, Error> {

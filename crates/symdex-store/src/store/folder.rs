@@ -13,6 +13,7 @@ use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, record_use};
+use crate::provenance::{self, PutOptions};
 use crate::publish::{PublishOutcome, is_abandoned};
 
 /// A store in a folder: `DIR/0c/0c37c502aba03641a08f84c794684f36.symdex`.
@@ -122,7 +123,11 @@ impl FolderStore {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
                         return Err(Self::failed(&path, "remove")(error));
                     }
-                    result => removed |= result.is_ok(),
+                    result => {
+                        removed |= result.is_ok();
+                        // A provenance without its index is about nothing.
+                        _ = provenance::remove_beside(&path);
+                    }
                 }
             }
         }
@@ -147,8 +152,8 @@ impl Store for FolderStore {
         path.display().to_string()
     }
 
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
-        let published = self.folder.publish(index)?;
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
+        let published = self.folder.publish_with(index, options)?;
         if self.folder.fans_out {
             // Without a recorded use, an old index that was put again would expire.
             _ = record_use(&published.path);
@@ -172,10 +177,10 @@ impl Store for FolderStore {
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(None) };
         let entry = Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))?;
-        Ok(entry.map(|entry| {
-            let image_name = Metadata::read_file(&path).ok().map(|metadata| metadata.image_name);
-            StoreEntry { digest: symdex::read_digest(&path).ok(), image_name, ..entry }
-        }))
+        let image_name = Metadata::read_file(&path).ok().map(|metadata| metadata.image_name);
+        let digest = symdex::read_digest(&path).ok();
+        let provenance = digest.and_then(|digest| provenance::read_beside(&path, digest));
+        Ok(entry.map(|entry| StoreEntry { image_name, digest, provenance, ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

@@ -20,6 +20,7 @@ use symdex::{ImageId, Index};
 
 use crate::buffer::IndexBytes;
 use crate::error::Error;
+use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
@@ -44,16 +45,27 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages.
     fn location(&self, id: &ImageId) -> String;
 
-    /// Puts `index` into the store, unless the store has the same index or a better one of the same image. The rule is
-    /// that of [`IndexFolder::publish`](crate::IndexFolder::publish). Counts as a use of the index that is there
-    /// afterwards.
+    /// Puts `index` into the store, unless the store has the same index or, by
+    /// [`OnConflict::More`](crate::OnConflict::More), a better one of the same image. See
+    /// [`put_with`](Self::put_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`put_with`](Self::put_with).
+    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+        self.put_with(index, &PutOptions::new())
+    }
+
+    /// Puts `index` into the store, unless the store has the same index, or a different one that stays by
+    /// [`PutOptions::on_conflict`]. Counts as a use of the index that is there afterwards. The provenance is kept
+    /// beside the index if the index is written. It does not change the index.
     ///
     /// Readers find no index, the whole old one, or the whole new one. The call may be repeated after an error.
     ///
     /// # Errors
     ///
     /// [`Error`] if the store cannot be read or written, or has an index of a newer version.
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error>;
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error>;
 
     /// Opens the index of `id`; `None` if the store has none. Counts as a use of the index.
     ///
@@ -112,7 +124,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be read, or if it does not keep whole indexes. See [`copy_to`](Self::copy_to).
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error>;
 
-    /// Puts the index of `id` into `target`; `None` if this store has none. The index is verified before it is put.
+    /// Puts the index of `id` into `target`, with its provenance; `None` if this store has none. The index is verified
+    /// before it is put.
     ///
     /// # Errors
     ///
@@ -128,7 +141,9 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
             let (found, wanted) = (index.id().clone(), id.clone());
             return Err(Error::OtherImage { path: path(), found, wanted });
         }
-        target.put(&index).map(Some)
+        let provenance = self.stat(id)?.filter(|entry| entry.digest == Some(index.digest()));
+        let provenance = provenance.and_then(|entry| entry.provenance);
+        target.put_with(&index, &PutOptions::new().provenance(provenance)).map(Some)
     }
 
     /// The ids of indexes that begin with each of `starts`, sorted, in the order of `starts`. Reports can state only the
@@ -214,14 +229,28 @@ pub struct StoreEntry {
     pub expires: Option<SystemTime>,
     /// Whether the store has the index in one piece, or as values.
     pub layout: StoredLayout,
+    /// Who has put the index into the store. Only [`Store::stat`] states it. `None` if that is not known.
+    pub provenance: Option<Provenance>,
 }
 
 impl StoreEntry {
     /// An entry that states no times and no size of the index.
     pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
-        let (image_name, index_size, digest) = (None, None, None);
+        let (image_name, index_size, digest, provenance) = (None, None, None, None);
         let (written, last_use, expires) = (None, None, None);
-        Self { id, image_name, location, stored_size, index_size, digest, written, last_use, expires, layout }
+        Self {
+            id,
+            image_name,
+            location,
+            stored_size,
+            index_size,
+            digest,
+            written,
+            last_use,
+            expires,
+            layout,
+            provenance,
+        }
     }
 }
 

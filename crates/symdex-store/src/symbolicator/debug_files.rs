@@ -14,6 +14,7 @@ use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use crate::access::create_private_folder;
 use crate::error::Error;
+use crate::provenance::PutOptions;
 use crate::reader::StoreReader;
 
 /// The number of addresses of an image that are answered from its debug file before its index is built.
@@ -289,7 +290,7 @@ impl DebugFiles {
                     let _ = create_private_folder(&folder);
                 }
                 let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
-                match put.and_then(|index| self.stores.put(store, &index)) {
+                match put.and_then(|index| self.stores.put(store, &index, &PutOptions::new())) {
                     Ok(_) => return Ok(BuiltIndex { location: IndexLocation::Stored(store), read }),
                     Err(error) => Some(error),
                 }

@@ -22,6 +22,7 @@ use super::{
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
+use crate::provenance::PutOptions;
 use crate::publish::PublishOutcome;
 use crate::reader::{StoreCounts, StoreReader};
 use crate::store::{StoredImage, open_store};
@@ -381,11 +382,36 @@ impl Symbolicator {
     /// # Panics
     ///
     /// If there is no store with this number.
-    pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
-        let outcome = self.stores.put(store, index)?;
-        let location = self.stores.stores()[store].location(index.id());
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(&location);
+    pub fn put(
+        &self,
+        store: usize,
+        index: &Index<&[u8]>,
+        options: &PutOptions,
+    ) -> Result<PublishOutcome, Error> {
+        let outcome = self.stores.put(store, index, options)?;
+        self.forget_damage(&self.stores.stores()[store].location(index.id()));
         Ok(outcome)
+    }
+
+    /// Removes the image `id` from the store with this number. Returns whether the store had it. See
+    /// [`StoreReader::remove`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreReader::remove`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn remove(&self, store: usize, id: &ImageId) -> Result<bool, Error> {
+        let location = self.stores.stores()[store].location(id);
+        let removed = self.stores.remove(store, id)?;
+        self.forget_damage(&location);
+        Ok(removed)
+    }
+
+    fn forget_damage(&self, location: &str) {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(location);
     }
 
     pub(super) fn debug_files(&self) -> &DebugFiles {

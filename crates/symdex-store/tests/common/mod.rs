@@ -5,10 +5,10 @@
 mod indexes;
 
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_store::{PublishOutcome, Store, StoreEntry, StoredImage};
+use symdex_store::{OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry, StoredImage};
 
 pub(crate) use indexes::*;
 
@@ -109,6 +109,48 @@ pub(crate) fn behaves_as_a_store(store: &dyn Store) {
     assert!(entries(store).is_empty());
     finds_ids_by_their_first_16_bytes(store);
     assert!(entries(store).is_empty());
+    keeps_who_has_put_an_index(store);
+    assert!(entries(store).is_empty());
+}
+
+/// The provenance of an upload with this token.
+pub(crate) fn put_by(token: &str) -> Provenance {
+    let mut provenance = Provenance::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_416_000));
+    provenance.token = Some(token.to_owned());
+    provenance.client = Some("2001:db8::7".parse().expect("an address"));
+    provenance.sha256 = Some("9b".repeat(32));
+    provenance
+}
+
+fn keeps_who_has_put_an_index(store: &dyn Store) {
+    use OnConflict::{Keep, More, Replace};
+    use PublishOutcome::{ConflictKept, ConflictReplaced, Unchanged, Written};
+    let stated = || store.stat(&id(0xab)).expect("readable").expect("there").provenance;
+    let put_with = |functions: u16, on_conflict, by: Option<Provenance>| {
+        let bytes = index(0xab, functions);
+        let options = PutOptions::new().on_conflict(on_conflict).provenance(by);
+        store.put_with(&Index::open(&bytes[..]).expect("an index"), &options).expect("put")
+    };
+    let (ci, other) = (|| Some(put_by("ci")), || Some(put_by("other")));
+    assert_eq!((put_with(3, More, ci()), stated()), (Written, ci()));
+    // The index is that of a build that knows nothing of uploads.
+    if let Ok(Some(bytes)) = store.get(&id(0xab)) {
+        assert_eq!(bytes[..], index(0xab, 3)[..]);
+    }
+    assert_eq!((put_with(3, Replace, other()), stated()), (Unchanged, ci()));
+    assert_eq!((put_with(70, Keep, other()), stated()), (ConflictKept, ci()));
+    assert_eq!((put_with(70, Keep, None), stated()), (ConflictKept, ci()));
+    assert_eq!((put_with(70, Keep, ci()), stated()), (ConflictReplaced, ci()));
+    assert_eq!((put_with(3, Keep, ci()), stated()), (ConflictKept, ci()));
+    assert_eq!((put_with(3, Replace, other()), stated()), (ConflictReplaced, other()));
+    let image = store.open(&id(0xab)).expect("readable").expect("there");
+    assert_eq!(image.metadata().counts.functions, 3);
+    assert_eq!((put_with(4, More, None), stated()), (ConflictReplaced, None));
+    assert_eq!((put_with(5, Keep, ci()), stated()), (ConflictKept, None));
+    assert_eq!((put_with(5, More, ci()), stated()), (ConflictReplaced, ci()));
+    assert!(store.remove(&id(0xab)).expect("removed"));
+    assert_eq!((put_with(3, Keep, None), stated()), (Written, None));
+    assert!(store.remove(&id(0xab)).expect("removed"));
 }
 
 /// The id of 20 bytes that begins with those of `id(byte)`.

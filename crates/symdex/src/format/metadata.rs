@@ -154,6 +154,17 @@ impl Metadata {
         Self::decode(&header.id, section.of(prefix).ok_or(too_short)?)
     }
 
+    /// How many of the first bytes of an index file [`from_prefix`](Self::from_prefix) needs: the header and the
+    /// metadata.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Index::open`](crate::Index::open) for the header.
+    pub fn prefix_size(prefix: &[u8]) -> Result<u64, Error> {
+        let [section, ..] = Header::decode_prefix(prefix)?.sections;
+        Ok(section.offset.saturating_add(section.size))
+    }
+
     /// How many chunks `table` has, empty ones included.
     #[must_use]
     pub fn chunk_len(&self, table: Table) -> u64 {

@@ -29,13 +29,15 @@ use super::{
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
+use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
 /// The metadata field with the size of the index. Azure allows no dash in the name.
 const SIZE_FIELD: &str = "symdexsize";
 /// The metadata field with the digest of the index, as a hexadecimal number. Older objects do not have it.
 const DIGEST_FIELD: &str = "symdexdigest";
-
+/// The metadata field with who has put the index into the store, if that is known.
+const PROVENANCE_FIELD: &str = "symdexprovenance";
 /// The metadata field with the name of the image, percent-encoded. Older objects do not have it.
 const NAME_FIELD: &str = "symdexname";
 /// Longer names are left out. The metadata of an object may have 2 kB.
@@ -309,6 +311,11 @@ impl ObjectsStore {
     }
 }
 
+/// What the object states of who has put it.
+fn provenance_of(object: &GetResult) -> Option<Provenance> {
+    Provenance::parse(object.attributes.get(&Attribute::Metadata(PROVENANCE_FIELD.into()))?)
+}
+
 impl Store for ObjectsStore {
     fn url(&self) -> &StoreUrl {
         &self.url
@@ -318,9 +325,17 @@ impl Store for ObjectsStore {
         self.location_of(&self.key(id, self.encoding()))
     }
 
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         self.check_writable("write")?;
-        self.put_index(index)
+        let outcome = self.put_index(index, options)?;
+        // The cached index would answer for some time.
+        if let Some(cache) = &self.cache
+            && !outcome.keeps_existing()
+        {
+            let _turn = cache.turn(index.id());
+            cache.forget(index.id());
+        }
+        Ok(outcome)
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
@@ -346,10 +361,12 @@ impl Store for ObjectsStore {
             Some(percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned())
         });
         let entry = self.entry(&found.result.meta);
+        let provenance = provenance_of(&found.result);
         let stated = |entry: StoreEntry| StoreEntry {
             index_size: entry.index_size.or(size),
             digest,
             image_name,
+            provenance,
             ..entry
         };
         Ok(entry.map(stated))

@@ -4,15 +4,18 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use object_store::{
-    Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions, PutPayload, UpdateVersion,
+    Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions as PutRequest, PutPayload,
+    UpdateVersion,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
 use super::body::Encoding;
 use super::errors::{Failed, reason};
-use super::{DIGEST_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, SIZE_FIELD};
+use super::{DIGEST_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of};
+use crate::buffer::IndexBytes;
 use crate::error::Error;
+use crate::provenance::{Provenance, PutOptions};
 use crate::publish::{PublishOutcome, compare};
 use crate::store::{Store as _, runtime};
 
@@ -22,17 +25,35 @@ const ATTEMPTS: u32 = 256;
 /// Bytes that a slow connection sends in a second.
 const SLOW: u64 = 1 << 20;
 
+/// An object that exists.
+struct Existing {
+    /// The index in it, or its damage.
+    index: Result<IndexBytes, String>,
+    put_by: Option<Provenance>,
+    version: UpdateVersion,
+}
+
 impl ObjectsStore {
     /// Puts `index`, and decides conflicts, with conditional requests: the object is created only if there is none, and
     /// replaced only if it is still the one that was compared.
-    pub(super) fn put_index(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+    pub(super) fn put_index(
+        &self,
+        index: &Index<&[u8]>,
+        options: &PutOptions,
+    ) -> Result<PublishOutcome, Error> {
         let location = self.location(index.id());
         let mut payload = None;
         for _ in 0..ATTEMPTS {
             let (outcome, version) = match self.existing(index.id())? {
                 None => (PublishOutcome::Written, None),
-                Some((Ok(bytes), version)) => (self.outcome(index, &bytes, &location)?, Some(version)),
-                Some((Err(damage), version)) => (PublishOutcome::Repaired { damage }, Some(version)),
+                Some(Existing { index: Ok(bytes), put_by, version }) => {
+                    let outcome = compare(index, &bytes, options, |_| put_by);
+                    let newer = |error| Error::NewerIndex { path: location.as_str().into(), error };
+                    (outcome.map_err(newer)?, Some(version))
+                }
+                Some(Existing { index: Err(damage), version, .. }) => {
+                    (PublishOutcome::Repaired { damage }, Some(version))
+                }
             };
             if outcome.keeps_existing() {
                 return Ok(outcome);
@@ -41,7 +62,7 @@ impl ObjectsStore {
                 Some(payload) => payload,
                 None => payload.insert(self.payload(index)?),
             };
-            match self.write(index, payload.clone(), version) {
+            match self.write(index, payload.clone(), version, options) {
                 Ok(()) => return Ok(outcome),
                 // Another writer was faster.
                 Err(Failed::Client(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. })) => {
@@ -55,21 +76,8 @@ impl ObjectsStore {
         Err(Error::Store { location, action: "write", reason, is_unavailable: true })
     }
 
-    fn outcome(
-        &self,
-        index: &Index<&[u8]>,
-        existing: &[u8],
-        location: &str,
-    ) -> Result<PublishOutcome, Error> {
-        compare(index, existing).map_err(|error| Error::NewerIndex { path: location.into(), error })
-    }
-
-    /// The index that the store has, or its damage, and the version of the object.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn existing(
-        &self,
-        id: &ImageId,
-    ) -> Result<Option<(Result<crate::IndexBytes, String>, UpdateVersion)>, Error> {
+    /// The object that the store has.
+    fn existing(&self, id: &ImageId) -> Result<Option<Existing>, Error> {
         let (encoding, key) = (self.encoding(), self.key(id, self.encoding()));
         let options = GetOptions::default();
         let result = match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
@@ -78,10 +86,12 @@ impl ObjectsStore {
         };
         let version =
             UpdateVersion { e_tag: result.meta.e_tag.clone(), version: result.meta.version.clone() };
-        match self.fetch(super::Found { encoding, key, result }) {
-            Err(Error::DamagedObject { what, .. }) => Ok(Some((Err(what), version))),
-            bytes => Ok(Some((Ok(bytes?), version))),
-        }
+        let put_by = provenance_of(&result);
+        let index = match self.fetch(super::Found { encoding, key, result }) {
+            Err(Error::DamagedObject { what, .. }) => Err(what),
+            bytes => Ok(bytes?),
+        };
+        Ok(Some(Existing { index, put_by, version }))
     }
 
     /// The bytes of the object.
@@ -109,6 +119,7 @@ impl ObjectsStore {
         index: &Index<&[u8]>,
         payload: PutPayload,
         version: Option<UpdateVersion>,
+        options: &PutOptions,
     ) -> Result<(), Failed> {
         let mut attributes = Attributes::new();
         attributes.insert(Attribute::ContentType, "application/octet-stream".into());
@@ -124,11 +135,15 @@ impl ObjectsStore {
         if name.len() <= MAX_NAME {
             attributes.insert(Attribute::Metadata(NAME_FIELD.into()), name.into());
         }
+        if let Some(provenance) = &options.provenance {
+            let provenance = provenance.to_string().into();
+            attributes.insert(Attribute::Metadata(PROVENANCE_FIELD.into()), provenance);
+        }
         let mode = version.map_or(PutMode::Create, PutMode::Update);
-        let options = PutOptions { mode, attributes, ..PutOptions::default() };
+        let request = PutRequest { mode, attributes, ..PutRequest::default() };
         let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);
         let (client, key) = (std::sync::Arc::clone(&self.client), self.key(index.id(), self.encoding()));
-        let put = async move { client.put_opts(&key, payload, options).await };
+        let put = async move { client.put_opts(&key, payload, request).await };
         runtime::wait(timeout, put)??;
         Ok(())
     }

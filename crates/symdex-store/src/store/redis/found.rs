@@ -81,6 +81,7 @@ impl Found {
                 entry.stored_size = record.stored_size;
                 entry.index_size = Some(record.index_size);
                 entry.digest = Some(record.digest);
+                entry.provenance.clone_from(&record.provenance);
                 entry.written = SystemTime::UNIX_EPOCH.checked_add(milliseconds(record.written));
                 if let Some(ttl) = *ttl {
                     entry.expires = now.checked_add(milliseconds(ttl));

@@ -37,6 +37,7 @@ use self::values::RedisValues;
 use super::{FetchedValues, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, ValueRequest};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
+use crate::provenance::PutOptions;
 use crate::publish::PublishOutcome;
 
 pub use self::client::RedisCounts;
@@ -142,10 +143,11 @@ impl Store for RedisStore {
 
     /// If the store has the same index or a better one, its values are read and checked, and lost or damaged ones are
     /// written again.
-    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+    fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         let putter = self.putter(index.id());
-        let record = Record::new(index, self.options.ttl);
-        putter.put(record, |record| putter.upload_split(index, record, self.options.zstd_level.max(1)))
+        let record = Record::new(index, self.options.ttl, options.provenance.clone());
+        putter
+            .put(record, options, |record| putter.upload_split(index, record, self.options.zstd_level.max(1)))
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
@@ -201,7 +203,8 @@ impl Store for RedisStore {
         let (from, to) = (self.putter(id), target.putter(id));
         let mut record = Record { generation: keys::Generation::new(), ..(*source).clone() };
         record.ttl = milliseconds(target.options.ttl).max(1);
-        to.put(record, |record| to.upload_copies(&from, &source, record)).map(Some)
+        let options = PutOptions::new().provenance(record.provenance.clone());
+        to.put(record, &options, |record| to.upload_copies(&from, &source, record)).map(Some)
     }
 
     fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {

@@ -16,6 +16,7 @@ use super::renewal::Renewals;
 use super::value::ValueName;
 use super::{scripts, values};
 use crate::error::Error;
+use crate::provenance::{PutOptions, replaces};
 use crate::publish::PublishOutcome;
 
 /// Values that are not visible yet expire after this time. Those of a killed process are gone then.
@@ -40,6 +41,7 @@ impl Putter<'_> {
     pub(super) fn put(
         &self,
         mut new: Record,
+        options: &PutOptions,
         upload: impl FnOnce(&Record) -> Result<u64, Error>,
     ) -> Result<PublishOutcome, Error> {
         if new.value_len() > MAX_VALUES as u64 {
@@ -52,7 +54,7 @@ impl Putter<'_> {
         for _ in 0..MAX_TURNS {
             let id = &new.metadata.id;
             let found = find_one(self.client, id).map_err(|failure| self.error(failure))?;
-            let outcome = self.compare(&new, &found)?;
+            let outcome = self.compare(&new, &found, options)?;
             if outcome.keeps_existing() {
                 if let Found::Record(record, ttl) = &found {
                     Renewals::renew_now(self.client, record, *ttl).map_err(|failure| self.error(failure))?;
@@ -73,7 +75,7 @@ impl Putter<'_> {
     }
 
     /// Compares `new` with the index that was found.
-    fn compare(&self, new: &Record, found: &Found) -> Result<PublishOutcome, Error> {
+    fn compare(&self, new: &Record, found: &Found, options: &PutOptions) -> Result<PublishOutcome, Error> {
         let existing = match found {
             Found::Nothing => return Ok(PublishOutcome::Written),
             Found::Bad(_, BadRecord::Damaged(damage)) => {
@@ -89,7 +91,7 @@ impl Putter<'_> {
             Found::Record(existing, _) => existing,
         };
         let is_same = existing.digest == new.digest;
-        if !is_same && new.rank() > existing.rank() {
+        if !is_same && replaces(options, &new.rank(), &existing.rank(), existing.provenance.as_ref()) {
             return Ok(PublishOutcome::of_different(&new.metadata, &existing.metadata, true));
         }
         // Otherwise a damaged index could win by functions that it cannot answer.

@@ -6,6 +6,7 @@ use symdex::{ImageId, Index, Metadata};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::keys::{Generation, value_key};
+use crate::provenance::Provenance;
 use crate::publish::{Rank, rank_of};
 
 const MAGIC: [u8; 8] = *b"SYMDEXR1";
@@ -30,6 +31,7 @@ pub(super) const MAX_VALUES: usize = 1 << 16;
 /// | 56 | 8 | bytes of all values |
 /// | 64 | 8 | bytes of the index |
 /// | 72 | | the first bytes of the index: header and metadata |
+/// | | | who has put the index, as text, if that is known |
 ///
 /// Numbers are little-endian.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,7 @@ pub(super) struct Record {
     pub(super) index_size: u64,
     pub(super) prefix: Vec<u8>,
     pub(super) metadata: Metadata,
+    pub(super) provenance: Option<Provenance>,
 }
 
 /// What [`Record::decode`] cannot read.
@@ -55,7 +58,7 @@ pub(super) enum BadRecord {
 
 impl Record {
     /// The record of `index`, whose values do not exist yet.
-    pub(super) fn new(index: &Index<&[u8]>, ttl: Duration) -> Self {
+    pub(super) fn new(index: &Index<&[u8]>, ttl: Duration, provenance: Option<Provenance>) -> Self {
         let [section, ..] = index.sections();
         let end = usize::try_from(section.offset + section.size).unwrap_or(usize::MAX);
         Self {
@@ -69,6 +72,7 @@ impl Record {
             index_size: index.as_bytes().len() as u64,
             prefix: index.as_bytes().get(..end).unwrap_or_default().to_vec(),
             metadata: index.metadata().clone(),
+            provenance,
         }
     }
 
@@ -80,6 +84,7 @@ impl Record {
             head.extend(number.to_le_bytes());
         }
         head.extend(&self.prefix);
+        head.extend(self.provenance.iter().flat_map(|provenance| provenance.to_string().into_bytes()));
         let checksum = checksum(&self.metadata.id, &head);
         head.splice(MARK_SIZE..MARK_SIZE + 8, checksum.to_le_bytes());
         head
@@ -87,7 +92,7 @@ impl Record {
 
     pub(super) fn decode(id: &ImageId, bytes: &[u8]) -> Result<Self, BadRecord> {
         let damaged = |what: &str| BadRecord::Damaged(what.to_owned());
-        let Some((head, prefix)) = bytes.split_first_chunk::<HEAD_SIZE>() else {
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_SIZE>() else {
             return Err(damaged("the metadata is too short"));
         };
         if head[..8] != MAGIC {
@@ -98,10 +103,14 @@ impl Record {
         if checksum(id, bytes) != number(2) {
             return Err(damaged("the checksum of the metadata does not match"));
         }
-        let metadata = Metadata::from_prefix(prefix).map_err(|error| match error.is_unsupported() {
+        let bad = |error: symdex::Error| match error.is_unsupported() {
             true => BadRecord::Unsupported(error),
             false => BadRecord::Damaged(error.to_string()),
-        })?;
+        };
+        let metadata = Metadata::from_prefix(rest).map_err(bad)?;
+        let size = Metadata::prefix_size(rest).map_err(bad)?;
+        let split = usize::try_from(size).ok().and_then(|size| rest.split_at_checked(size));
+        let (prefix, provenance) = split.ok_or_else(|| damaged("the metadata is too short"))?;
         if metadata.id != *id {
             return Err(damaged("the metadata is that of another image"));
         }
@@ -116,6 +125,7 @@ impl Record {
             index_size: number(8),
             prefix: prefix.to_vec(),
             metadata,
+            provenance: std::str::from_utf8(provenance).ok().and_then(Provenance::parse),
         })
     }
 
@@ -178,12 +188,16 @@ mod tests {
     fn record() -> Record {
         let index = test_indexes::index(0xab, 3, 4, "x");
         let index = Index::open(index.as_bytes()).expect("an index");
-        Record { stored_size: 5, ..Record::new(&index, Duration::from_secs(10)) }
+        Record { stored_size: 5, ..Record::new(&index, Duration::from_secs(10), None) }
     }
 
     #[test]
     fn a_record_reads_as_written() {
         let record = record();
+        let put_by = Provenance::parse("received=7;token=ci");
+        let by_somebody = Record { provenance: put_by, ..record.clone() };
+        let read = Record::decode(&record.metadata.id, &by_somebody.encode()).expect("as written");
+        assert_eq!(read, by_somebody);
         let bytes = record.encode();
         let read = Record::decode(&record.metadata.id, &bytes).expect("as written");
         assert_eq!((&read, read.ttl, read.mark()), (&record, 10_000, bytes[..MARK_SIZE].to_vec()));
