@@ -72,7 +72,7 @@ impl FaultKind {
         matches!(self, Self::Damaged(_) | Self::Overlap | Self::LyingSize { .. })
     }
 
-    /// Whether archives of good faith have such entries, so that they need only be mentioned.
+    /// Whether valid archives have such entries, so that they need only be mentioned.
     #[must_use]
     pub fn is_harmless(&self) -> bool {
         matches!(self, Self::Link | Self::TooDeep { .. })

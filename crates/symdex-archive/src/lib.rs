@@ -1,7 +1,7 @@
 //! Takes debug files out of archives: zip (also as `.ipa`, `.apk`, `.aar`), tar, and tar or single files compressed with
 //! gzip or zstd. Their kind is told by content, not by name. Archives in archives are read, too.
 //!
-//! Archives come from strangers. No name of an entry ever becomes a path: entries are written to a private temporary
+//! Archives are untrusted. No name of an entry ever becomes a path: entries are written to a private temporary
 //! folder, with numbers as names, and the entry's own name is only a label. Links are not followed. [`Limits`] bound the
 //! entries, the bytes and the nesting of an archive. Memory does not depend on the archive, except for 32 bytes for each
 //! entry.

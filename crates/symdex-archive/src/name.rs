@@ -7,7 +7,7 @@ use crate::limits::NAME_BYTES;
 ///
 /// # Errors
 ///
-/// The fault of a name that no archive of good faith has, and the name for messages.
+/// The fault of a name that no valid archive has, and the name for messages.
 pub(crate) fn checked(name: &[u8]) -> Result<String, (String, FaultKind)> {
     if name.len() > NAME_BYTES {
         let beginning = shown(&name[..NAME_BYTES.min(60)]);

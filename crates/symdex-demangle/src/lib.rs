@@ -1,4 +1,4 @@
-//! Mangled names as people read them, with bounded cost: names may come from strangers' files.
+//! Mangled names as people read them, with bounded cost: names may come from untrusted files.
 //!
 //! | language | names begin with | text |
 //! | --- | --- | --- |

@@ -260,7 +260,7 @@ impl DebugSources {
     /// Asks the sources for the files of `wanted`, and calls `accept` with each file until one is used. Returns what
     /// `accept` has made of it; `None` if no source has a file. This blocks.
     ///
-    /// The contents of a file come from strangers. Its first bytes were checked, but not whether it is of the wanted
+    /// The contents of a file are untrusted. Its first bytes were checked, but not whether it is of the wanted
     /// image: `accept` has to check that.
     ///
     /// # Errors

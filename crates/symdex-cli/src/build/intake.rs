@@ -135,7 +135,7 @@ pub(super) struct Batch {
     /// The symbol maps and property lists of the archives.
     pub(super) unpacked_maps: Vec<TaskFile>,
     pub(super) failures: Vec<Failure>,
-    /// Entries that archives of good faith have, and that are not read.
+    /// Entries that are not read although valid archives have them.
     pub(super) warnings: Vec<Fault>,
     /// Owns the folder of the unpacked files.
     unpacker: Option<Unpacker>,

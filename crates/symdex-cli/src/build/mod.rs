@@ -114,7 +114,7 @@ pub(crate) struct Args {
     /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]
     verify: bool,
-    /// Read each debug file in a child process with limits. Use this for debug files of strangers
+    /// Read each debug file in a child process with limits. Use this for untrusted debug files
     ///
     /// A child may use 1.25 times --max-memory and 256 MB. It is killed 2 seconds after --max-seconds. On Linux, it can
     /// read the debug file, the folder of that file and the folders of --debug-dir and --symbol-map, and can neither

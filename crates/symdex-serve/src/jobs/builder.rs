@@ -61,7 +61,7 @@ pub(crate) struct BuildProgress {
 pub(crate) struct BuildResults {
     /// The images in the order of the files, and the files that have no index.
     pub(crate) images: Vec<Result<PublishedImage, BuildFailure>>,
-    /// Entries of archives that were left out, as archives of good faith have them.
+    /// Entries that were left out although valid archives have them.
     pub(crate) warnings: Vec<String>,
     /// Why no store takes an index that was built. It is one of the failures of `images`, too.
     pub(crate) store_error: Option<String>,

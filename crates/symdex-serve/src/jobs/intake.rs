@@ -29,7 +29,7 @@ pub(super) struct Intake {
     pub(super) maps: Vec<TaskFile>,
     /// What is wrong with the inputs.
     pub(super) failures: Vec<BuildFailure>,
-    /// Entries that archives of good faith have, and that are not read.
+    /// Entries that are not read although valid archives have them.
     pub(super) warnings: Vec<String>,
     /// Owns the folder of the unpacked files.
     unpacker: Unpacker,

@@ -195,7 +195,7 @@ impl Symbolicator {
     /// `name` is the name of the image, and `location` says where the file comes from.
     ///
     /// Returns `false` if the file does not have the image. The file is read in this process; see `symdex-isolate` for
-    /// files of strangers.
+    /// untrusted files.
     ///
     /// # Errors
     ///
