@@ -79,7 +79,9 @@ fn full_names_are_those_of_the_swift_compilers_lists() {
     let list: Vec<_> = lists.into_values().flatten().collect();
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for (name, expected) in &list {
-        let printed = swift::printed(name, DemangleOptions::complete()).unwrap_or_else(|| name.clone());
+        let printed =
+            swift::modern(name).and_then(|modern| swift::printed(&modern, DemangleOptions::complete()));
+        let printed = printed.unwrap_or_else(|| name.clone());
         if printed != *expected {
             let reason = reason(name, expected, &printed);
             *reasons

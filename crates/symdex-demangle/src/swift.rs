@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
-use super::{CUT, old_swift, swift_cost};
+use super::swift_cost::{Estimate, estimate};
+use super::{CUT, old_swift};
 use crate::limits::{MAX_OPAQUE_NAME, MAX_SWIFT_NAME, MAX_SWIFT_NODES, SWIFT_STACK};
 
 /// The simplified form of `name`. `None` if it is not a Swift name.
@@ -18,10 +19,11 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     if name.len() > MAX_SWIFT_NAME {
         return None;
     }
+    let modern = modern(name)?;
     let simple = DemangleOptions::name_only();
     // The text of a function type without its parameters is empty.
-    let bare = printed(name, simple).unwrap_or_default();
-    match printed(name, simple.parameters(true)) {
+    let bare = printed(&modern, simple).unwrap_or_default();
+    match printed(&modern, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
         // The text is too long for symbolic-demangle only with the types.
@@ -29,18 +31,21 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     }
 }
 
-/// The text of symbolic-demangle. `None` if it does not read the name or returns it unchanged.
-pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
-    let is_old = name.starts_with("_T") && !name.starts_with("_T0");
-    let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
-    let is_opaque = ["Qr", "QR"].iter().any(|operator| modern.contains(operator));
-    // A rewritten name has no substitutions.
-    let is_shared = !is_old && swift_cost::nodes(&modern, MAX_SWIFT_NODES) > MAX_SWIFT_NODES;
-    if is_shared || (is_opaque && modern.len() > MAX_OPAQUE_NAME) {
-        return None;
+/// The name in the mangling since Swift 4. `None` if it is not a Swift name, or costs the demangler too much.
+pub(super) fn modern(name: &str) -> Option<Cow<'_, str>> {
+    // A rewritten name has no substitutions and no opaque types.
+    if name.starts_with("_T") && !name.starts_with("_T0") {
+        return old_swift::modernize(name).map(Cow::Owned);
     }
-    let symbol = Name::new(modern.as_ref(), NameMangling::Mangled, Language::Swift);
-    stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| *text != modern)
+    let Estimate { nodes, has_opaque_type } = estimate(name, MAX_SWIFT_NODES);
+    let is_cheap = nodes <= MAX_SWIFT_NODES && !(has_opaque_type && name.len() > MAX_OPAQUE_NAME);
+    is_cheap.then_some(Cow::Borrowed(name))
+}
+
+/// The text of symbolic-demangle for a name of [`modern`]. `None` if it does not read the name or returns it unchanged.
+pub(super) fn printed(modern: &str, options: DemangleOptions) -> Option<String> {
+    let symbol = Name::new(modern, NameMangling::Mangled, Language::Swift);
+    stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| text != modern)
 }
 
 /// `typed` with labels instead of types. `bare` is the text without parameters. `None` if the texts differ elsewhere.

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 /// How often a name can repeat a substitution at once.
 const MAX_REPEATED: usize = 2048;
 
+/// The most digits of a number whose value counts: no name is so long.
+const MAX_DIGITS: usize = 6;
+
 /// How many substitutions have a bound of their own. Later ones count as all nodes before the reference.
 const MAX_SUBSTITUTIONS: usize = 512;
 
@@ -59,31 +62,64 @@ impl Reading {
     }
 }
 
-/// Returns the most nodes that `name` can expand to, or `u64::MAX` if there are more than `limit`.
-pub(super) fn nodes(name: &str, limit: u64) -> u64 {
+/// What a name costs the demangler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Estimate {
+    /// The most nodes that the name can expand to; `u64::MAX` if there are more than the limit.
+    pub(super) nodes: u64,
+    /// Whether the name can have an opaque type (`Qr`, `QR`).
+    pub(super) has_opaque_type: bool,
+}
+
+/// Returns what `name` costs. The estimate ends where the name has more than `limit` nodes.
+pub(super) fn estimate(name: &str, limit: u64) -> Estimate {
     let prefixes = ["_T0", "$s", "$S", "$e", "_$s", "_$S", "_$e"];
     let name = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name).as_bytes();
     let specialized = name.windows(2).position(|pair| {
         matches!(pair, [b'T', b'f' | b'g' | b'G' | b'B' | b't' | b's' | b'S' | b'i' | b'p' | b'P'])
     });
-    let mut scan = Scan { name, specialized: specialized.unwrap_or(name.len()), readings: BTreeMap::new() };
+    let mut scan = Scan {
+        name,
+        specialized: specialized.unwrap_or(name.len()),
+        number_ends: number_ends(name),
+        readings: BTreeMap::new(),
+        has_opaque_type: false,
+    };
     scan.readings.insert(0, Reading { nodes: 1, ..Reading::default() });
     while let Some((at, reading)) = scan.readings.pop_first() {
         if at >= name.len() {
-            return reading.nodes;
+            return Estimate { nodes: reading.nodes, has_opaque_type: scan.has_opaque_type };
         }
         if reading.nodes > limit {
             break;
         }
         scan.token(at, reading);
     }
-    u64::MAX
+    Estimate { nodes: u64::MAX, has_opaque_type: scan.has_opaque_type }
+}
+
+/// For each position of `name`, the end of the digits there.
+fn number_ends(name: &[u8]) -> Vec<usize> {
+    let mut ends = vec![name.len(); name.len()];
+    let mut end = name.len();
+    for (at, byte) in name.iter().enumerate().rev() {
+        if !byte.is_ascii_digit() {
+            end = at;
+        }
+        if let Some(ends) = ends.get_mut(at) {
+            *ends = end;
+        }
+    }
+    ends
 }
 
 struct Scan<'a> {
     name: &'a [u8],
     /// Where the first operator of a specialization can be. After it, numbers need no `_`.
     specialized: usize,
+    /// See [`number_ends`].
+    number_ends: Vec<usize>,
+    has_opaque_type: bool,
     /// The readings that arrive at each position.
     readings: BTreeMap<usize, Reading>,
 }
@@ -136,6 +172,10 @@ impl Scan<'_> {
                     self.continue_at(end, reading);
                 }
             }
+            b'Q' => {
+                self.has_opaque_type |= matches!(self.look(at + 1), b'r' | b'R');
+                self.operator(at, reading);
+            }
             // The rest is a suffix, which the demangler copies.
             b'.' => self.continue_at(self.name.len(), reading),
             _ => self.operator(at, reading),
@@ -148,12 +188,14 @@ impl Scan<'_> {
         self.continue_at(at + 1, reading);
     }
 
-    /// The number at `at` and the position after it.
+    /// The number at `at`, `usize::MAX` if it has more than [`MAX_DIGITS`], and the position after it.
     fn number(&self, at: usize) -> (usize, usize) {
-        let digits = self.name.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit());
-        digits.fold((0, at), |(number, at), digit| {
-            (usize::saturating_add(usize::saturating_mul(number, 10), usize::from(digit - b'0')), at + 1)
-        })
+        let end = self.number_ends.get(at).copied().unwrap_or(at);
+        let digits = self.name.get(at..end).unwrap_or_default();
+        if digits.len() > MAX_DIGITS {
+            return (usize::MAX, end);
+        }
+        (digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0')), end)
     }
 
     /// Returns whether the digits at `at` can be something other than an identifier's length.
@@ -226,20 +268,37 @@ mod tests {
 
     #[test]
     fn shared_parts_count_each_time() {
-        let counts = [1, 4, 8, 12].map(|levels| nodes(&doubling(levels), u64::MAX - 1));
+        let counts = [1, 4, 8, 12].map(|levels| estimate(&doubling(levels), u64::MAX - 1).nodes);
         assert!(counts.is_sorted() && counts[3] > 1 << 12, "{counts:?}");
         assert_eq!(crate::demangle(doubling(4).as_bytes()), "f(_:)");
         // It would take seconds.
         let name = doubling(22);
-        assert_eq!(nodes(&name, MAX_SWIFT_NODES), u64::MAX);
+        assert_eq!(estimate(&name, MAX_SWIFT_NODES).nodes, u64::MAX);
         assert_eq!(crate::demangle(name.as_bytes()), name);
+    }
+
+    #[test]
+    fn opaque_types_are_operators_and_no_parts_of_identifiers() {
+        for (name, expected) in [
+            ("$s4Demo4viewQryF", true),
+            ("$s4Demo13QRCodeScannerV4loadyyF", false),
+            ("$s4Demo4loadyyF", false),
+        ] {
+            assert_eq!(estimate(name, 100).has_opaque_type, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn long_runs_of_digits_are_read_once() {
+        let name = format!("$sTfx{}", "1".repeat(crate::limits::MAX_SWIFT_NAME));
+        assert_eq!(estimate(&name, MAX_SWIFT_NODES).nodes, name.len() as u64 - 1);
     }
 
     #[test]
     fn names_without_shared_parts_have_a_node_for_each_operator_and_identifier() {
         for (name, expected) in [("$s4Demo4loadyyF", 6), ("$s4Demo4loadyyFTA.12", 8), ("_T04Demo4loadyyF", 6)]
         {
-            assert_eq!(nodes(name, 100), expected, "{name}");
+            assert_eq!(estimate(name, 100).nodes, expected, "{name}");
         }
     }
 }
