@@ -14,7 +14,7 @@ pub struct Class {
 
 impl Class {
     /// A class that few addresses of a file are in. If it explains more than 1 % of them, the audit reports a finding:
-    /// somebody has to look at examples, and to describe the class.
+    /// examples have to be checked, and the class described.
     ///
     /// `proof` says what the audit checks at each address before it counts the address in the class.
     #[must_use]
@@ -76,7 +76,7 @@ impl Class {
     pub const UNDERSCORE: Self = Self::new(
         "underscore",
         "the peers keep the underscore that Mach-O puts before names",
-        "the file is Mach-O, and the peer's name is the stated linkage name, which is ours behind an underscore",
+        "the file is Mach-O, and the peer's name is the stated linkage name, which is ours with a leading underscore",
     )
     .described();
     /// A function without a linkage name that the symbol table names.
@@ -93,14 +93,14 @@ impl Class {
         "qualified name",
         "without a linkage name symdex builds the qualified name; the peers take the plain one",
         "no entry along the chain of origins has a linkage name, the peer's name is the first plain name of the \
-         chain, and ours is that name behind its namespaces and types",
+         chain, and ours is that name qualified by its namespaces and types",
     )
     .described();
-    /// A linkage name behind a plain name in the chain of declarations.
+    /// A linkage name after a plain name in the chain of declarations.
     pub const LINKAGE_NAME_BEHIND_NAME: Self = Self::new(
-        "linkage name behind name",
-        "addr2line stops at a plain name and misses the linkage name behind it",
-        "an entry of the chain of origins has the peer's name and no linkage name, and one behind it has our name as \
+        "linkage name after name",
+        "addr2line stops at a plain name and misses the linkage name after it",
+        "an entry of the chain of origins has the peer's name and no linkage name, and one after it has our name as \
          its linkage name",
     );
     /// A line that no subprogram covers.

@@ -48,89 +48,113 @@ impl TextCoverage {
     }
 }
 
+/// A kind of loss that makes an index partial.
+struct Loss {
+    /// A part of the reasons in the metadata that no other kind has.
+    part: &'static str,
+    /// What an answer may lack.
+    meaning: &'static str,
+    /// Whether another file can avoid the loss: a whole copy of a damaged file, a missing file, or a symbol map.
+    can_be_avoided: bool,
+}
+
+const fn loss(part: &'static str, meaning: &'static str, can_be_avoided: bool) -> Loss {
+    Loss { part, meaning, can_be_avoided }
+}
+
+const NO_LINES: &str = "addresses in their code have functions, but no files and lines of their own";
+const NO_NAMES: &str =
+    "functions described there have no names but those of the symbol table, and inlined functions none";
+
+/// All kinds of losses. The first that fits a reason counts.
+const LOSSES: [Loss; 19] = [
+    // A unit's functions are known when its line table is read.
+    loss(
+        ": its line table: ",
+        "addresses in its code have functions, but no files and lines of their own",
+        true,
+    ),
+    loss(
+        "unit at ",
+        "addresses in its code, or a part of it, have the names of the symbol table and no files and lines",
+        true,
+    ),
+    loss(
+        "more units that could not be read",
+        "addresses in their code have the names of the symbol table and no files and lines",
+        true,
+    ),
+    loss(
+        "the split unit ",
+        "addresses in its code lack inlined functions, and have only the names, files and lines of the file itself",
+        true,
+    ),
+    loss(
+        "more split units are not found",
+        "addresses in their code lack inlined functions, and have only the names, files and lines of the file itself",
+        true,
+    ),
+    loss("the supplementary file ", NO_NAMES, true),
+    loss("units of the supplementary file", NO_NAMES, true),
+    loss(
+        "the debug file ",
+        "answers have the names of the symbol table, and no files, lines and inlined functions",
+        true,
+    ),
+    loss(
+        "local symbols: ",
+        "functions that are not exported have no names, or the name of an exported one before them",
+        true,
+    ),
+    loss("the symbols in .gnu_debugdata", "functions that only these symbols name have no names", true),
+    loss(HIDDEN_NAMES, "answers show them as __hidden#N_; build again with --symbol-map", true),
+    loss(
+        "inlined subroutines nested too deeply",
+        "addresses in them lack the innermost inlined functions",
+        false,
+    ),
+    loss(
+        "unreadable range lists of functions",
+        "addresses in these functions may have the names of the symbol table and no inlined functions",
+        false,
+    ),
+    loss(
+        "names whose origins form a circle",
+        "these functions have no names but those of the symbol table",
+        false,
+    ),
+    loss(
+        "line sequences that end before",
+        "addresses in them have functions, but no files and lines of their own",
+        false,
+    ),
+    loss("units without lines", NO_LINES, false),
+    loss("names left out", "functions of these names have none in answers", false),
+    loss("file paths left out", "lines in these files have no file in answers", false),
+    loss(
+        "other names of functions left out",
+        "answers lack some of the aliases of functions that were folded into one",
+        false,
+    ),
+];
+
+fn loss_of(reason: &str) -> Option<&'static Loss> {
+    LOSSES.iter().find(|loss| reason.contains(loss.part))
+}
+
 /// What an answer may lack in an index that is partial for `reason`, in words.
 ///
 /// `reason` is [`symdex::Partial::reason`] of the index's metadata.
 #[must_use]
 pub fn meaning_of(reason: &str) -> &'static str {
-    const SPLIT_UNIT: &str = "addresses in its code lack inlined functions, and have only the names, files \
-         and lines of the file itself";
-    const SPLIT_UNITS: &str = "addresses in their code lack inlined functions, and have only the names, files \
-         and lines of the file itself";
-    const MEANINGS: [(&str, &str); 18] = [
-        // A unit's functions are known when its line table is read.
-        (": its line table: ", "addresses in its code have functions, but no files and lines of their own"),
-        (
-            "unit at ",
-            "addresses in its code, or a part of it, have the names of the symbol table and no files and lines",
-        ),
-        (
-            "more units that could not be read",
-            "addresses in their code have the names of the symbol table and no files and lines",
-        ),
-        ("the split unit ", SPLIT_UNIT),
-        ("more split units are not found", SPLIT_UNITS),
-        (
-            "the supplementary file ",
-            "functions described there have no names but those of the symbol table, and inlined functions none",
-        ),
-        (
-            "units of the supplementary file",
-            "functions described there have no names but those of the symbol table, and inlined functions none",
-        ),
-        (
-            "the debug file ",
-            "answers have the names of the symbol table, and no files, lines and inlined functions",
-        ),
-        (
-            "local symbols: ",
-            "functions that are not exported have no names, or the name of an exported one before them",
-        ),
-        ("the symbols in .gnu_debugdata", "functions that only these symbols name have no names"),
-        ("inlined subroutines nested too deeply", "addresses in them lack the innermost inlined functions"),
-        (
-            "unreadable range lists of functions",
-            "addresses in these functions may have the names of the symbol table and no inlined functions",
-        ),
-        ("names whose origins form a circle", "these functions have no names but those of the symbol table"),
-        (
-            "line sequences that end before",
-            "addresses in them have functions, but no files and lines of their own",
-        ),
-        (
-            "units without lines",
-            "addresses in their code have functions, but no files and lines of their own",
-        ),
-        ("names left out", "functions of these names have none in answers"),
-        ("file paths left out", "lines in these files have no file in answers"),
-        (
-            "other names of functions left out",
-            "answers lack some of the aliases of functions that were folded into one",
-        ),
-    ];
-    const HIDDEN: &str = "answers show them as __hidden#N_; build again with --symbol-map";
-    if reason.starts_with("hidden names") {
-        return HIDDEN;
-    }
-    let known = MEANINGS.iter().find(|(part, _)| reason.contains(part));
-    known.map_or("some answers may lack a function, a file or a line", |(_, meaning)| meaning)
+    loss_of(reason).map_or("some answers may lack a function, a file or a line", |loss| loss.meaning)
 }
 
 /// Whether other files can avoid this loss, such as a whole copy of a damaged file, a file that is not found, or symbol
 /// maps. `reason` is [`symdex::Partial::reason`] of the index's metadata.
 #[must_use]
 pub fn can_be_avoided(reason: &str) -> bool {
-    const REASONS: [&str; 8] = [
-        "unit at ",
-        "more units that could not be read",
-        "the split unit ",
-        "more split units are not found",
-        "the supplementary file ",
-        "the debug file ",
-        "local symbols: ",
-        HIDDEN_NAMES,
-    ];
-    REASONS.iter().any(|part| reason.contains(part))
+    loss_of(reason).is_some_and(|loss| loss.can_be_avoided)
 }
 
 /// The reason that counts hidden names that no symbol map has.

@@ -61,8 +61,8 @@ const SYMBOL_OF_COPY: Class = Class::new(
 const HIDDEN_NAME: Class = Class::new(
     "hidden name",
     "llvm-symbolizer removes an underscore from the hidden names of bitcode builds, which Mach-O did not add",
-    "the symbol that llvm-symbolizer finds is at the function's entry, and our name is it behind an underscore and \
-     begins with __hidden#",
+    "the symbol that llvm-symbolizer finds is at the function's entry, and our name is that name with a leading \
+     underscore, and begins with __hidden#",
 )
 .described();
 /// A symbol that has nothing of the linkage name, or several symbols at the entry of a function without one.
