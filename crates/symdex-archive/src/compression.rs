@@ -29,15 +29,15 @@ impl Compression {
     }
 
     /// Decompresses `data`, all members or frames of it. They are compared with their checksums, that of the last one
-    /// when the reader returns 0 bytes: what was read before is not to be used if a later read fails.
+    /// when the reader returns 0 bytes. Discard the output if a later read fails.
     ///
     /// A zstd frame that needs a larger window than 2 to the power of `max_window_log` bytes is an error. The number of
     /// decompressed bytes has no limit.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] if memory is short. Reading fails if the data is damaged or cut short, and if anything but zeros
-    /// follows it.
+    /// [`io::Error`] if memory is short. Reading fails if the data is damaged or cut short, or if other data
+    /// follows it. Zeros may follow gzip data. After zstd data they are an error, as for `zstd -t`.
     ///
     /// ```
     /// use std::io::Read as _;
@@ -163,5 +163,7 @@ mod tests {
             damaged(&|both| both.extend(b"more"));
             damaged(&|both| both.extend(b"\0\0\0more"));
         }
+        // Zeros may follow gzip data only.
+        decoded(&[zstd(b"data"), vec![0; 700]].concat()).expect_err("padded");
     }
 }

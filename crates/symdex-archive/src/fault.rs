@@ -51,6 +51,11 @@ pub enum FaultKind {
         /// The limit.
         limit: u64,
     },
+    /// With its holes, a sparse entry has too many bytes for the compressed size of the archive.
+    Holes {
+        /// The limit.
+        limit: u64,
+    },
     /// The archive unpacks to too many bytes.
     Unpacked {
         /// The limit.
@@ -111,6 +116,11 @@ impl fmt::Display for FaultKind {
                 f,
                 "it unpacks to more than {limit} bytes for each compressed byte and {RATIO_FREE} more, the limit \
                  of --max-ratio"
+            ),
+            Self::Holes { limit } => write!(
+                f,
+                "with its holes, it unpacks to more than {limit} bytes for each compressed byte and {RATIO_FREE} \
+                 more, the limit of --max-ratio"
             ),
             Self::Unpacked { limit } => {
                 write!(f, "the archive unpacks to more than {limit} bytes, the limit of --max-unpacked")

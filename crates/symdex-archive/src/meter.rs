@@ -89,6 +89,8 @@ pub(crate) struct Metered<R> {
     /// The compressed bytes taken so far, or the compressed size.
     compressed: Rc<Cell<u64>>,
     produced: u64,
+    /// How many bytes of holes were filled in. They are not part of the stream, and do not end it.
+    holes: u64,
     /// How many bytes the entry has, as the archive states it.
     stated: Option<u64>,
 }
@@ -96,7 +98,7 @@ pub(crate) struct Metered<R> {
 impl<R: Read> Metered<R> {
     pub(crate) fn new(reader: R, meter: &Rc<Meter>, compressed: Rc<Cell<u64>>) -> Self {
         let (peeked, meter) = (io::Cursor::default(), Rc::clone(meter));
-        Self { peeked, reader, meter, compressed, produced: 0, stated: None }
+        Self { peeked, reader, meter, compressed, produced: 0, holes: 0, stated: None }
     }
 
     pub(crate) fn stated(self, size: u64) -> Self {
@@ -115,9 +117,23 @@ impl<R: Read> Metered<R> {
         self.peeked.get_ref()
     }
 
-    /// Counts bytes that an entry has and the archive does not.
+    /// Counts bytes that an entry has and the archive does not. If they exceed the ratio, they are not counted, and the
+    /// stream can be read on.
     pub(crate) fn hole(&mut self, len: usize) -> io::Result<()> {
-        self.check(len).map_err(|fault| self.meter.fail(fault))
+        self.check_holes(len as u64, 0)?;
+        self.holes += len as u64;
+        self.meter.unpacked(len).map_err(|fault| self.meter.fail(fault))
+    }
+
+    /// Checks whether the next `stored` bytes of the stream, with holes of `holes` bytes, keep the ratio if they are
+    /// not compressed.
+    pub(crate) fn check_holes(&self, holes: u64, stored: u64) -> io::Result<()> {
+        let limits = &self.meter.limits;
+        let unpacked = [self.holes, holes, stored].into_iter().fold(self.produced, u64::saturating_add);
+        match unpacked > limits.expanded(self.compressed.get().saturating_add(stored)) {
+            true => Err(self.meter.fail(FaultKind::Holes { limit: limits.ratio })),
+            false => Ok(()),
+        }
     }
 
     fn check(&mut self, read: usize) -> Result<(), FaultKind> {

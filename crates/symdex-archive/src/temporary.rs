@@ -10,11 +10,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How the names of these folders begin.
-const PREFIX: &str = "symdex-";
-/// The file in the folder that is locked as long as its process runs.
-const LOCK: &str = "lock";
+const PREFIX: &str = "symdex-unpack-";
+/// The file in the folder that is locked as long as its process runs. No other folder has a file of this name.
+const LOCK: &str = ".symdex-unpack.lock";
 /// Its name until it is locked.
-const UNLOCKED: &str = "lock-new";
+const UNLOCKED: &str = ".symdex-unpack.lock-new";
+/// When a folder that is not locked yet counts as left by a killed process.
+const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folders of this process.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -26,10 +28,11 @@ fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
 /// A private temporary folder. Dropping it deletes it.
 ///
 /// A process that a signal ends drops nothing. It calls [`remove_all`](Self::remove_all) where it handles signals. What
-/// a killed process leaves is deleted when another process makes such a folder in the same place.
+/// a killed process leaves is deleted when another process makes such a folder in the same place. An empty folder, left
+/// by a process that was killed before it locked it, is deleted when it is a day old.
 #[derive(Debug)]
 pub struct TemporaryFolder {
-    /// Locked. `None` if the file system has no locks: then nothing is known of other processes' folders.
+    /// Locked. `None` if the file system has no locks. Then other folders are not swept.
     lock: Option<File>,
     folder: TempDir,
 }
@@ -53,7 +56,7 @@ impl TemporaryFolder {
         Ok(Self { lock, folder })
     }
 
-    /// Where it is. It has a file of its own, called `lock`.
+    /// Where it is. It contains a lock file, whose name begins with a dot.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -65,7 +68,7 @@ impl TemporaryFolder {
         let folders = folders();
         for folder in &*folders {
             // Other threads may still write files to it.
-            let is_left = |_: &i32| fs::remove_dir_all(folder).is_err() && folder.exists();
+            let is_left = |_: &i32| delete(folder).is_err() && folder.exists();
             (0..10).take_while(is_left).for_each(|_| thread::sleep(Duration::from_millis(5)));
         }
         end();
@@ -78,7 +81,7 @@ impl Drop for TemporaryFolder {
         // Some systems delete no open file.
         drop(self.lock.take());
         // What cannot be deleted now is tried again when the fields are dropped.
-        let _ = fs::remove_dir_all(self.folder.path());
+        let _ = delete(self.folder.path());
         folders.retain(|path| path != self.folder.path());
     }
 }
@@ -89,7 +92,7 @@ fn lock(folder: &Path) -> Option<File> {
     let lock = File::create_new(&path).ok()?;
     lock.try_lock().ok()?;
     // Some file systems accept locks and ignore them.
-    let is_seen = matches!(open(&path)?.try_lock(), Err(TryLockError::WouldBlock));
+    let is_seen = matches!(open(&path).ok()?.try_lock(), Err(TryLockError::WouldBlock));
     // It gets its name when it is locked: without this file, no process deletes the folder.
     (is_seen && fs::rename(&path, folder.join(LOCK)).is_ok()).then_some(lock)
 }
@@ -99,23 +102,51 @@ fn sweep(parent: &Path, own: &Path) {
     let Ok(own) = fs::symlink_metadata(own) else { return };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let path = entry.path();
-        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
-            && fs::symlink_metadata(&path)
-                .is_ok_and(|folder| folder.is_dir() && has_same_owner(&folder, &own))
-            && let Some(lock) = open(&path.join(LOCK))
-            && lock.try_lock().is_ok()
-        {
-            // What cannot be deleted is left to the next process.
-            let _ = fs::remove_dir_all(&path);
+        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let folder = fs::symlink_metadata(&path).ok();
+        let Some(folder) = folder.filter(|folder| folder.is_dir() && has_same_owner(folder, &own)) else {
+            continue;
+        };
+        // What cannot be deleted is left to the next process.
+        match open(&path.join(LOCK)) {
+            Ok(lock) if lock.try_lock().is_ok() => _ = delete(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_abandoned(&folder) => {
+                let _ = fs::remove_file(path.join(UNLOCKED));
+                // This deletes only an empty folder.
+                let _ = fs::remove_dir(&path);
+            }
+            _ => {}
         }
     }
 }
 
+/// Deletes `folder`. Its lock is deleted last: if this process is killed before, another one deletes the rest.
+fn delete(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else if entry.file_name() != LOCK {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_dir_all(folder)
+}
+
+fn is_abandoned(folder: &Metadata) -> bool {
+    let age = folder.modified().ok().and_then(|modified| modified.elapsed().ok());
+    age.is_some_and(|age| age > ABANDONED_AFTER)
+}
+
 /// Opens a file to lock it. NFS locks a file only for a process that may write it.
-fn open(path: &Path) -> Option<File> {
+fn open(path: &Path) -> io::Result<File> {
     // Opening a pipe would wait for its reader.
-    fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
-    File::options().write(true).open(path).ok()
+    match fs::symlink_metadata(path)?.is_file() {
+        true => File::options().write(true).open(path),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 #[cfg(unix)]
@@ -134,20 +165,25 @@ fn has_same_owner(_: &Metadata, _: &Metadata) -> bool {
 mod tests {
     use super::*;
 
+    /// Makes a folder in `root` with these files.
+    fn folder(root: &TempDir, name: &str, files: &[&str]) -> PathBuf {
+        let folder = root.path().join(name);
+        fs::create_dir(&folder).expect("new");
+        files.iter().for_each(|file| fs::write(folder.join(file), b"x").expect("written"));
+        folder
+    }
+
     #[test]
     fn folders_of_ended_processes_are_swept_and_those_in_use_are_not() {
         let root = tempfile::tempdir().expect("a folder");
-        let folder = |name: &str, files: &[&str]| {
-            let folder = root.path().join(name);
-            fs::create_dir(&folder).expect("new");
-            files.iter().for_each(|file| fs::write(folder.join(file), b"x").expect("written"));
-            folder
-        };
-        let (left, other) = (folder("symdex-left", &[LOCK, "0", "1"]), folder("other", &[LOCK]));
-        let starting = folder("symdex-starting", &[UNLOCKED]);
-        let linked = folder("linked", &[LOCK]);
+        let left = folder(&root, "symdex-unpack-left", &[LOCK, "0", "1"]);
+        fs::create_dir(left.join("children")).expect("new");
+        fs::write(left.join("children/0"), b"x").expect("written");
+        let other = folder(&root, "other", &[LOCK]);
+        let starting = folder(&root, "symdex-unpack-starting", &[UNLOCKED]);
+        let linked = folder(&root, "linked", &[LOCK]);
         #[cfg(unix)]
-        std::os::unix::fs::symlink(&linked, root.path().join("symdex-link")).expect("a link");
+        std::os::unix::fs::symlink(&linked, root.path().join("symdex-unpack-link")).expect("a link");
         let first = TemporaryFolder::new_in(root.path()).expect("made");
         fs::write(first.path().join("0"), b"x").expect("written");
         let second = TemporaryFolder::new_in(root.path()).expect("made");
@@ -158,5 +194,34 @@ mod tests {
         let path = first.path().to_owned();
         drop(first);
         assert!(!path.exists() && second.path().exists());
+    }
+
+    /// A server locks a file `lock` in its folder, which a user may call anything.
+    #[test]
+    fn folders_of_stopped_servers_stay() {
+        let root = tempfile::tempdir().expect("a folder");
+        let states =
+            ["symdex-state", "symdex-unpack-state"].map(|name| folder(&root, name, &["lock", "upload"]));
+        drop(TemporaryFolder::new_in(root.path()).expect("made"));
+        for state in states {
+            assert!(state.join("lock").exists() && state.join("upload").exists(), "{}", state.display());
+        }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn folders_that_were_never_locked_are_swept_after_a_day_if_they_are_empty() {
+        let root = tempfile::tempdir().expect("a folder");
+        let old = std::time::SystemTime::now() - ABANDONED_AFTER - Duration::from_secs(60);
+        let folder = |name: &str, files: &[&str]| {
+            let folder = folder(&root, name, files);
+            File::open(&folder).and_then(|file| file.set_modified(old)).expect("a folder");
+            folder
+        };
+        let swept = [folder("symdex-unpack-0", &[]), folder("symdex-unpack-1", &[UNLOCKED])];
+        let kept = [folder("symdex-unpack-2", &["mine"]), folder("symdex-state", &[])];
+        drop(TemporaryFolder::new_in(root.path()).expect("made"));
+        assert!(swept.iter().all(|folder| !folder.exists()));
+        assert!(kept.iter().all(|folder| folder.exists()) && kept[0].join("mine").exists());
     }
 }

@@ -115,7 +115,8 @@ pub(crate) struct Reading<'u> {
 }
 
 impl<'u> Reading<'u> {
-    /// What is told of the bytes of an archive that is inside of `depth` others.
+    /// The callback for the bytes read from an archive inside of `depth` others. Only those of the outermost one are
+    /// reported.
     pub(crate) fn on_read(&self, depth: u32) -> &'u dyn Fn(u64) {
         if depth == 0 { self.on_read } else { &|_| () }
     }

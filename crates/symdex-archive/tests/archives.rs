@@ -253,31 +253,74 @@ fn sparse_files_have_their_holes() {
     }
 }
 
+/// A sparse entry of `size` bytes. Each of its regions has an offset and data.
+fn sparse_entry(name: &str, size: u64, regions: &[(u64, &[u8])]) -> Vec<u8> {
+    let size = format!("realsize={size}");
+    let records = ["major=1", "minor=0", &format!("name={name}"), &size].map(|record| {
+        let record = format!(" GNU.sparse.{record}\n");
+        format!("{}{record}", record.len() + 2)
+    });
+    let mut data = format!("{}\n", regions.len()).into_bytes();
+    regions.iter().for_each(|(offset, bytes)| data.extend(format!("{offset}\n{}\n", bytes.len()).bytes()));
+    data.resize(512, 0);
+    regions.iter().for_each(|(_, bytes)| data.extend(*bytes));
+    [tar_entry("x", b'x', records.concat().as_bytes()), tar_entry("x", b'0', &data)].concat()
+}
+
 #[test]
-fn sparse_files_that_grow_far_beyond_the_archive_are_refused() {
-    let sparse = |size: u64| {
-        let records: String = [
-            "22 GNU.sparse.major=1\n".to_owned(),
-            "22 GNU.sparse.minor=0\n".to_owned(),
-            "25 GNU.sparse.name=debug\n".to_owned(),
-            format!("33 GNU.sparse.realsize={size:09}\n"),
-        ]
-        .concat();
-        let mut data = b"1\n0\n10\n".to_vec();
-        data.resize(512, 0);
-        data.extend(DEBUG);
-        [tar_entry("x", b'x', records.as_bytes()), tar_entry("x", b'0', &data), vec![0; 1024]].concat()
-    };
+fn sparse_files_that_grow_far_beyond_the_archive_are_skipped_by_name() {
+    let sparse = |name, size| sparse_entry(name, size, &[(0, DEBUG)]);
+    let head = [DEBUG, &[0; 502]].concat();
+    // The data after the hole may pay for it, as long as nobody has read it.
+    let late = sparse_entry("late", 101_000_000, &[(0, &head), (100_000_000, &[b'd'; 1_000_000])]);
+    let zeros = vec![0; 15 << 20];
     for wrap in [|tar: Vec<u8>| tar, |tar: Vec<u8>| gzip(&tar)] {
-        let (files, faults, _) = unpack(&wrap(sparse(1 << 20)), Limits::default());
-        assert_eq!((files[0].1.len(), faults), (1 << 20, Vec::new()));
-        assert_eq!(
-            fault(&wrap(sparse(100_000_000)), Limits::default()),
-            (FaultKind::Ratio { limit: 200 }, 0)
-        );
+        let tar = [
+            tar_entry("debug", b'0', DEBUG),
+            sparse("bomb", 100_000_000),
+            sparse("bomb2", 15_000_000_000),
+            sparse("small", 1 << 20),
+            // Entries that nobody wants are not read.
+            sparse_entry("disk", 15_000_000_000, &[(0, b"other")]),
+            late.clone(),
+            // The free bytes of the stream are left.
+            tar_entry("zeros", b'0', &zeros),
+            tar_of(&[("last", DEBUG)]),
+        ];
+        let (files, _, unpacked) = unpack(&wrap(tar.concat()), Limits::default());
+        let sizes: Vec<_> = files.iter().map(|(name, bytes)| (&**name, bytes.len())).collect();
+        assert_eq!(sizes, [("a: debug", 10), ("a: small", 1 << 20), ("a: last", 10)]);
+        let [fault] = &unpacked.faults[..] else { panic!("one fault: {:?}", unpacked.faults) };
+        assert_eq!(fault.kind, FaultKind::Holes { limit: 200 });
+        assert_eq!(fault.names, ["bomb", "bomb2", "late"]);
     }
-    let (kind, _) = fault(&sparse(5), Limits::default());
+    let (kind, _) = fault(&sparse("debug", 5), Limits::default());
     assert!(kind.to_string().contains("do not fit"), "{kind}");
+}
+
+#[test]
+fn refused_holes_are_not_written() {
+    // 10 MB of holes each: the first fits the free bytes, and the second does not.
+    let sparse = |name| sparse_entry(name, 10_000_000, &[(0, DEBUG)]);
+    let tar = [sparse("one"), sparse("two"), tar_of(&[("debug", DEBUG)])].concat();
+    assert_eq!(fault(&tar, Limits::default()), (FaultKind::Holes { limit: 200 }, 2));
+    // All that is written counts for the size of the archive.
+    let limits = Limits { unpacked: 10_100_000, ..Limits::default() };
+    assert_eq!(fault(&tar, limits), (FaultKind::Holes { limit: 200 }, 2));
+    let limits = Limits { unpacked: 9_000_000, ..Limits::default() };
+    assert_eq!(fault(&tar, limits), (FaultKind::Unpacked { limit: 9_000_000 }, 0));
+}
+
+#[test]
+fn sparse_files_with_much_data_between_their_holes_are_read() {
+    let noise: Vec<u8> = (0..100_000_u32).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+    let data = [DEBUG, &noise[10..]].concat();
+    let tar = sparse_entry("debug", 70_000_000, &[(0, &data[..390_144]), (60_000_000, &data)]);
+    for archive in [&tar, &gzip(&tar)] {
+        let (files, faults, _) = unpack(archive, Limits::default());
+        assert_eq!((files.len(), faults), (1, Vec::new()));
+        assert!(files[0].1.len() == 70_000_000 && files[0].1[60_000_000..].starts_with(&data));
+    }
 }
 
 #[test]

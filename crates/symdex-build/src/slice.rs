@@ -156,6 +156,8 @@ fn describe(file: &[u8]) -> String {
     ];
     match kinds.into_iter().find(|(magic, _)| file.starts_with(magic)) {
         Some((_, kind)) => kind.to_owned(),
+        // A skippable frame, with which parallel compressors begin.
+        None if matches!(file, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) => "a zstd file".to_owned(),
         None if file.is_empty() => "an empty file".to_owned(),
         None => symdex::guess_file_kind(&file[..file.len().min(64)]),
     }
@@ -175,6 +177,10 @@ mod tests {
         assert!(found(b"\x7fELF\x02").contains("the ELF header"));
         assert!(found(b"\x7fELF\x02\x02\x01..................").contains("a big-endian ELF file"));
         assert!(found(b"PK\x03\x04....").contains("a zip archive"));
+        assert!(found(b"\x28\xb5\x2f\xfd....").contains("a zstd file"));
+        assert!(found(b"\x50\x2a\x4d\x18....").contains("a zstd file"));
+        assert!(found(b"\x5f\x2a\x4d\x18....").contains("a zstd file"));
+        assert!(!found(b"\x60\x2a\x4d\x18....").contains("zstd"));
         assert!(
             found(b"!<arch>\nunits.o/        0           0     0     644     8         `\n")
                 .contains("static library")

@@ -98,6 +98,11 @@ pub(super) fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a header is not complete")
 }
 
+/// The headers between two entries exceed [`HEADER_BYTES`](crate::limits::HEADER_BYTES).
+pub(super) fn too_large() -> io::Error {
+    damaged("headers of more than a megabyte")
+}
+
 pub(super) fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }

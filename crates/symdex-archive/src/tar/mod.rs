@@ -9,7 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
-use self::header::{BLOCK, Header, cut, damaged, more_regions, text};
+use self::header::{BLOCK, Header, cut, more_regions, text, too_large};
 use self::pax::Pax;
 use self::sparse::{Data, Map, map_in_data};
 use crate::compression::Compression;
@@ -232,8 +232,4 @@ fn extension(data: &mut impl Read, size: u64, left: &mut u64) -> io::Result<Vec<
     }
     bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
     Ok(bytes)
-}
-
-fn too_large() -> io::Error {
-    damaged("headers of more than a megabyte")
 }

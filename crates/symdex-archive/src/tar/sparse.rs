@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
-use super::header::{BLOCK, block, cut, damaged};
+use super::header::{BLOCK, block, cut, damaged, too_large};
 use super::pax::decimal;
+use crate::kind::HEAD;
 use crate::limits::HEADER_BYTES;
 use crate::meter::Metered;
 
@@ -55,7 +56,7 @@ pub(super) fn map_in_data(data: &mut impl Read) -> io::Result<(Vec<(u64, u64)>, 
     loop {
         size += BLOCK as u64;
         if size > HEADER_BYTES {
-            return Err(damaged("headers of more than a megabyte"));
+            return Err(too_large());
         }
         for byte in block(data)?.ok_or_else(cut)? {
             if byte != b'\n' {
@@ -82,6 +83,8 @@ pub(super) struct Data<'d, R> {
     at: u64,
     /// How many bytes of the entry, with those that fill its last block, are not read from the archive yet.
     left: u64,
+    /// How many bytes of its holes are not filled in yet.
+    holes: u64,
 }
 
 impl<'d, R: Read> Data<'d, R> {
@@ -89,7 +92,8 @@ impl<'d, R: Read> Data<'d, R> {
     pub(super) fn new(data: &'d mut Metered<R>, map: Map, stored: u64) -> io::Result<Self> {
         let left = stored.checked_next_multiple_of(BLOCK as u64);
         let left = left.ok_or_else(|| damaged("an entry has too large a size"))?;
-        Ok(Self { data, map, at: 0, left })
+        let holes = map.size.saturating_sub(stored);
+        Ok(Self { data, map, at: 0, left, holes })
     }
 
     /// Reads what is left of the entry, so that the next header follows.
@@ -122,7 +126,12 @@ impl<R: Read> Read for Data<'_, R> {
                 }
             },
             _ => {
+                // Of an entry that nobody wants, only the head is read.
+                if at >= HEAD as u64 {
+                    self.data.check_holes(self.holes, self.left)?;
+                }
                 self.data.hole(out.len())?;
+                self.holes = self.holes.saturating_sub(out.len() as u64);
                 out.fill(0);
                 out.len()
             }
