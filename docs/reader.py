@@ -385,7 +385,8 @@ class Index:
         require(version == 1 and size == 128, f"an index of version {version}, which this reader does not know")
         length, kind, zero, incompatible, _, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
         file_size, *sizes = struct.unpack_from("<7Q", data, 64)
-        require(incompatible & ~1 == 0, "an index with a feature that this reader does not know")
+        require(incompatible & ~3 == 0, "an index with a feature that this reader does not know")
+        require(incompatible & 2 != 0, "an index from before the first release")
         self.id = kind, self.padded_id[:length]
         require(1 <= length <= 32 and kind <= 1 and zero == 0, "header: the image id is not possible")
         require(file_size == len(data), f"header: the file has {len(data)} bytes instead of {file_size}")

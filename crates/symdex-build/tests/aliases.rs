@@ -38,7 +38,7 @@ fn frames(index: &Index<Vec<u8>>, offset: u64) -> Vec<String> {
 }
 
 fn has_feature(index: &Index<Vec<u8>>) -> bool {
-    index.as_bytes()[16] == 1
+    index.as_bytes()[16] & 1 == 1
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn frames_and_reports_that_are_not_read_are_said_and_decide_the_exit_code() {
     let two = demo().repeat(2);
     let done = said(&two, &[]);
     let expected = format!(
-        "symdex: {} bytes after the end of 1 report not read: give each report in a file of its own\n",
+        "symdex: {} bytes after the end of 1 report not read: put each report in its own file\n",
         two.len() / 2
     );
     assert_eq!(done.code, Some(3), "{}", done.err);

@@ -2,6 +2,7 @@
 //!
 //! A new format is a file or a folder with a constant of type [`Format`], and an entry in [`FORMATS`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 
@@ -37,6 +38,9 @@ pub struct Format {
     pub(crate) parse: fn(&[u8]) -> Result<Parsed, Error>,
     /// Returns the symbol that the report has for each frame, by thread. For a text format: [`symbols_in_text`].
     pub(crate) existing_symbols: fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>,
+    /// Returns the name of the image that the text of a frame states, even if the report has several images of it.
+    /// `None` for the other formats: [`Report::images`] has the name.
+    pub(crate) stated_image: for<'t> fn(&'t [u8]) -> Option<Cow<'t, str>>,
     /// Returns the edits that put the answers into the text.
     pub(crate) edits: fn(&Symbolicated<'_, '_>) -> Edits,
     /// Writes the symbolicated report as text that people read. For a text format: [`write_native`].

@@ -50,8 +50,8 @@ fn scalar_end(text: &[u8], start: usize) -> usize {
     start + rest.iter().take_while(|byte| is_scalar(byte)).count()
 }
 
-/// 2^53. Larger integers may have been rounded when they were written with a fraction.
-const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+/// 2^53. This integer and larger ones may have been rounded when they were written with a fraction or an exponent.
+const EXACT: u64 = 1 << 53;
 
 /// A value in a document.
 #[derive(Clone, Copy)]
@@ -154,7 +154,8 @@ impl<'j> Value<'j> {
     }
 
     /// Returns a non-negative integer: `16`, and as other tools write it after a round trip: `16.0`, `1.6e1`, `"16"`,
-    /// `"0x10"`. `None` for any other value, and for a fraction or an exponent of more than 2^53, which may be inexact.
+    /// `"0x10"`. `None` for any other value, also for one of 2^53 or more with a fraction or an exponent: it may be
+    /// inexact.
     pub(crate) fn number(self) -> Option<u64> {
         let bytes = self.bytes();
         let text = bytes.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(bytes);
@@ -167,9 +168,17 @@ impl<'j> Value<'j> {
         }
         // Without the first test, `inf` and `.5` would be numbers.
         text.starts_with(|first: char| first.is_ascii_digit()).then_some(())?;
-        let float: f64 = text.parse().ok()?;
-        let is_exact = float.fract() == 0.0 && float <= MAX_EXACT;
-        if is_exact { format!("{float:.0}").parse().ok() } else { None }
+        let number: Option<u64> = match text.split_once('.') {
+            // A float would lose the last digits of the fraction.
+            Some((whole, fraction)) if !fraction.contains(['e', 'E']) => {
+                whole.parse().ok().filter(|_| fraction.bytes().all(|digit| digit == b'0'))
+            }
+            _ => {
+                let float: f64 = text.parse().ok()?;
+                if float.fract() == 0.0 { format!("{float:.0}").parse().ok() } else { None }
+            }
+        };
+        number.filter(|number| *number < EXACT)
     }
 
     pub(crate) fn is_true(self) -> bool {
@@ -357,6 +366,9 @@ mod tests {
         }
         assert_eq!(number("18446744073709551615"), Some(u64::MAX));
         assert_eq!(number("4294967296.0"), Some(1 << 32));
+        for text in ["9007199254740991.0", "9007199254740991e0"] {
+            assert_eq!(number(text), Some((1 << 53) - 1), "{text}");
+        }
         for text in [
             "16.5",
             "-16",
@@ -375,6 +387,10 @@ mod tests {
             "\"0x\"",
             "\"0x+1\"",
             "\" 16\"",
+            "16.00000000000000001",
+            "9007199254740992.0",
+            "9007199254740993.0",
+            "9007199254740993e0",
             "9007199254740993.0e1",
         ] {
             assert_eq!(number(text), None, "{text}");

@@ -94,7 +94,7 @@ impl FrameLimit {
         self.malformed.set(self.malformed.get().saturating_add(more));
     }
 
-    /// Counts `more` frames that are not read.
+    /// Counts `more` frames that are past a limit.
     pub(crate) fn skip(&self, more: u64) {
         self.unread.set(self.unread.get().saturating_add(more));
     }

@@ -27,6 +27,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: |report| FRAME.existing_symbols(report),
+    stated_image: |_| None,
     edits: |symbolicated| {
         frame_edits(symbolicated, |text, site, resolution| FRAME.replacement(text, site, resolution))
     },

@@ -41,7 +41,7 @@ impl Options {
         Self::default()
     }
 
-    /// Sets which line code with line 0 has. The default is [`LinePolicy::Statement`].
+    /// Sets how line 0 is answered. The default is [`LinePolicy::Statement`].
     #[must_use]
     pub fn lines(self, lines: LinePolicy) -> Self {
         Self { lines, ..self }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use symdex::{Arch, ImageId};
 
-use crate::apple_text::{self, is_nameless};
+use crate::apple_text::is_nameless;
 use crate::format::Format;
 use crate::info::ReportInfo;
 use crate::limits::Unread;
@@ -281,8 +281,9 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The number of frames that are not read. A report of more than 10 MB may have one frame for every 30 bytes; further
-    /// frames stay as they are.
+    /// The number of frames that are past a limit. They stay as they are. A report of more than 10 MB may have one
+    /// frame for every 30 bytes. In a report of glibc, 64 functions may stand for images without a load address; the
+    /// frames of others have no image.
     #[must_use]
     pub fn unread_frames(&self) -> u64 {
         self.unread.frames
@@ -294,8 +295,7 @@ impl<'t> Report<'t> {
         self.unread.malformed
     }
 
-    /// The number of bytes after the end of the report. They are not read: a further report belongs into a file of its
-    /// own.
+    /// The number of bytes after the end of the report. They are not read. Put each report in its own file.
     #[must_use]
     pub fn unread_bytes(&self) -> u64 {
         self.unread.bytes
@@ -311,8 +311,8 @@ impl<'t> Report<'t> {
     /// which of several images of the name it is. `None` if the frame states none.
     #[must_use]
     pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
-        if let Some(line) = apple_text::frame(self.at(frame.site), 0) {
-            return Some(String::from_utf8_lossy(line.image)).filter(|name| !is_nameless(name.as_bytes()));
+        if let Some(name) = (self.format.stated_image)(self.at(frame.site)) {
+            return Some(name).filter(|name| !is_nameless(name.as_bytes()));
         }
         self.images.get(frame.image()? as usize).map(|image| image.name.as_str().into())
     }

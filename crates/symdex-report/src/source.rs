@@ -229,7 +229,8 @@ pub enum Unanswered {
 ///
 /// [`Unanswered::OtherArch`] if the report states an architecture of another family than the index has.
 /// [`Unanswered::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
-/// [`Unanswered::NoStart`] if they count from a function, and not exactly one function has its name.
+/// [`Unanswered::NoStart`] if they count from a function, and not exactly one function has its name, or the search for
+/// it would take too long ([`Index::function_start`]).
 pub fn answer_from_index<B: AsRef<[u8]>>(
     index: &Index<B>,
     image: &Image,
@@ -245,6 +246,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
                     "the report states no load address, and the index has no function or several functions";
                 return Err(Unanswered::NoStart(format!("{what} named {}", image.function)));
             }
+            Err(error @ symdex::Error::SearchTooLong) => return Err(Unanswered::NoStart(error.to_string())),
             Err(damage) => return Ok(vec![Answer::Damaged(damage.to_string()); offsets.len()]),
         },
         _ => base_distance(index.metadata(), image)?,

@@ -1,4 +1,4 @@
-//! Texts that no format recognises: known files that are no reports, and the nearest formats.
+//! Texts that no format recognises: known files that are not reports, and the nearest formats.
 
 use std::cmp::Reverse;
 

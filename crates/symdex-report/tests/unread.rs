@@ -30,6 +30,8 @@ fn frames_without_a_whole_number_are_counted_and_stay() {
     let good = r#"{"imageOffset":4112,"imageIndex":0}"#;
     for bad in [
         r#"{"imageOffset":16.5,"imageIndex":0}"#,
+        r#"{"imageOffset":16.00000000000000001,"imageIndex":0}"#,
+        r#"{"imageOffset":9007199254740993.0,"imageIndex":0}"#,
         r#"{"imageOffset":-16,"imageIndex":0}"#,
         r#"{"imageOffset":null,"imageIndex":0}"#,
         r#"{"imageOffset":"main","imageIndex":0}"#,
@@ -47,6 +49,12 @@ fn frames_without_a_whole_number_are_counted_and_stay() {
     assert_eq!(read(&kscrash.replacen(address, "\"instruction_addr\":\"?\"", 1)), (2, 1, 0));
     let metrickit = common::samples::METRICKIT.replace("%ID", APP);
     assert_eq!(read(&metrickit.replace("\"address\":4294971456", "\"address\":[]")), (2, 1, 0));
+    for none in ["{}", r#"{"symbol":"f"}"#, r#"{"binaryName":"x","sampleCount":1}"#] {
+        let root = "\"callStackRootFrames\":[";
+        let text = metrickit.replace(root, &format!("{root}{none},"));
+        assert_eq!(read(&text), (3, 0, 0), "{none}");
+        assert!(rewritten(&text).contains(none), "{none}");
+    }
     for (name, address) in [
         ("sentry-event", "\"instruction_addr\":\"0x104a343d0\""),
         ("bugsnag", "\"frameAddress\":\"0x104a343d0\""),
@@ -153,6 +161,57 @@ fn the_event_of_an_envelope_is_read() {
     assert_eq!(rewritten(&envelope(&event)), envelope(&rewritten(&event)));
 }
 
+/// Only the first event of a file is read. What follows it is counted from the next event or envelope.
+#[test]
+fn further_events_of_an_envelope_are_counted() {
+    let (_, event) = samples().into_iter().find(|(name, _)| *name == "sentry-event").expect("a sample");
+    let header = "{\"event_id\":\"1\",\"sent_at\":\"x\"}\n";
+    let item = format!("{{\"type\":\"event\"}}\n{event}\n");
+    let one = format!("{header}{item}");
+    let lone = event.replacen('{', "{\"event_id\":\"2\",\"type\":\"error\",", 1);
+    // Other items can look like events.
+    let others = "{\"type\":\"user_report\"}\n{\"event_id\":\"1\",\"comments\":\"x\"}\n\
+                  {\"type\":\"profile\",\"platform\":\"cocoa\"}\n{\"debug_meta\":{},\n\"platform\":\"cocoa\"}\n\
+                  {\"type\":\"attachment\",\"length\":31}\n{\"event_id\":\"2\"}\n{\"threads\":[]\n\n\
+                  {\"type\":\"attachment\",\"length\":99}\n\u{93} no JSON\n\
+                  {\"type\":\"attachment\",\"length\":0}\n\n\
+                  {\"type\":\"session\"}\n{}\n";
+    assert_eq!(read(&format!("{one}{others}")), (2, 0, 0));
+    assert_eq!(read(&format!("{header}{others}{item}{others}")), (2, 0, 0));
+    let cut = |text: &'_ str| text[..text.len() / 2].to_owned();
+    for next in [&one, &item, &lone, &format!("{item}{others}"), &cut(&one), &cut(&lone)] {
+        for before in ["", others] {
+            let text = format!("{one}{before}{next}");
+            assert_eq!(read(&text), (2, 0, next.len() as u64), "{text}");
+            assert_eq!(rewritten(&text), format!("{}{before}{next}", rewritten(&one)), "{text}");
+        }
+    }
+    // An envelope without an event stands before one.
+    let session = "{\"sent_at\":\"x\"}\n{\"type\":\"session\"}\n{\"sid\":\"1\"}\n";
+    assert_eq!(read(&format!("{session}{one}")), (2, 0, 0));
+    assert_eq!(read(&format!("{session}{one}{session}{one}")), (2, 0, one.len() as u64));
+}
+
+/// The lines of other formats can be such as Apple's text has.
+#[test]
+fn only_lines_of_apples_text_state_their_image() {
+    let name = |text: &str| {
+        let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let frame = &report.threads().last().expect("a stack").frames[0];
+        let stated = report.stated_image(frame).map(|name| name.into_owned());
+        (report.format_name(), stated, frame.image().is_some())
+    };
+    let frame = "  3 f 0x10 g  (in App)  load address 0x100000000 + 0x1030  [0x100001030]";
+    let tree = common::samples::SAMPLE.replace("%ID", APP);
+    let tree = tree.replace("+ 3 f (in App) (a.c:1) [0x100001030]", frame);
+    assert_eq!(name(&tree), ("apple-call-tree", Some("App".to_owned()), true));
+    let line = "0   b   0x180000010 f + 4";
+    let stated = Some("b".to_owned());
+    assert_eq!(name(&crash(&format!("{line}\n"), "arm64")), ("apple-crash", stated.clone(), false));
+    let strings = format!("\"asiBacktraces\":[\"{}\"],\"version\"", line.replace("   ", "\\t"));
+    assert_eq!(name(&ips("").replace("\"version\"", &strings)), ("apple-ips", stated, false));
+}
+
 #[test]
 fn files_beside_reports_are_named() {
     for (text, what) in [
@@ -220,4 +279,8 @@ fn functions_of_glibc_stand_for_their_image() {
     let many: String = (0..100).map(|n| format!("l.so(f{n}+0x1) [{:#x}]\n", 0x1000 + n)).collect();
     let report = Report::parse(many.as_bytes()).expect("a report");
     assert_eq!((report.images().len(), report.threads()[0].frames.len()), (64, 100), "searches are bounded");
+    assert_eq!(report.threads()[0].frames.iter().filter(|frame| frame.image().is_none()).count(), 36);
+    assert_eq!(report.unread_frames(), 36);
+    let few: String = many.lines().take(64).map(|line| format!("{line}\n").repeat(2)).collect();
+    assert_eq!(Report::parse(few.as_bytes()).expect("a report").unread_frames(), 0);
 }

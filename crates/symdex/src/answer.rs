@@ -9,7 +9,8 @@ use crate::packed::SourceLocation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
     /// Code with line 0, or without a line, takes the file and line of the last statement before it in the same
-    /// inlined call. Reports use this policy, because more of their frames have a line.
+    /// inlined call. If there is no such statement, the code keeps its own line: line 0 or none. Reports use this
+    /// policy, because more of their frames have a line.
     #[default]
     Statement,
     /// Each row has its own file and line, as in Apple's atos and llvm-symbolizer.

@@ -47,6 +47,9 @@ pub enum Error {
         /// The most bytes that are read.
         limit: u64,
     },
+    /// [`Index::function_start`](crate::Index::function_start) would take too long.
+    #[error("the names or the functions of the index are too many, or too long, for its size to be searched")]
+    SearchTooLong,
     /// Stored bytes do not match their checksum.
     #[error("damaged index: the checksum of {location} does not match; build or copy it again")]
     Checksum {

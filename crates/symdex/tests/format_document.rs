@@ -78,7 +78,7 @@ fn explain(file: &[u8]) -> String {
     dump.field(1, "length of the image id");
     dump.field(1, "kind of id: the image's own");
     dump.field(2, "zero");
-    dump.number(8, "incompatible features: aliases");
+    dump.number(8, "incompatible features: aliases, and the one of all");
     dump.number(8, "compatible features");
     dump.field(4, "image id");
     dump.field(28, "its padding");

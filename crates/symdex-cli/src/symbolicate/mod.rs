@@ -79,10 +79,11 @@ use crate::write_options::WriteOptions;
 /// threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write exceptions become
 /// call trees with numbers of samples.
 ///
-/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as they
-/// are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of more than
-/// 10 MB, one frame is read for every 30 bytes. Frames whose address is not a whole number, and text after the end of a
-/// report, such as a second report in a file, are not read; the summary counts them, and the command exits with code 3.
+/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as
+/// they are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of
+/// more than 10 MB, one frame is read for every 30 bytes. 64 functions may stand for load addresses that are missing.
+/// Frames whose address is not a whole number, and text after the end of a report, such as a second report in a file,
+/// are not read; the summary counts them, and the command exits with code 3.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.

@@ -23,7 +23,7 @@ pub(super) struct ReportCounts {
     /// The format of the report; empty for several reports.
     format: &'static str,
     frames: u64,
-    /// Frames that are not read, because the report has too many.
+    /// Frames that are not read, because the report has too many, or too many functions without a load address.
     unread: u64,
     /// Frames whose address or image cannot be read.
     malformed: u64,
@@ -251,7 +251,7 @@ impl RunSummary {
         if self.total.unread != 0 {
             let frames = text::count(self.total.unread, "frame");
             complain(&format!(
-                "{frames} not read: a report of more than 10 MB may have one frame for every 30 bytes; split it"
+                "{frames} not read: the report has too many frames or functions without a load address; split it"
             ));
         }
         if self.total.malformed != 0 {
@@ -262,7 +262,7 @@ impl RunSummary {
             let reports = text::count(self.total.followed, "report");
             let bytes = text::count(self.total.unread_bytes, "byte");
             complain(&format!(
-                "{bytes} after the end of {reports} not read: give each report in a file of its own"
+                "{bytes} after the end of {reports} not read: put each report in its own file"
             ));
         }
         for (format, count) in &self.without_frames {

@@ -16,6 +16,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: symbols_in_text,
+    stated_image: |_| None,
     edits: appended,
     write_text: write_native,
 };

@@ -22,6 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &Dialect { frame: marked, ..DIALECT }),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,
+    stated_image: |_| None,
     edits: appended,
     write_text: write_native,
 };

@@ -20,6 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols,
+    stated_image: |_| None,
     edits: |symbolicated| frame_edits(symbolicated, replacement),
     write_text: write_native,
 };

@@ -137,7 +137,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
         if std::mem::take(&mut is_interrupted) {
             frame.kind = AddressKind::ProgramCounter;
         }
-        let image = images.of(&frame);
+        let image = images.of(&frame, &limit);
         if let Some(thread) = threads.last_mut() {
             thread.frames.push(frame.placed(image, span));
         }
@@ -232,7 +232,7 @@ impl Images {
 
     /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of
     /// its functions.
-    fn of(&mut self, frame: &FrameLine<'_>) -> Option<usize> {
+    fn of(&mut self, frame: &FrameLine<'_>, limit: &FrameLimit) -> Option<usize> {
         let (name, address) = match frame.image {
             ImageReference::Address => return None,
             ImageReference::Name(name) => (name, frame.address),
@@ -244,25 +244,27 @@ impl Images {
         match (loaded, frame.image) {
             (Some((_, number)), _) => Some(*number),
             (None, ImageReference::Function { path, function, start }) => {
-                self.of_function(path, function, start)
+                self.of_function(path, function, start, limit)
             }
             (None, _) => None,
         }
     }
 
-    /// Returns the position of the image that has `function` at `start`, and adds it if it is new.
-    fn of_function(&mut self, path: &[u8], function: &[u8], start: u64) -> Option<usize> {
+    /// Returns the position of the image that has `function` at `start`, and adds it if it is new. `None` past the
+    /// limit of functions: the frame is counted.
+    fn of_function(&mut self, path: &[u8], function: &[u8], start: u64, limit: &FrameLimit) -> Option<usize> {
         let (path, function) = (lossy(path), lossy(function));
         let key = (path.clone(), function.clone(), start);
         if let Some(number) = self.functions.get(&key) {
             return Some(*number);
         }
-        let is_full = self.functions.len() == FUNCTIONS || self.images.len() == MAX_IMAGES;
-        (!is_full).then(|| {
-            self.functions.insert(key, self.images.len());
-            let (name, base) = (path.clone(), Base::Function);
-            self.images.push(Image { name, path, base, function, load_address: start, ..Image::default() });
-            self.images.len() - 1
-        })
+        if self.functions.len() == FUNCTIONS || self.images.len() == MAX_IMAGES {
+            limit.skip(1);
+            return None;
+        }
+        self.functions.insert(key, self.images.len());
+        let (name, base) = (path.clone(), Base::Function);
+        self.images.push(Image { name, path, base, function, load_address: start, ..Image::default() });
+        Some(self.images.len() - 1)
     }
 }

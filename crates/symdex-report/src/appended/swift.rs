@@ -17,6 +17,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| lines(text).any(|(_, line)| is_marked(line) && frame(line).is_some()),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: symbols_in_text,
+    stated_image: |_| None,
     edits: appended,
     write_text: write_native,
 };

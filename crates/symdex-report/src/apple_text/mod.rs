@@ -11,6 +11,7 @@ mod header;
 mod lines;
 mod reader;
 
+use std::borrow::Cow;
 use std::io;
 
 use crate::call_tree;
@@ -34,6 +35,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: symbols_in_text,
+    stated_image,
     edits: |_| Edits::Written(write),
     write_text: write_native,
 };
@@ -42,6 +44,11 @@ fn recognises(text: &[u8]) -> bool {
     let is_apples = |line: &[u8]| lines::is_images_header(line) || frame(line, 0).is_some();
     // Call trees have the same list of images.
     lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
+}
+
+/// The image that a line names.
+fn stated_image(line: &[u8]) -> Option<Cow<'_, str>> {
+    Some(String::from_utf8_lossy(frame(line, 0)?.image))
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

@@ -28,6 +28,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: symbols_in_text,
+    stated_image: |_| None,
     edits: |_| Edits::Written(write),
     write_text: write_native,
 };

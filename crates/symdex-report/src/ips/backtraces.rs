@@ -1,11 +1,14 @@
 //! Backtraces that an `.ips` has as strings (`asiBacktraces`), with lines as in a `.crash`.
 
+use std::borrow::Cow;
+
 use crate::apple_text;
 use crate::existing::ExistingSymbol;
 use crate::json::Value;
 use crate::limits::FrameLimit;
 use crate::report::{AddressKind, Frame, Span, Thread};
 use crate::symbolicate::Resolution;
+use crate::text::lossy;
 
 /// Reads the stack in `string`. It belongs to an exception, so that all addresses are return addresses.
 pub(super) fn stack(string: Value<'_>, number: usize, limit: &FrameLimit) -> Thread {
@@ -24,6 +27,12 @@ pub(super) fn stack(string: Value<'_>, number: usize, limit: &FrameLimit) -> Thr
         frames: limit.stack(frames),
         ..Thread::default()
     }
+}
+
+/// Returns the image that a line names. `None` for a frame that is an object.
+pub(super) fn stated_image(line: &[u8]) -> Option<Cow<'_, str>> {
+    let line = unescape(line).filter(|_| !line.starts_with(b"{"))?;
+    Some(lossy(apple_text::frame(line.as_bytes(), 0)?.image).into())
 }
 
 /// Returns the symbol in the line at `site`.

@@ -38,6 +38,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
+    stated_image: backtraces::stated_image,
     edits,
     write_text: write_crash,
 };

@@ -31,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits: |symbolicated| frame_edits(symbolicated, replacement),
     write_text: write_crash,
 };

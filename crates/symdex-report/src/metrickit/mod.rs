@@ -40,6 +40,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits: |_| Edits::Written(write),
     write_text: text::write,
 };
@@ -98,7 +99,7 @@ struct Stack<'j> {
     arch: Option<Arch>,
     /// The frames, from roots to leaves.
     nodes: Vec<Node<'j>>,
-    /// The number of frames without a valid address.
+    /// The number of frames whose address is not valid.
     malformed: u64,
     /// Whether the roots are the outermost frames.
     is_outermost_first: bool,
@@ -157,7 +158,8 @@ fn kind_of(key: Value<'_>) -> String {
     format!("{} ", key.strip_suffix("Diagnostics").unwrap_or(&key))
 }
 
-/// The frames of a stack, each before its `subFrames`, and the number of those without a valid address.
+/// The frames of a stack, each before its `subFrames`, and the number of those whose address is not valid. Frames that
+/// state no address are left out.
 fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
     let (mut nodes, mut malformed) = (Vec::new(), 0);
     let mut open: Vec<(Value<'_>, usize)> = Vec::new();
@@ -165,9 +167,10 @@ fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
     open.extend(inner.drain(..).rev().map(|object| (object, 0)));
     while let Some((object, depth)) = open.pop() {
         inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
-        match object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
+        let stated = object.get("address").or_else(|| object.get(OFFSET));
+        match stated.and_then(Value::number) {
             Some(address) => nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() }),
-            None => malformed += 1,
+            None => malformed += u64::from(stated.is_some()),
         }
         open.extend(inner.drain(..).rev().map(|object| (object, depth + 1)));
     }

@@ -63,6 +63,7 @@ const NATIVE: Format = Format {
     recognises: |_| false,
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits: |symbolicated| frame_edits(symbolicated, replacement),
     write_text: write_native,
 };

@@ -26,6 +26,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| text.starts_with(MAGIC),
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits,
     write_text: write_crash,
 };

@@ -29,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits,
     write_text: write_crash,
 };

@@ -30,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols,
+    stated_image: |_| None,
     edits,
     write_text: write_crash,
 };
@@ -54,23 +55,66 @@ fn is_without_addresses(text: &[u8]) -> bool {
 const IN_EVENTS: [&str; 5] = ["debug_meta", "exception", "platform", "spans", "threads"];
 const IN_HEADERS: [&str; 4] = ["dsn", "sdk", "sent_at", "trace"];
 
-/// Returns the event in `text` and the number of bytes after it. In an envelope, the event follows the header of the
-/// envelope and its own; attachments can follow.
+/// The types of the items of an envelope that are events.
+const EVENT_TYPES: [&[u8]; 2] = [b"event", b"transaction"];
+
+/// Returns the event in `text` and the number of bytes after it that are not read. In an envelope, items follow the
+/// header of the envelope: each is a header with a type, and what it contains. The bytes begin at the next event, or at
+/// the header of its envelope; other items do not count.
 fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
-    let is_event = |json: &Json<'_>| IN_EVENTS.iter().any(|key| json.root().get(key).is_some());
+    let has = |json: &Json<'_>, key: &str| json.root().get(key).is_some();
+    let is_event = |json: &Json<'_>| IN_EVENTS.iter().any(|key| has(json, key));
     let header = Json::parse(text, 0)?;
     if is_event(&header) {
         let rest = header.rest();
         return Ok((header, rest));
     }
+    let mut event = None;
     let mut at = header.end();
-    while let Ok(item) = Json::parse(text, at) {
-        if is_event(&item) {
-            return Ok((item, 0));
+    while let Ok(json) = Json::parse(text, at) {
+        // An event by itself has an id, and can have a type, too.
+        let kind = json.root().get("type").filter(|_| !has(&json, "event_id")).map(Value::unescaped);
+        let is_next = match kind {
+            Some(kind) => EVENT_TYPES.contains(&kind),
+            None => is_event(&json) || has(&json, "event_id"),
+        };
+        if let Some(event) = event.take_if(|_| is_next) {
+            return Ok((event, (text.len() - json.root().span().start) as u64));
         }
-        at = item.end();
+        if kind.is_none() {
+            at = json.end();
+            event = event.or_else(|| is_event(&json).then_some(json));
+        } else if is_next {
+            let Ok(item) = Json::parse(text, json.end()) else { break };
+            at = item.end();
+            event = Some(item);
+        } else {
+            let Some(end) = item_end(text, &json) else { break };
+            at = end;
+        }
     }
-    Ok((header, 0))
+    // An item or an event that is cut counts, too.
+    let rest = text.get(at..).unwrap_or_default().trim_ascii_start();
+    let rest = if event.is_some() && rest.starts_with(b"{") { rest.len() } else { 0 };
+    Ok((event.unwrap_or(header), rest as u64))
+}
+
+/// Returns the end of the item with this header, which is not an event. The header can state the length of what the
+/// item contains; otherwise it is an object or a line. `None` if it is an object that is damaged.
+fn item_end(text: &[u8], header: &Json<'_>) -> Option<usize> {
+    let line_end = |at: usize| Some(at + memchr::memchr(b'\n', text.get(at..)?)?);
+    let Some(start) = line_end(header.end()).map(|end| end + 1) else { return Some(text.len()) };
+    let length = header.root().get("length").and_then(Value::number);
+    let end = length.and_then(|length| start.checked_add(usize::try_from(length).ok()?));
+    // A tool can have changed the ends of lines.
+    let is_end = |end: &usize| *end == text.len() || matches!(text.get(*end), Some(b'\r' | b'\n'));
+    if let Some(end) = end.filter(is_end) {
+        return Some(end);
+    }
+    match text.get(start) {
+        Some(b'{') => Json::parse(text, start).ok().map(|json| json.end()),
+        _ => Some(line_end(start).unwrap_or(text.len())),
+    }
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

@@ -14,14 +14,16 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 128;
-/// The size of the header and the last version of the formats from before the first release. No later version has a
+/// The size of the header and the last version of older formats from before the first release. No later version has a
 /// header of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
 /// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers gives wrong
 /// answers.
 pub(crate) const ALIASES: u64 = 1;
+/// The feature bit of every index, except those from before the first release, which have other fields.
+pub(crate) const RELEASED: u64 = 2;
 /// The incompatible feature bits this reader knows.
-const KNOWN_INCOMPATIBLE: u64 = ALIASES;
+const KNOWN_INCOMPATIBLE: u64 = ALIASES | RELEASED;
 const SECTIONS: usize = 6;
 
 /// Where a section lies in the file.
@@ -128,6 +130,9 @@ impl Header {
         if incompatible & !KNOWN_INCOMPATIBLE != 0 {
             return Err(Error::UnsupportedFeature { unknown: incompatible & !KNOWN_INCOMPATIBLE });
         }
+        if incompatible & RELEASED == 0 {
+            return Err(Error::DevelopmentVersion);
+        }
         let _compatible = cursor.u64().ok_or_else(short)?;
         let padded: [u8; ImageId::MAX_LEN] = cursor.array().ok_or_else(short)?;
         let id = padded.get(..usize::from(id_len)).and_then(|id| ImageId::with_kind(id_kind, id));
@@ -176,7 +181,7 @@ mod tests {
         assert_eq!(header.sections[3], FileSection { offset: 128 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
-        assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");
+        assert_eq!((differ, file[16], aliases[16]), (vec![16], 2, 3), "a feature is a bit, and nothing else");
         let file = [&aliases[..], &file[HEADER_SIZE..]].concat();
         assert_eq!(decode(&file).expect("as written"), Header { aliases: true, ..header });
     }
@@ -218,6 +223,12 @@ mod tests {
 
     #[test]
     fn a_file_of_before_the_first_release_is_to_be_built_again() {
+        for aliases in [0, 1] {
+            let mut older = file();
+            older[16] = aliases;
+            let older = decode(&sealed(older, HEADER_SIZE)).expect_err("other fields");
+            assert!(matches!(older, Error::DevelopmentVersion), "{older}");
+        }
         for version in [1, 2] {
             let mut older = file();
             (older[8], older[10]) = (version, 192);

@@ -166,9 +166,48 @@ impl NameReader<'_> {
     /// Appends name `id` to `out`. After an error, `out` has a part of the name: at most [`MAX_STRING`] bytes and one
     /// terminal.
     pub(crate) fn append(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+        let end = out.len() + MAX_STRING;
+        self.expand(id, |start, len| {
+            match self.pages.checked::<SHORT>(start) {
+                Some(bytes) if len <= SHORT => {
+                    let before = out.len();
+                    out.extend_from_slice(bytes);
+                    out.truncate(before + len);
+                }
+                _ => out.extend_from_slice(self.pages.bytes(start..start + len)?),
+            }
+            if out.len() > end {
+                let what = "a name is longer than the format allows";
+                return Err(self.pages.malformed(self.layout.symbols_at, what));
+            }
+            Ok(true)
+        })
+        .map(|_| ())
+    }
+
+    /// Whether name `id` is `wanted`, and how many symbols were read to find out. The name is read up to the first
+    /// difference.
+    pub(crate) fn is(&self, id: u32, wanted: &[u8]) -> Result<(bool, u64), Error> {
+        let mut left = Some(wanted);
+        let steps = self.expand(id, |start, len| {
+            let text = self.pages.bytes(start..start + len)?;
+            left = left.and_then(|left| left.strip_prefix(text));
+            Ok(left.is_some())
+        })?;
+        Ok((left == Some(b""), steps))
+    }
+
+    /// Calls `terminal` with the place and the length of each terminal of name `id`, until it returns false. Returns
+    /// how many symbols were read.
+    #[inline(always)]
+    fn expand(
+        &self,
+        id: u32,
+        mut terminal: impl FnMut(usize, usize) -> Result<bool, Error>,
+    ) -> Result<u64, Error> {
         let Self { layout, pages, .. } = *self;
         let (mut at, len) = self.symbols_of(id)?;
-        let (last, end) = (at + len, out.len() + MAX_STRING);
+        let (last, mut steps) = (at + len, 0);
         // Right symbols of rules that are still to be expanded, the next one last.
         let (mut behind, mut depth) = ([0; MAX_DEPTH], 0usize);
         loop {
@@ -177,7 +216,7 @@ impl NameReader<'_> {
                     depth -= 1;
                     *next
                 }
-                None if at == last => return Ok(()),
+                None if at == last => return Ok(steps),
                 None => {
                     at += 1;
                     self.symbol(at - 1)?
@@ -189,18 +228,12 @@ impl NameReader<'_> {
                 let slot = behind.get_mut(depth).filter(|_| left < symbol && right < symbol);
                 *slot.ok_or_else(|| pages.malformed(layout.rules_at, "a rule is invalid"))? = right;
                 (depth, symbol) = (depth + 1, left);
+                steps += 1;
             }
+            steps += 1;
             let (start, len) = self.text_of(symbol);
-            match pages.checked::<SHORT>(start) {
-                Some(bytes) if len <= SHORT => {
-                    let before = out.len();
-                    out.extend_from_slice(bytes);
-                    out.truncate(before + len);
-                }
-                _ => out.extend_from_slice(pages.bytes(start..start + len)?),
-            }
-            if out.len() > end {
-                return Err(pages.malformed(layout.symbols_at, "a name is longer than the format allows"));
+            if !terminal(start, len)? {
+                return Ok(steps);
             }
         }
     }

@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
-use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, VERSION};
+use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, RELEASED, VERSION};
 use crate::format::metadata::{Metadata, config};
 use crate::format::pages::StoredLocation;
 use crate::format::trailer::{MAGIC as TRAILER_MAGIC, TRAILER_SIZE, Trailer};
@@ -16,7 +16,7 @@ impl Header {
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
         out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind, 0, 0]);
-        out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
+        out.extend_from_slice(&(RELEASED | if self.aliases { ALIASES } else { 0 }).to_le_bytes());
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());

@@ -6,8 +6,8 @@ use crate::format::MAX_STRING;
 
 /// An index's names, or its file paths.
 pub struct EncodedStrings {
-    pub(super) len: u64,
-    pub(super) section: Vec<u8>,
+    pub(crate) len: u64,
+    pub(crate) section: Vec<u8>,
 }
 
 impl EncodedStrings {
