@@ -59,9 +59,11 @@ pub(crate) fn all_values_of_an_image_expire_at_one_time() {
     let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new());
     put(&store, &index(0xab, 12));
+    // Redis 7.0 reads the clock for each command of a script.
+    let is_at_once = |value: u64, other: u64| value.abs_diff(other) < 1000;
     let is_one_time = |expiries: &[u64]| {
         let (metadata, values) = expiries.split_first().expect("metadata");
-        values.len() == 3 && values.iter().all(|value| *value == values[0] && *value > *metadata)
+        values.len() == 3 && values.iter().all(|value| is_at_once(*value, values[0]) && *value > *metadata)
     };
     let before = expiries(&server);
     assert!(is_one_time(&before), "{before:?}");
