@@ -5,15 +5,16 @@
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
 //!   and [`ImageFiles::load`] joins them.
 //! * [`InputFiles`] finds the debug files of a build, and [`BuildInputs`] opens the shared caches among them. Its
-//!   [plan](BuildInputs::plan) lists the jobs that can run at once. [`BuildJob::for_each_image`] loads the images of a job, and [`ImageGroups`] joins the files of one image.
+//!   [plan](BuildInputs::plan) lists the jobs that can run at once. [`BuildJob::for_each_image`] loads the images of a
+//!   job, and [`ImageGroups`] joins the files of one image.
 //!
 //! ```
-//! use symdex_build::debug_files::{find_image, images_in};
+//! use symdex_build::debug_files::{InputFiles, find_image, images_in};
 //! use symdex_build::{Companions, DirectLookup};
 //!
-//! let path = "../../testdata/dsyms/inline-dwarf4.dSYM".as_ref();
-//! let files = find_image(path, Some("arm64"), |_| true)?;
-//! assert_eq!(images_in(files.path())?.len(), 1);
+//! let bundle = InputFiles::find(["../../testdata/dsyms/inline-dwarf4.dSYM"]);
+//! let files = find_image(bundle, Some("arm64"), |_| true)?;
+//! assert_eq!(images_in(files.name())?.len(), 1);
 //! let companions = Companions::default();
 //! let (image, _failures) = files.load(&companions)?;
 //! assert!(DirectLookup::new(&image).is_ok());
