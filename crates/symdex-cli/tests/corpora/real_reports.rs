@@ -1,9 +1,10 @@
 //! Real reports of Apple's systems, compared with the answers of Apple's atos for their frames.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{folder, symbolicate};
+use crate::report_corpora::files;
 use serde_json::Value;
 use symdex_testkit::corpus;
 
@@ -111,15 +112,6 @@ pub(crate) fn everything_that_is_not_symbolicated_stays_byte_for_byte() {
         let output = run.output().expect("ran");
         assert!(output.stdout == before, "{} has changed", path.display());
         assert!(matches!(output.status.code(), Some(0 | 3)), "{}", path.display());
-    }
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<_> =
-        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
     }
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn each_file(corpora: &[&str], mut check: impl FnMut(&str, &[u8])) {
     }
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Adds the files below `folder` to `found`, in the order of their names.
+pub(crate) fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> =
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path()).collect();
     entries.sort();
