@@ -1,7 +1,7 @@
 // The first answer says that a debug file is being fetched; the next one has its answers.
 
 import assert from "node:assert/strict";
-import { crash, paste, withBrowser } from "./harness.mjs";
+import { crash, paste, waitForCount, withBrowser } from "./harness.mjs";
 
 /** The answer of the server, as it is while DemoKit is being fetched. */
 function whileFetching(report) {
@@ -36,7 +36,7 @@ await withBrowser(async (open) => {
   await page.getByRole("region", { name: "1 debug file missing" }).waitFor();
   goOn();
   await first.getByText("demokit::FaultLog::append(demokit::Fault const&)").waitFor();
-  assert.equal(await page.getByText("The server fetches debug files").count(), 0);
-  assert.equal(await page.evaluate(() => document.activeElement.id), "report-title");
+  await waitForCount(page.getByText("The server fetches debug files"), 0);
+  await page.waitForFunction(() => document.activeElement.id === "report-title");
   assert.equal(asked, 2);
 });

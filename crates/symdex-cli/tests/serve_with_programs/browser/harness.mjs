@@ -48,12 +48,33 @@ export async function paste(page, report) {
   await page.locator("#report-title").waitFor();
 }
 
-/** Opens everything that opens. What is inside is made when it opens, and may open too. */
+/** Waits until `locator` has `count` elements. What a click shows may be made after the click has returned. */
+export async function waitForCount(locator, count) {
+  const end = Date.now() + 30_000;
+  let found = await locator.count();
+  while (found !== count && Date.now() < end) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    found = await locator.count();
+  }
+  assert.equal(found, count, String(locator));
+}
+
+/** Waits until the fragment of the page's address is `hash`. */
+export const waitForHash = (page, hash) => page.waitForURL((address) => address.hash === hash);
+
+/** Opens everything that opens. What is inside is made when the browser reports the opening, and may open too. */
 export async function openAll(page) {
   const closed = page.locator("details:not([open])");
   while ((await closed.count()) > 0) {
-    await closed.evaluateAll((all) => all.forEach((one) => (one.open = true)));
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(resolve)));
+    await closed.evaluateAll((all) =>
+      Promise.all(
+        all.map((one) => {
+          const opened = new Promise((resolve) => one.addEventListener("toggle", resolve, { once: true }));
+          one.open = true;
+          return opened;
+        }),
+      ),
+    );
   }
 }
 

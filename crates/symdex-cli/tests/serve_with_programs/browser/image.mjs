@@ -1,7 +1,7 @@
 // An image: the functions at an address, search, order, and code by file.
 
 import assert from "node:assert/strict";
-import { url, withBrowser } from "./harness.mjs";
+import { url, waitForHash, withBrowser } from "./harness.mjs";
 
 const KIT = "4c4c442755553144a19dbd913be790e0";
 const APP = "4c4c447955553144a170308419376afa";
@@ -30,7 +30,7 @@ await withBrowser(async (open) => {
     /Ring<demokit::Fault, 8>::push.*inlined.*TileCache.hpp:32/,
   );
   assert.match(await answers.nth(2).textContent(), /abort_with.*\+ 36 bytes.*Decoder.cpp:29/);
-  assert.equal(new URL(page.url()).hash, `#image=4C4C4427-5555-3144-A19D-BD913BE790E0&address=0x4158`);
+  await waitForHash(page, "#image=4C4C4427-5555-3144-A19D-BD913BE790E0&address=0x4158");
 
   // The picture has the files of the table, and areas in proportion to their bytes.
   const files = page.locator("section[aria-labelledby=files-title]");
@@ -68,7 +68,7 @@ await withBrowser(async (open) => {
   await folder.waitFor();
   const name = await folder.textContent();
   await folder.click();
-  assert.equal(await files.locator("[aria-current]").textContent(), name.replace(/\/$/, ""));
+  await files.locator("[aria-current]").getByText(name.replace(/\/$/, ""), { exact: true }).waitFor();
   await files.locator(".trail button").first().click();
   await folder.waitFor();
 

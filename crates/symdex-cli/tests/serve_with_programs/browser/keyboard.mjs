@@ -20,6 +20,7 @@ await withBrowser(async (open) => {
   await tabTo(page, "the field", () => document.activeElement.id === "pasted");
   await page.evaluate((text) => navigator.clipboard.writeText(text), crash);
   await page.keyboard.press("Control+V");
+  await page.waitForFunction(() => document.activeElement.value !== "");
   await page.keyboard.press("Control+Enter");
   await page.locator("#report-title").waitFor();
   // The title of the report is read out, and the keyboard goes on there.

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { crash, paste, testdata, withBrowser } from "./harness.mjs";
+import { crash, paste, testdata, waitForCount, waitForHash, withBrowser } from "./harness.mjs";
 
 /** The lines of demo.expected.tsv for thread 0: `function`, `file` and `line` of each frame, innermost first. */
 function expected() {
@@ -70,7 +70,7 @@ await withBrowser(async (open) => {
   assert.match(await fold.locator("summary").textContent(), /^7 system frames.*UIKitCore/);
   assert.equal(await fold.locator(".frame").count(), 0);
   await fold.locator("summary").click();
-  assert.equal(await fold.locator(".frame").count(), 7);
+  await waitForCount(fold.locator(".frame"), 7);
 
   // What is missing, with its UUID and path.
   const missing = page.getByRole("region", { name: "1 debug file missing" });
@@ -115,7 +115,7 @@ await withBrowser(async (open) => {
 
   // A link to an image has its id and an offset, and nothing of the report.
   await threads.nth(0).getByRole("link", { name: "DemoKit" }).first().click();
-  assert.equal(new URL(page.url()).hash, "#image=4c4c442755553144a19dbd913be790e0&address=0x4158");
+  await waitForHash(page, "#image=4c4c442755553144a19dbd913be790e0&address=0x4158");
 
   // Two reports at a time, one of which is none.
   await page.getByRole("link", { name: "Reports" }).click();
@@ -124,5 +124,5 @@ await withBrowser(async (open) => {
   await tabs.nth(2).click();
   await page.getByRole("alert").getByText("The body is not a report that symdex reads").waitFor();
   await page.getByRole("button", { name: "Close" }).click();
-  assert.equal(await tabs.count(), 2);
+  await waitForCount(tabs, 2);
 });

@@ -20,7 +20,8 @@ await withBrowser(async (open) => {
   await uploads.getByText("Done").waitFor();
   await uploads.getByRole("link", { name: "DemoKit" }).waitFor();
   await page.getByRole("region", { name: "1 debug file missing" }).waitFor();
-  assert.match(await first.textContent(), /demokit::Ring<demokit::Fault, 8>::push.*TileCache.hpp:32/);
+  const answer = first.filter({ hasText: /demokit::Ring<demokit::Fault, 8>::push.*TileCache.hpp:32/ });
+  await answer.waitFor();
   await page.locator("#live", { hasText: "Symbolicated again" }).waitFor({ state: "attached" });
 
   // A dropped bundle: the DWARF file in it is sent, its Info.plist is not.
