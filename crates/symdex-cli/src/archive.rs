@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use symdex_archive::{Fault, FaultKind, Limits, Unpacked, Unpacker, is_archive, spool};
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
+use symdex_pipeline::archive::{Fault, FaultKind, Limits, Unpacked, Unpacker, is_archive, spool};
 
 use crate::failure::{Failure, FailureKind, complain};
 use crate::interrupt;

@@ -4,7 +4,7 @@ use std::sync::Once;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use symdex_archive::TemporaryFolder;
+use symdex_pipeline::archive::TemporaryFolder;
 
 /// When this has returned, a signal that ends the command deletes its temporary folders.
 pub(crate) fn delete_temporary_folders() {

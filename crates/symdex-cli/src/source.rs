@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, Metadata};
-use symdex_archive::Unpacker;
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
+use symdex_pipeline::archive::Unpacker;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 use crate::answers::ImageAnswers;

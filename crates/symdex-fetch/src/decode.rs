@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::time::Instant;
 
 use flate2::read::ZlibDecoder;
-use symdex_archive::Compression;
+use symdex_pipeline::archive::Compression;
 
 use crate::error::{Failure, of_read};
 use crate::options::FetchOptions;

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt as _;
-use symdex_archive::Compression;
+use symdex_pipeline::archive::Compression;
 use tokio::time::Instant;
 
 use crate::app::App;

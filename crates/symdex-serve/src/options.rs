@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use symdex_fetch::{FetchOptions, SourceUrl};
-use symdex_isolate::Isolation;
+use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
 use symdex_store::symbolicator::SymbolicatorOptions;
 

@@ -7,7 +7,7 @@ use rayon::ThreadPool;
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, ImageGroups, InputFiles, JobError, UnreadArchives,
 };
-use symdex_isolate::build::FileImage;
+use symdex_pipeline::isolate::build::FileImage;
 use symdex_store::{PutOptions, StoreReader};
 
 use super::intake::Batch;

@@ -12,9 +12,11 @@ use symdex_build::SymbolMaps;
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, DebugFile, ImageGroups, InputFiles, JobError, is_wanted, slices_of,
 };
-use symdex_isolate::Isolation;
-use symdex_isolate::build::{BuildTask, PlanTask, Planned, PlannedPart, Task, TaskFile, TaskResult};
-use symdex_isolate::child::{Channel, enter};
+use symdex_pipeline::isolate::Isolation;
+use symdex_pipeline::isolate::build::{
+    BuildTask, PlanTask, Planned, PlannedPart, Task, TaskFile, TaskResult,
+};
+use symdex_pipeline::isolate::child::{Channel, enter};
 use symdex_store::IndexBytes;
 
 use super::isolated::task_file;
@@ -32,7 +34,7 @@ pub(crate) fn isolation() -> Result<Isolation, Failure> {
     Ok(Isolation::new(program).arg(COMMAND).arg("--no-config"))
 }
 
-/// Does the task that standard input states. See [`symdex_isolate::child`].
+/// Does the task that standard input states. See [`symdex_pipeline::isolate::child`].
 pub(crate) fn run() -> ExitCode {
     enter(|task, parent| match task {
         Task::Plan(task) => plan(&task, parent),

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use symdex_archive::{Fault, Limits, Unpacked, Unpacker};
 use symdex_build::SymbolMaps;
 use symdex_build::debug_files::{DebugFile, InputFiles};
-use symdex_isolate::build::TaskFile;
+use symdex_pipeline::archive::{Fault, Limits, Unpacked, Unpacker};
+use symdex_pipeline::isolate::build::TaskFile;
 
 use super::shard::Shard;
 use crate::archive;

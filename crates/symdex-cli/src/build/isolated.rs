@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use symdex::ImageId;
-use symdex_archive::TemporaryFolder;
 use symdex_build::debug_files::DebugFile;
-use symdex_isolate::build::{
+use symdex_pipeline::archive::TemporaryFolder;
+use symdex_pipeline::isolate::build::{
     BuildFailure, BuildOutput, BuildOutputs, BuildTask, FileImage, Plan, Planned, PlannedPart, TaskFile,
     TaskResult,
 };
-use symdex_isolate::{Event, Isolation, Limits, Protections};
+use symdex_pipeline::isolate::{Event, Isolation, Limits, Protections};
 use symdex_store::StoreReader;
 use tempfile::NamedTempFile;
 

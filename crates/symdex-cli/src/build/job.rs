@@ -8,8 +8,8 @@ use symdex::{ImageId, Index};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{BuildJob, FileError, ImageGroups, JobImage};
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps, TextCoverage};
-use symdex_isolate::build::{BuiltImage, Coverage, IsolatedIndex, TaskResult, Verified};
-use symdex_isolate::child::Channel;
+use symdex_pipeline::isolate::build::{BuiltImage, Coverage, IsolatedIndex, TaskResult, Verified};
+use symdex_pipeline::isolate::child::Channel;
 use symdex_store::{IndexBuffer, IndexBytes};
 
 use super::AUDIT_MEMORY;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use symdex::ImageId;
-use symdex_archive::{Fault, FaultKind};
 use symdex_build::debug_files::{InputFiles, images_in};
-use symdex_isolate::build::FileImage;
+use symdex_pipeline::archive::{Fault, FaultKind};
+use symdex_pipeline::isolate::build::FileImage;
 
 use super::summary::ImageSummary;
 use crate::failure::{Failure, FailureKind};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_build::can_be_avoided;
-use symdex_isolate::build::{BuiltImage, Coverage, Verified};
+use symdex_pipeline::isolate::build::{BuiltImage, Coverage, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::job::{BuiltBytes, FinishedIndex};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::DeflateDecoder;
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
-use symdex_archive::Compression;
+use symdex_pipeline::archive::Compression;
 
 use crate::failure::{Failure, FailureKind};
 

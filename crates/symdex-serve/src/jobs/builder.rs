@@ -7,10 +7,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use symdex::ImageId;
-use symdex_isolate::build::{
+use symdex_pipeline::isolate::build::{
     BuildFailure, BuildOutput, BuildTask, Planned, PlannedPart, TaskFile, TaskResult,
 };
-use symdex_isolate::{Event, Isolation, Limits};
+use symdex_pipeline::isolate::{Event, Isolation, Limits};
 use symdex_store::{OnConflict, PutOptions};
 use tempfile::{NamedTempFile, TempDir};
 
@@ -138,10 +138,13 @@ impl Builder {
     }
 
     /// The limits of an archive. What it unpacks to fits the free space.
-    fn archive_limits(&self) -> io::Result<symdex_archive::Limits> {
-        let limits = symdex_archive::Limits::default();
+    fn archive_limits(&self) -> io::Result<symdex_pipeline::archive::Limits> {
+        let limits = symdex_pipeline::archive::Limits::default();
         let free = free_space(&self.work)?.map(|free| free.saturating_sub(self.limits.min_free));
-        Ok(symdex_archive::Limits { unpacked: free.unwrap_or(u64::MAX).min(limits.unpacked), ..limits })
+        Ok(symdex_pipeline::archive::Limits {
+            unpacked: free.unwrap_or(u64::MAX).min(limits.unpacked),
+            ..limits
+        })
     }
 
     fn child_limits(&self) -> Limits {

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use symdex_archive::{Fault, FaultKind, Limits, Unpacker, is_archive};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::{SymbolMaps, may_be_debug_file};
-use symdex_isolate::build::{BuildFailure, TaskFile};
+use symdex_pipeline::archive::{Fault, FaultKind, Limits, Unpacker, is_archive};
+use symdex_pipeline::isolate::build::{BuildFailure, TaskFile};
 
 /// A file to build: a debug file, or an archive of debug files.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use symdex_isolate::build::BuildFailure;
+use symdex_pipeline::isolate::build::BuildFailure;
 use symdex_store::Provenance;
 use utoipa::ToSchema;
 

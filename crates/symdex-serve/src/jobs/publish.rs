@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use symdex::Index;
-use symdex_isolate::build::{BuildFailure, BuildOutput};
+use symdex_pipeline::isolate::build::{BuildFailure, BuildOutput};
 use symdex_report::KnownImage;
 use symdex_store::symbolicator::Symbolicator;
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use symdex::Metadata;
-use symdex_isolate::build::BuildOutput;
+use symdex_pipeline::isolate::build::BuildOutput;
 use symdex_store::{PublishOutcome, StoreUrl};
 use utoipa::ToSchema;
 
