@@ -36,14 +36,23 @@ fn the_sample_of_each_format_has_one_taker() {
     }
 }
 
-/// The README's table is made of the formats. If this fails, replace the table's rows by those of the message.
+fn document(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    std::fs::read_to_string(path).expect("a document")
+}
+
+/// If this fails, replace the table's rows by those of the message.
 #[test]
-fn the_table_of_the_readme_has_each_format() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(readme).expect("README.md");
+fn the_table_of_the_document_has_each_format() {
     let rows: String = formats()
         .iter()
         .map(|format| format!("| {} | {} |\n", format.name(), format.description()))
         .collect();
-    assert!(readme.contains(&format!("| format | reports |\n| --- | --- |\n{rows}\n")), "{rows}");
+    let table = format!("| format | reports |\n| --- | --- |\n{rows}\n");
+    assert!(document("docs/REPORTS.md").contains(&table), "{rows}");
+}
+
+#[test]
+fn the_readme_has_the_number_of_formats() {
+    assert!(document("README.md").contains(&format!("[{} formats of", formats().len())));
 }
