@@ -43,7 +43,8 @@
 //! Binary Images:
 //! 0x104a34000 - 0x104a37fff App arm64  <ID> /var/App.app/App
 //! ";
-//! let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+//! # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+//! let index = Index::open(std::fs::read(path)?)?;
 //! let text = text.replace("ID", &index.id().to_string());
 //! let report = Report::parse(text.as_bytes())?;
 //! let mut source = OneIndex(index, Scratch::default());

@@ -216,7 +216,8 @@ pub enum Unanswered {
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 /// use symdex_report::{Answer, Image, answer_from_index};
 ///
-/// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// let index = Index::open(std::fs::read(path)?)?;
 /// let offsets = [ImageOffset(0x3cf), ImageOffset(u64::MAX)];
 /// let image = Image::default();
 /// let answers = answer_from_index(&index, &image, &offsets, LinePolicy::Statement, &mut Scratch::default())?;

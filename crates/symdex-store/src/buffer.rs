@@ -20,7 +20,8 @@ const IN_MEMORY: usize = 4 << 20;
 ///
 /// let mut buffer = IndexBuffer::new();
 /// // A builder writes the index, for example `symdex_build::build_into`.
-/// buffer.write_all(&std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// buffer.write_all(&std::fs::read(path)?)?;
 ///
 /// let index = Index::open(buffer.into_bytes()?)?;
 /// # let root = tempfile::tempdir()?;

@@ -14,7 +14,8 @@
 //! # let root = tempfile::tempdir()?;
 //! # let path = root.path().join("indexes");
 //! let folder = IndexFolder::new(&path);
-//! let new = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+//! # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+//! let new = Index::open(std::fs::read(path)?)?;
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Written);
 //! // The same index again changes nothing.
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Unchanged);

@@ -9,12 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let offset = address.image_offset(0x1_0498_c000, &index.metadata().arch).ok_or("below the image")?;
     let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("nothing known here")?;
     for frame in frames.iter() {
-        let file = String::from_utf8_lossy(frame.file.unwrap_or(b"??"));
-        println!(
-            "{} at {file}:{}",
-            symdex_demangle::demangle(frame.name.unwrap_or(b"??")),
-            frame.line.unwrap_or(0)
-        );
+        let name = symdex_demangle::demangle(frame.name.unwrap_or(b"??"));
+        println!("{name} at {}:{}", frame.file_lossy().unwrap_or_default(), frame.line.unwrap_or_default());
     }
     Ok(())
 }

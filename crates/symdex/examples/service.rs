@@ -67,8 +67,8 @@ fn answer(
         return Err("no code that is known".into());
     };
     for frame in frames.iter() {
-        let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or(b"??")).into_owned();
-        writeln!(out, "{} {}:{}", text(frame.name), text(frame.file), frame.line.unwrap_or(0))?;
+        let (name, file) = (frame.name_lossy().unwrap_or_default(), frame.file_lossy().unwrap_or_default());
+        writeln!(out, "{name} {file}:{}", frame.line.unwrap_or_default())?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! What a lookup answers.
 
+use std::borrow::Cow;
+
 use crate::cache::CachedAnswer;
 use crate::format::Table;
 use crate::image::ImageOffset;
@@ -42,6 +44,21 @@ pub struct Frame<'a> {
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,
+}
+
+impl<'a> Frame<'a> {
+    /// The [`name`](Self::name) as text. Bytes that are not UTF-8 become U+FFFD. The name is still mangled; the crate
+    /// `symdex-demangle` makes it readable.
+    #[must_use]
+    pub fn name_lossy(&self) -> Option<Cow<'a, str>> {
+        self.name.map(String::from_utf8_lossy)
+    }
+
+    /// The [`file`](Self::file) as text. Bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn file_lossy(&self) -> Option<Cow<'a, str>> {
+        self.file.map(String::from_utf8_lossy)
+    }
 }
 
 /// A [`Frame`] that owns its strings; see [`Frames::to_vec`].
@@ -119,7 +136,8 @@ impl<'a> Frames<'a> {
     /// ```
     /// use symdex::{ImageOffset, Index, LinePolicy, OwnedFrame, Scratch};
     ///
-    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = Index::open(std::fs::read(path)?)?;
     /// let mut scratch = Scratch::default();
     /// let mut stack: Vec<OwnedFrame> = Vec::new();
     /// for offset in [0x3cf, 0x3d3].map(ImageOffset) {

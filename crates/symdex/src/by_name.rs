@@ -24,7 +24,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// at most in proportion to the size of the index. Nothing but one chunk at a time is kept.
     ///
     /// ```
-    /// let index = symdex::Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = symdex::Index::open(std::fs::read(path)?)?;
     /// assert_eq!(index.function_start(b"pyramid")?, Some(symdex::ImageOffset(0x3a0)));
     /// assert_eq!(index.function_start(b"pyrami")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -23,7 +23,8 @@ const HEAD: u64 = 4096;
 /// The header is checked before the rest is read, so that a file that is not an index costs one read.
 ///
 /// ```
-/// let bytes = symdex::read_index_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// let bytes = symdex::read_index_file(path.as_ref())?;
 /// let index = symdex::Index::open(bytes)?;
 /// println!("{} {}", index.id(), index.metadata().image_name);
 /// # Ok::<(), symdex::Error>(())
@@ -50,7 +51,7 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
 /// header and the trailer is read and checked.
 ///
 /// ```
-/// let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
 /// let index = symdex::Index::open(symdex::read_index_file(path)?)?;
 /// assert_eq!(symdex::read_digest(path)?, index.digest());
 /// # Ok::<(), symdex::Error>(())
@@ -72,7 +73,8 @@ impl Metadata {
     /// Reads the metadata of the index file at `path`. Nothing but the header and the metadata is read and checked.
     ///
     /// ```
-    /// let metadata = symdex::Metadata::read_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let metadata = symdex::Metadata::read_file(path.as_ref())?;
     /// println!("{} {}", metadata.id, metadata.image_name);
     /// # Ok::<(), symdex::Error>(())
     /// ```

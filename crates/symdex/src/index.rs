@@ -23,18 +23,16 @@ use crate::packed::{ChunkReader, Codes};
 /// that changes and that threads share.
 ///
 /// ```
-/// # fn demo(bytes: Vec<u8>) -> Result<(), symdex::Error> {
-/// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+/// use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch};
 ///
-/// let index = Index::open(bytes)?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// let index = Index::open(symdex::read_index_file(path.as_ref())?)?;
 /// let mut scratch = Scratch::default();
-/// if let Some(frames) = index.lookup(ImageOffset(0x1234), LinePolicy::Statement, &mut scratch)? {
-///     for frame in frames.iter() {
-///         println!("{}", String::from_utf8_lossy(frame.name.unwrap_or(b"??")));
-///     }
+/// let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?;
+/// for frame in frames.iter().flat_map(Frames::iter) {
+///     println!("{} {}", frame.name_lossy().unwrap_or_default(), frame.line.unwrap_or_default());
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<(), symdex::Error>(())
 /// ```
 pub struct Index<B> {
     bytes: B,
@@ -127,7 +125,8 @@ impl Paged {
 /// ```
 /// use symdex::{Error, Index, checked_bytes};
 ///
-/// let mut bytes = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// let mut bytes = std::fs::read(path)?;
 /// let names = Index::open(&bytes[..])?.sections()[3];
 /// bytes[usize::try_from(names.offset)?] ^= 1;
 /// let Err(Error::Checksum { location }) = Index::open(&bytes[..]).map(drop) else { panic!("damaged") };

@@ -148,7 +148,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// ```
     /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
     ///
-    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = Index::open(std::fs::read(path)?)?;
     /// let mut scratch = Scratch::default();
     /// let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?;
     /// let start = frames.and_then(|frames| frames.iter().last()?.function_start).ok_or("not known")?;

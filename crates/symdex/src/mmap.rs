@@ -56,7 +56,8 @@ impl Index<MappedFile> {
     /// be wrong. For other files, use [`read_index_file`](crate::read_index_file).
     ///
     /// ```
-    /// let index = symdex::Index::open_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = symdex::Index::open_file(path.as_ref())?;
     /// println!("{} {}", index.id(), index.metadata().image_name);
     /// # Ok::<(), symdex::Error>(())
     /// ```

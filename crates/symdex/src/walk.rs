@@ -47,7 +47,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// ```
     /// use symdex::{Index, Table};
     ///
-    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = Index::open(std::fs::read(path)?)?;
     /// let mut strings = index.strings();
     /// for chunk in index.chunks(Table::Dwarf) {
     ///     let (_, chunk) = chunk?;
@@ -77,7 +78,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// chunk and every string decodes, each chunk to sorted ranges within its span whose names and files exist.
     ///
     /// ```
-    /// let index = symdex::Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = symdex::Index::open(std::fs::read(path)?)?;
     /// assert!(index.verify()?.ranges > 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,4 +1,4 @@
-//! The metadata block: eight bytes of checksum, then [`Metadata`] in bincode 2's fixed-width little-endian encoding.
+//! The metadata block: eight bytes of checksum, then [`Fields`] in bincode 2's fixed-width little-endian encoding.
 //!
 //! An integer takes the bytes of its type. `usize` and lengths take 8 bytes, enums 4, and an option 1 byte before the
 //! value. Fields are in the order of their declaration. A test pins the bytes, so that replacing the crate cannot
@@ -16,7 +16,7 @@ use crate::image::{Arch, ImageId};
 pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
     /// The image's id.
@@ -46,6 +46,31 @@ pub struct Metadata {
     pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
 }
+
+/// The fields of [`Metadata`] as they are stored. `Metadata` itself cannot be deserialized, so that every one that a
+/// reader has was checked.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Metadata")]
+struct Fields {
+    id: ImageId,
+    image_name: String,
+    arch: Arch,
+    base: u64,
+    image_size: u64,
+    executable: Vec<(u64, u64)>,
+    text_exec_base: Option<u64>,
+    chunk_span: u32,
+    counts: Counts,
+    partial: Vec<Partial>,
+    builder: String,
+    input_digest: Option<[u8; 16]>,
+    tables: [TableInfo; 2],
+}
+
+/// Metadata that is encoded, or decoded but not yet checked.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Stored(#[serde(with = "Fields")] pub(crate) Metadata);
 
 /// How much of everything an index holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +159,8 @@ impl Metadata {
     /// ```
     /// use symdex::{Index, Metadata};
     ///
-    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+    /// let index = Index::open(std::fs::read(path)?)?;
     /// let metadata = &index.sections()[0];
     /// let end = usize::try_from(metadata.offset + metadata.size)?;
     /// assert_eq!(&Metadata::from_prefix(&index.as_bytes()[..end])?, index.metadata());
@@ -220,10 +246,10 @@ impl Metadata {
             return Err(key.malformed("larger than the format allows"));
         }
         let body = key.checked(block)?;
-        let (metadata, read): (Self, usize) = bincode::serde::decode_from_slice(body, config())
+        let (Stored(metadata), read) = bincode::serde::decode_from_slice(body, config())
             .map_err(|_| key.malformed("its fields do not decode"))?;
         if read != body.len() {
-            return Err(key.malformed("bytes are left over behind its fields"));
+            return Err(key.malformed("bytes remain after its fields"));
         }
         if metadata.id != *id {
             return Err(key.malformed("it names another image"));
@@ -350,7 +376,7 @@ pub(crate) mod tests {
             let refused = metadata.encode().expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
             // Written all the same, with a checksum that matches.
-            let body = bincode::serde::encode_to_vec(&metadata, config()).expect("encodes");
+            let body = bincode::serde::encode_to_vec(Stored(metadata.clone()), config()).expect("encodes");
             let mut block = Vec::new();
             location(&metadata.id).append(&mut block, &body);
             let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();

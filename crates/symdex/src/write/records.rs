@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, RELEASED, VERSION};
-use crate::format::metadata::{Metadata, config};
+use crate::format::metadata::{Metadata, Stored, config};
 use crate::format::pages::StoredLocation;
 use crate::format::trailer::{MAGIC as TRAILER_MAGIC, TRAILER_SIZE, Trailer};
 use crate::format::{MAX_METADATA, SectionKind};
@@ -34,9 +34,8 @@ impl Metadata {
         }
         let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
         // The configured limit holds for decoding only.
-        let body =
-            bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
-        let body = body.ok_or(too_large)?;
+        let body = bincode::serde::encode_to_vec(Stored(self.clone()), config()).ok();
+        let body = body.filter(|body| body.len() <= MAX_METADATA).ok_or(too_large)?;
         let mut out = Vec::new();
         StoredLocation { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
         Ok(out)

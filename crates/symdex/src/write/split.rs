@@ -40,7 +40,8 @@ pub struct Split<'i, B> {
 /// ```
 /// use symdex::{ImageOffset, Index};
 ///
-/// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
+/// let index = Index::open(std::fs::read(path)?)?;
 /// let values = symdex::write::split(&index).collect::<Result<Vec<_>, _>>()?;
 /// let number = index.metadata().value_number(ImageOffset(0x3cf));
 /// let value = values.iter().find(|value| value.number == number).ok_or("not in the image")?;
