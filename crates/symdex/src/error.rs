@@ -101,7 +101,7 @@ impl Error {
 
 /// Describes the file that begins with `bytes`, for an error message: "an ELF file", "a text file (...)".
 #[must_use]
-fn guess_file_kind(bytes: &[u8]) -> String {
+pub fn guess_file_kind(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
     const MAGICS: [(&[u8], &str); 7] = [
         (b"\xcf\xfa\xed\xfe", "a Mach-O file"),

@@ -84,6 +84,8 @@ mod walk;
 pub mod write;
 
 pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
+#[doc(hidden)]
+pub use error::guess_file_kind;
 pub use error::{Error, ErrorLocation};
 pub use file::{MAX_READ_SIZE, read_digest, read_index_file};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, SectionKind, Table};
