@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Command};
 use serde::Serialize;
-use symdex_fetch::Layout;
+use symdex_answer::fetch::Layout;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{CommandResult, Failure, FailureKind};

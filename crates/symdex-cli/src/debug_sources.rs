@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
-use symdex_fetch::{FetchError, SourceUrl, SourceUrlError};
+use symdex_answer::fetch::{FetchError, SourceUrl, SourceUrlError};
 
 use crate::config::Config;
 use crate::failure::{Failure, FailureKind};

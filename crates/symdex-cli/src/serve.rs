@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use symdex_answer::SymbolicatorOptions;
 use symdex_serve::{NewToken, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
-use symdex_store::symbolicator::SymbolicatorOptions;
 use symdex_store::{OnConflict, ReaderOptions};
 
 use crate::build::child;

@@ -1,7 +1,7 @@
 //! `symdex symbolicate --debug-source`: debug files that are fetched.
 
 mod common;
-#[path = "../../symdex-fetch/tests/server/mod.rs"]
+#[path = "../../symdex-answer/tests/server/mod.rs"]
 mod server;
 
 use std::fs;

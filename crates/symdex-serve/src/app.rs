@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use symdex_fetch::{FetchError, FetchingSource, Misses};
+use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
+use symdex_answer::{SourceError, Symbolicator};
 use symdex_report::{Image, Source};
 use symdex_store::OnConflict;
-use symdex_store::symbolicator::{SourceError, Symbolicator};
 use tempfile::TempDir;
 
 use crate::audit::Audit;

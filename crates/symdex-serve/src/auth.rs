@@ -248,7 +248,7 @@ fn not_from_another_page(options: &ServerOptions, scope: Scope, headers: &Header
 
 #[cfg(test)]
 mod tests {
-    use symdex_store::symbolicator::SymbolicatorOptions;
+    use symdex_answer::SymbolicatorOptions;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use symdex_answer::Symbolicator;
 use symdex_report::KnownImage;
-use symdex_store::symbolicator::Symbolicator;
 
 use crate::app::App;
 

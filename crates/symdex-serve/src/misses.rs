@@ -6,7 +6,7 @@ use std::sync::Arc;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use symdex_fetch::{
+use symdex_answer::fetch::{
     DebugSources, FetchError, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
 };
 

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use symdex_fetch::{FetchOptions, SourceUrl};
+use symdex_answer::SymbolicatorOptions;
+use symdex_answer::fetch::{FetchOptions, SourceUrl};
 use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
-use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::auth::Token;
 

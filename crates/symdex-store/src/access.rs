@@ -74,7 +74,6 @@ impl IndexAccess {
 /// # Errors
 ///
 /// [`io::Error`] if it cannot be created.
-#[cfg(any(feature = "object-store", feature = "symbolicate"))]
 pub fn create_private_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

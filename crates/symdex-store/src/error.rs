@@ -118,12 +118,14 @@ pub enum Error {
 
 impl Error {
     /// `path` could not be read.
-    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
+    #[must_use]
+    pub fn unreadable(path: &Path, error: io::Error) -> Self {
         Self::Unreadable { path: path.to_owned(), error }
     }
 
     /// The index at `path` could not be opened.
-    pub(crate) fn index(path: &Path, error: symdex::Error) -> Self {
+    #[must_use]
+    pub fn index(path: &Path, error: symdex::Error) -> Self {
         match error {
             symdex::Error::Io(error) => Self::unreadable(path, error),
             error => Self::Index { path: path.to_owned(), error },

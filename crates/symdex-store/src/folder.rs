@@ -223,7 +223,11 @@ fn set_now(path: &Path) -> io::Result<()> {
 }
 
 /// Opens the index at `path`, and checks that it is the index of `id`. This is a use of the index.
-pub(crate) fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
+///
+/// # Errors
+///
+/// As [`IndexFolder::open`].
+pub fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
     let index = access.open(path).map_err(|source| Error::index(path, source))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());

@@ -37,16 +37,9 @@
 //! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone
 //! that cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
 //!
-//! # The feature `symbolicate`
-//!
-//! Without features, this crate compiles no DWARF reader. The feature `symbolicate` adds the module
-#![cfg_attr(feature = "symbolicate", doc = "[`symbolicator`],")]
-#![cfg_attr(not(feature = "symbolicate"), doc = "`symbolicator`,")]
-//! which answers whole crash reports from folders of indexes, and from debug files for images that have no index. The
-//! feature adds `symdex-report` and `symdex-build`, and with them a DWARF reader.
-//!
-//! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
-//! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
+//! This crate compiles no DWARF reader. The crate `symdex-answer` answers whole crash reports from stores and folders of
+//! indexes, and from debug files. A service that answers reports from indexes only does not need it: it implements
+//! `symdex_report::Source` with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
 // The tests in the folder `tests` name the crate.
 #[cfg(test)]
@@ -63,8 +56,6 @@ mod reader;
 mod replace;
 mod single_flight;
 mod store;
-#[cfg(feature = "symbolicate")]
-pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
 /// What tests of stores share with the tests that use only public items.
@@ -73,21 +64,20 @@ mod test_indexes;
 mod test_stores;
 
 pub use access::IndexAccess;
-#[cfg(any(feature = "object-store", feature = "symbolicate"))]
 pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList, record_use};
+pub use folder::{IndexFolder, IndexList, open_index, record_use};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{Breaker, ReadValues, ReaderOptions, StoreCounts, StoreReader};
+pub use reader::{Breaker, ReadValues, ReaderOptions, StoreCounts, StoreReader, positions_by_value};
 pub use replace::replace_file;
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
     FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
-    StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
+    StoredImage, StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader, RangedIndex};
@@ -123,17 +113,4 @@ mod threads {
     // A buffer is written by one thread at a time.
     const fn is_sent<T: Send>() {}
     const _: () = is_sent::<IndexBuffer>();
-
-    #[cfg(feature = "symbolicate")]
-    const _: () = {
-        use symbolicator::{Assumption, Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
-        are_shared::<Assumption>();
-        are_shared::<Event<'_>>();
-        are_shared::<Note>();
-        are_shared::<SourceError>();
-        are_shared::<Symbolicator>();
-        are_shared::<SymbolicatorOptions>();
-        is_sent::<symbolicator::Session<'_>>();
-        is_sent::<symbolicator::Availability<'_>>();
-    };
 }

@@ -1,8 +1,8 @@
 //! Ids, prefixes of ids, names of architectures and assumptions, as users type them.
 
 use symdex::{Arch, ImageId};
+use symdex_answer::Assumption;
 use symdex_store::IdPrefix;
-use symdex_store::symbolicator::Assumption;
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use symdex::ImageId;
+use symdex_answer::{Event, Note, SourceError};
 use symdex_report::KnownImage;
-use symdex_store::symbolicator::{Event, Note, SourceError};
 
 use crate::failure::{Failure, FailureKind, complain};
 use crate::open;

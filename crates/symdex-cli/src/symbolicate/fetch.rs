@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use symdex_fetch::{
+use symdex_answer::Symbolicator;
+use symdex_answer::fetch::{
     DebugSources, FetchOptions, FetchedFile, MissOptions, Misses, Outcome, SourceUrl, Verdict, WantedImage,
 };
-use symdex_store::symbolicator::Symbolicator;
 
 use super::events::Events;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(super) fn misses(
         .failed(Duration::MAX);
     let (symbolicator, events) = (Arc::clone(symbolicator), Arc::clone(events));
     let build = move |wanted: &WantedImage, file: &FetchedFile| {
-        let on_event = |event: symdex_store::symbolicator::Event<'_>| events.on(event);
+        let on_event = |event: symdex_answer::Event<'_>| events.on(event);
         let name = wanted.name.as_deref().unwrap_or("debuginfo");
         events.bar().add(file.size());
         match symbolicator.build_fetched(file.path(), &wanted.id, name, file.location(), &on_event) {

@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use symdex::{Index, LinePolicy};
+use symdex_answer::fetch::{FetchingSource, Misses};
+use symdex_answer::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
-use symdex_fetch::{FetchingSource, Misses};
 use symdex_pipeline::archive::Unpacker;
 use symdex_report::{Image, Options, Report, symbolicate};
-use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::Events;

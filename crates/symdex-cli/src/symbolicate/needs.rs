@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
 
 use serde::Serialize;
+use symdex_answer::Symbolicator;
 use symdex_report::{ImageOutcome, KnownImageMap, NearView, Unanswered};
-use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
 use super::summary::{CountedImage, Hints, RunSummary, described};

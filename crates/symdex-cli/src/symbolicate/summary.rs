@@ -6,11 +6,11 @@ use std::collections::btree_map::Entry;
 
 use serde::Serialize;
 use symdex::ImageId;
+use symdex_answer::Symbolicator;
 use symdex_report::{
     AnsweredBy, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, SymbolDetail,
     Symbolicated, Unanswered, apple_uuid,
 };
-use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
 use super::stores::report_stores;

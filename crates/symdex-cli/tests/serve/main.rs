@@ -19,5 +19,5 @@ mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
-#[path = "../../../symdex-fetch/tests/server/mod.rs"]
+#[path = "../../../symdex-answer/tests/server/mod.rs"]
 mod web;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use symdex::Index;
+use symdex_answer::Symbolicator;
 use symdex_pipeline::isolate::build::{BuildFailure, BuildOutput};
 use symdex_report::KnownImage;
-use symdex_store::symbolicator::Symbolicator;
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
 
 use super::builder::Builder;

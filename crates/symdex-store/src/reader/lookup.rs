@@ -268,7 +268,8 @@ fn names_of<B: AsRef<[u8]>>(
 
 /// The positions in `offsets` by the number of the value that answers them, and the positions of those that no value
 /// answers, which are gaps.
-pub(crate) fn positions_by_value(
+#[must_use]
+pub fn positions_by_value(
     metadata: &Metadata,
     offsets: &[ImageOffset],
 ) -> (BTreeMap<u64, Vec<usize>>, Vec<usize>) {

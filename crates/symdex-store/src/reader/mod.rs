@@ -23,8 +23,7 @@ use crate::store::{Store, StoreEntry, StoredImage, StoredValues, ValueRequest};
 
 pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
-#[cfg(feature = "symbolicate")]
-pub(crate) use self::lookup::positions_by_value;
+pub use self::lookup::positions_by_value;
 pub use self::options::ReaderOptions;
 
 /// An image that was opened; `None` if the store does not have it.
@@ -289,7 +288,7 @@ impl StoreReader {
     }
 
     /// Drops the image `id` of the store with this number from memory, so that it is opened again.
-    pub(crate) fn forget(&self, store: usize, id: &ImageId) {
+    pub fn forget(&self, store: usize, id: &ImageId) {
         self.memory().forget(&Key { store, id: id.clone(), part: Part::Image });
     }
 
@@ -449,4 +448,4 @@ fn value_key(store: usize, values: &dyn StoredValues, number: u64) -> Key {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

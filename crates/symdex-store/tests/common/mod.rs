@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
-mod indexes;
+pub(crate) mod fake;
+pub(crate) mod indexes;
 
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
@@ -11,12 +12,6 @@ use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry, StoredImage};
 
 pub(crate) use indexes::*;
-
-/// Puts the index `bytes` into `store`.
-pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
-    let index = Index::open(bytes).expect("an index");
-    store.put(&index).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// The name at `offset`, from the whole index or the value of a store. `None` for a gap.
 pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String> {
@@ -151,11 +146,6 @@ fn keeps_who_has_put_an_index(store: &dyn Store) {
     assert!(store.remove(&id(0xab)).expect("removed"));
     assert_eq!((put_with(3, Keep, None), stated()), (Written, None));
     assert!(store.remove(&id(0xab)).expect("removed"));
-}
-
-/// The id of 20 bytes that begins with those of `id(byte)`.
-pub(crate) fn long_id(byte: u8, last: u8) -> ImageId {
-    ImageId::new(&[&[byte; 16][..], &[1, 2, 3, last]].concat()).expect("20 bytes are an id")
 }
 
 fn finds_ids_by_their_first_16_bytes(store: &dyn Store) {

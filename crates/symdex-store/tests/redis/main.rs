@@ -6,15 +6,12 @@
 mod common;
 #[path = "../common/proxy.rs"]
 mod proxy;
-#[path = "../common/reports.rs"]
-mod reports;
 
 mod access;
 mod expiry;
 mod faults;
 mod layout;
 mod publishing;
-mod round_trips;
 mod server;
 
 symdex_testkit::main! {
@@ -41,15 +38,7 @@ symdex_testkit::main! {
     layout::an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again,
     layout::values_are_copied_to_another_redis_and_not_to_files,
     publishing::writers_of_several_processes_leave_the_best_index,
-    publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index,
-    round_trips::a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
-    round_trips::a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
-    round_trips::images_that_a_folder_has_are_not_asked_for,
-    round_trips::a_better_index_that_comes_between_two_reports_answers_the_second_one,
-    round_trips::a_folder_answers_while_the_server_is_lost_slow_or_cut_off,
-    round_trips::no_answer_is_lost_while_the_server_is_killed_and_restarted,
-    round_trips::images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids,
-    round_trips::images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids;
+    publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index;
     on request: publishing::writers_of_several_processes_leave_the_best_index_of_1000_rounds;
     children: publishing::one_process_of_writers, publishing::one_publisher
 }

@@ -1,0 +1,311 @@
+//! Debug files that answer directly, or whose indexes are built when a report needs them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once, OnceLock};
+
+use symdex::{ImageId, ImageOffset, Index};
+use symdex_build::debug_files::{
+    DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
+};
+use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
+use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
+
+use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
+use symdex_store::Error;
+use symdex_store::PutOptions;
+use symdex_store::StoreReader;
+use symdex_store::create_private_folder;
+
+/// The number of addresses of an image that are answered from its debug file before its index is built.
+const FEW_ADDRESSES: usize = 200;
+
+/// The images in the debug files of a symbolicator.
+pub(crate) struct DebugFiles {
+    images: Vec<DebugImage>,
+    /// Folders that are searched for the files that debug files refer to.
+    debug_dirs: Vec<PathBuf>,
+    /// Where new indexes are put.
+    stores: Arc<StoreReader>,
+    private_store: bool,
+    always_store: bool,
+    /// The size of all files, in bytes.
+    size: u64,
+    /// Whether [`Event::NotStored`] was sent.
+    not_stored: Once,
+}
+
+/// One image of the debug files.
+pub(crate) struct DebugImage {
+    files: ImageFiles,
+    /// The number of addresses that reports have asked for.
+    asked: AtomicUsize,
+    /// The index, once it is built.
+    index: OnceLock<Result<BuiltIndex, Unanswered>>,
+}
+
+/// An index that was built from debug files.
+pub(crate) struct BuiltIndex {
+    pub(crate) location: IndexLocation,
+    pub(crate) read: FilesRead,
+}
+
+/// Where a new index is.
+pub(crate) enum IndexLocation {
+    /// The store with this number has the index.
+    Stored(usize),
+    /// The index could not be stored.
+    Memory(Box<Index<Vec<u8>>>),
+}
+
+/// The files of an image that answers come from.
+#[derive(Clone, Debug)]
+pub(crate) struct FilesRead {
+    /// The main file, for messages.
+    pub(crate) path: PathBuf,
+    /// Why other files of the image could not be read.
+    pub(crate) failures: Vec<Unanswered>,
+}
+
+impl DebugImage {
+    /// The main file, which is read first, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        self.files.name()
+    }
+
+    /// Its name, id and architecture.
+    pub(crate) fn known(&self) -> KnownImage {
+        let (id, arch) = (self.files.id().clone(), self.files.arch().to_owned());
+        KnownImage { name: file_name(self.path()), id, arch }
+    }
+
+    /// The image, joined from all its files that can be read.
+    ///
+    /// # Errors
+    ///
+    /// The error of the main file, if no file can be read.
+    fn load<'d>(
+        &self,
+        companions: &'d Companions,
+    ) -> Result<(symdex_build::Image<'d>, FilesRead), Unanswered> {
+        let JoinedImage { image, paths, failures, .. } = self.files.join(companions);
+        let mut failures = failures.into_iter().map(|failure| unanswered(&failure.into()));
+        match image.zip(paths.into_iter().next()) {
+            Some((image, path)) => Ok((image, FilesRead { path, failures: failures.collect() })),
+            None => Err(failures.next().unwrap_or(Unanswered::Missing)),
+        }
+    }
+}
+
+impl DebugFiles {
+    /// No debug files yet.
+    pub(crate) fn new(options: &SymbolicatorOptions, stores: Arc<StoreReader>) -> Self {
+        Self {
+            images: Vec::new(),
+            debug_dirs: options.debug_dirs.clone(),
+            stores,
+            private_store: options.private_store,
+            always_store: options.always_store,
+            size: 0,
+            not_stored: Once::new(),
+        }
+    }
+
+    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for
+    /// each file, and each slice of a universal file, that cannot be read.
+    pub(crate) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
+        let mut added = Vec::new();
+        for file in InputFiles::find([path]).into_files() {
+            match file {
+                Ok(file) => added.extend(self.add_file(&file, skipped)),
+                Err(error) => skipped(error.into()),
+            }
+        }
+        added
+    }
+
+    /// Adds the images in `file`, as [`add`](Self::add) does.
+    pub(crate) fn add_file(
+        &mut self,
+        file: &DebugFile,
+        skipped: &mut dyn FnMut(SourceError),
+    ) -> Vec<KnownImage> {
+        let slices = match slices(file) {
+            Ok(slices) => slices,
+            Err(error) => {
+                skipped(error);
+                return Vec::new();
+            }
+        };
+        self.size += file.path().metadata().map_or(0, |file| file.len());
+        let mut added = Vec::new();
+        for slice in slices {
+            match slice {
+                Ok(image) => added.push(self.add_image(file, &image)),
+                Err(error) => skipped(error.into()),
+            }
+        }
+        added
+    }
+
+    /// Adds the image `listed` of `file`. If another file has the same image, both are files of one image.
+    fn add_image(&mut self, file: &DebugFile, listed: &ListedImage) -> KnownImage {
+        match self.images.iter_mut().find(|image| image.files.is_image(listed)) {
+            Some(image) => image.files.add(file, listed.identity.has_dwarf),
+            None => {
+                let files = ImageFiles::new(file, listed);
+                self.images.push(DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() });
+            }
+        }
+        let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
+        KnownImage { name: file_name(file.name()), id, arch }
+    }
+
+    /// The size of all files, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The images in the files.
+    pub(crate) fn known(&self) -> impl Iterator<Item = KnownImage> {
+        self.images.iter().map(DebugImage::known)
+    }
+
+    /// The image of this id; `None` if no file has it.
+    pub(crate) fn image(&self, id: &ImageId) -> Option<&DebugImage> {
+        self.images.iter().find(|image| image.files.id() == id)
+    }
+
+    /// Whether a file has debug information of `id`.
+    pub(crate) fn has_dwarf(&self, id: &ImageId) -> bool {
+        self.images.iter().any(|image| image.files.id() == id && image.files.has_dwarf())
+    }
+
+    /// Adds `addresses` to those that reports have asked of `image`. Returns whether [`Self::answer_directly`] should
+    /// answer them: all together they are few, and no index is built yet.
+    pub(crate) fn are_few(&self, image: &DebugImage, addresses: usize) -> bool {
+        let asked = image.asked.fetch_add(addresses, Ordering::Relaxed).saturating_add(addresses);
+        !self.always_store && asked <= FEW_ADDRESSES && image.index.get().is_none()
+    }
+
+    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only
+    /// the units that have code there are read.
+    pub(crate) fn answer_directly<T: Send>(
+        &self,
+        image: &DebugImage,
+        wanted: &Image,
+        offsets: &[ImageOffset],
+        answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
+    ) -> Result<(T, FilesRead), Unanswered> {
+        let work = || {
+            let companions = Companions::new(self.debug_dirs.clone());
+            let (loaded, read) = image.load(&companions)?;
+            let failed = |error| unanswered(&FileError::new(&read.path, error).into());
+            let mut lookup = DirectLookup::new(&loaded).map_err(failed)?;
+            let offsets = image_offsets(lookup.index().metadata(), wanted, offsets)?;
+            let answers = answer(lookup.answer(&offsets).map_err(failed)?)?;
+            Ok((answers, read))
+        };
+        // This runs on a thread of its own: a thread of a pool that waits could start on another report.
+        let answered = std::thread::scope(|scope| scope.spawn(work).join());
+        let panicked = || Unanswered::Failed(format!("{}: reading it failed", image.files.id()));
+        answered.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// The index of `image`. The first call builds it.
+    pub(crate) fn index<'i>(
+        &self,
+        image: &'i DebugImage,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<&'i BuiltIndex, Unanswered> {
+        let built = image.index.get_or_init(|| {
+            // The build runs on a thread of its own: a thread of a pool that waits could start on another report, which
+            // may wait for this index.
+            let built = std::thread::scope(|scope| scope.spawn(|| self.build(image, on_event)).join());
+            let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
+            built.unwrap_or_else(|_| Err(panicked()))
+        });
+        built.as_ref().map_err(Unanswered::clone)
+    }
+
+    /// Builds the index of `image` and puts it into the first store that can be written.
+    fn build(
+        &self,
+        image: &DebugImage,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<BuiltIndex, Unanswered> {
+        let companions = Companions::new(self.debug_dirs.clone());
+        let (loaded, read) = image.load(&companions)?;
+        self.build_loaded(image.files.id(), &loaded, read, on_event)
+    }
+
+    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. The image gets the
+    /// name `name`. Returns `None` if the file does not have the image.
+    pub(crate) fn build_file(
+        &self,
+        path: &Path,
+        id: &ImageId,
+        name: &str,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<Option<BuiltIndex>, Unanswered> {
+        let file = DebugFile::on_disk(path);
+        let listed = slices(&file).map_err(|error| unanswered(&error))?;
+        let mut first_error = None;
+        for listed in listed {
+            match listed {
+                Ok(listed) if listed.identity.id == *id => {
+                    let files = ImageFiles::new(&file, &listed);
+                    let image = DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() };
+                    let companions = Companions::new(self.debug_dirs.clone());
+                    let (loaded, read) = image.load(&companions)?;
+                    return self.build_loaded(id, &loaded.with_name(name), read, on_event).map(Some);
+                }
+                Ok(_) => {}
+                Err(error) => _ = first_error.get_or_insert(error),
+            }
+        }
+        first_error.map_or(Ok(None), |error| Err(unanswered(&error.into())))
+    }
+
+    /// Builds the index of `loaded`, which has this id, and puts it into the first store that can be written.
+    fn build_loaded(
+        &self,
+        id: &ImageId,
+        loaded: &symdex_build::Image<'_>,
+        read: FilesRead,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<BuiltIndex, Unanswered> {
+        let size = loaded.debug_size();
+        let progress = |done, total| on_event(Event::Building { id, size, done, total });
+        let built = BuildOptions::new().progress(&progress).build(loaded);
+        progress(size, size);
+        let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
+        let index =
+            Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
+        let error = match self.stores.stores().iter().position(|store| !store.url().is_read_only()) {
+            Some(store) => {
+                if let Some(folder) = self.stores.stores()[store].url().path().filter(|_| self.private_store)
+                {
+                    // If this fails, publishing fails too, and says why.
+                    let _ = create_private_folder(&folder);
+                }
+                let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
+                match put.and_then(|index| self.stores.put(store, &index, &PutOptions::new())) {
+                    Ok(_) => return Ok(BuiltIndex { location: IndexLocation::Stored(store), read }),
+                    Err(error) => Some(error),
+                }
+            }
+            None => None,
+        };
+        self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
+        Ok(BuiltIndex { location: IndexLocation::Memory(Box::new(index)), read })
+    }
+}
+
+/// The images in `file`, each read or with the reason why it cannot be.
+fn slices(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
+    match Cache::is_cache(file.path()) {
+        true => Err(SourceError::SharedCache { path: file.name().to_owned() }),
+        false => Ok(slices_of(file)?),
+    }
+}

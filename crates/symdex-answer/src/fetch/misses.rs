@@ -1,0 +1,372 @@
+//! Images that no index answers: each is worked for once, in the background.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use symdex::ImageId;
+
+use super::layout::WantedImage;
+
+/// How many images are remembered.
+const MAX_KNOWN: usize = 100_000;
+
+/// What the work for an image has led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The image has an index now.
+    Built,
+    /// No source has a debug file of it.
+    Absent,
+    /// Something failed. The text says what.
+    Failed(String),
+}
+
+/// How the work is done, and for how long its outcomes are remembered.
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct MissOptions {
+    threads: usize,
+    queue: usize,
+    waiting: usize,
+    built: Duration,
+    absent: Duration,
+    failed: Duration,
+}
+
+impl MissOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self {
+            threads: 4,
+            queue: 1024,
+            waiting: usize::MAX,
+            built: Duration::from_secs(60),
+            absent: Duration::from_secs(10 * 60),
+            failed: Duration::from_secs(60),
+        }
+    }
+
+    /// Sets for how many images work is done at one time. The default is 4.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Sets how many images may wait for a thread. The others are pending, and the next request for them is as the
+    /// first one. The default is 1024.
+    pub fn queue(mut self, images: usize) -> Self {
+        self.queue = images;
+        self
+    }
+
+    /// Sets how many threads may wait in [`Misses::ask`] at one time. The images of others are pending at once. There is
+    /// no limit by default.
+    pub fn waiting(mut self, threads: usize) -> Self {
+        self.waiting = threads;
+        self
+    }
+
+    /// Sets for how long an image counts as built. Then it is built again, if it is missing again. The default is one
+    /// minute.
+    pub fn built(mut self, time: Duration) -> Self {
+        self.built = time;
+        self
+    }
+
+    /// Sets for how long an image is known to be in no source, so that they are not asked for it. The default is 10
+    /// minutes.
+    pub fn absent(mut self, time: Duration) -> Self {
+        self.absent = time;
+        self
+    }
+
+    /// Sets for how long a failure is remembered, so that the work is not done again. The default is one minute.
+    pub fn failed(mut self, time: Duration) -> Self {
+        self.failed = time;
+        self
+    }
+}
+
+impl Default for MissOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Works for images that have no index, in threads of its own. The work for an image is done once, however many threads
+/// ask for it, and goes on to its end even if nobody waits for it.
+///
+/// ```
+/// use symdex_answer::fetch::{DebugSources, MissOptions, Misses, Outcome, Verdict, WantedImage};
+///
+/// let sources = DebugSources::default();
+/// let misses = Misses::new(&MissOptions::new(), move |wanted| {
+///     // Build an index of the file here, and put it into a store.
+///     match sources.fetch(wanted, |file| Verdict::Used(file.size())) {
+///         Ok(Some(_)) => Outcome::Built,
+///         Ok(None) => Outcome::Absent,
+///         Err(error) => Outcome::Failed(error.to_string()),
+///     }
+/// });
+/// let wanted = WantedImage::new("0c37c502aba03641a08f84c794684f36".parse()?);
+/// assert_eq!(misses.ask(&[wanted], None), [Some(Outcome::Absent)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Misses {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    work: Box<dyn Fn(&WantedImage) -> Outcome + Send + Sync>,
+    options: MissOptions,
+    state: Mutex<State>,
+    /// An outcome is known.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<WantedImage>,
+    images: HashMap<ImageId, ImageState>,
+    threads: usize,
+    /// How many threads wait in [`Misses::ask`].
+    waiting: usize,
+}
+
+enum ImageState {
+    /// In the queue, or a thread works for it.
+    Pending,
+    Done(Outcome, Instant),
+}
+
+impl Misses {
+    /// Does `work` for each image that is asked for.
+    pub fn new(
+        options: &MissOptions,
+        work: impl Fn(&WantedImage) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        let (work, options) = (Box::new(work), options.clone());
+        let shared = Shared { work, options, state: Mutex::default(), changed: Condvar::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The outcomes for `images`, in their order. Work that has not begun is begun. Waits for the outcomes until
+    /// `deadline`; without one, as long as it takes. `None` stands for an image whose outcome is not known yet.
+    #[must_use]
+    pub fn ask(&self, images: &[WantedImage], deadline: Option<Instant>) -> Vec<Option<Outcome>> {
+        let mut state = self.shared.state();
+        for wanted in images {
+            self.begin(&mut state, wanted);
+        }
+        let outcomes = |state: &State| {
+            let of = |wanted: &WantedImage| match state.images.get(&wanted.id) {
+                Some(ImageState::Done(outcome, _)) => Some(outcome.clone()),
+                _ => None,
+            };
+            images.iter().map(of).collect::<Vec<_>>()
+        };
+        // An image that the full queue has refused is not waited for.
+        let is_any_pending = |state: &mut State| {
+            let is_pending =
+                |wanted: &WantedImage| matches!(state.images.get(&wanted.id), Some(ImageState::Pending));
+            images.iter().any(is_pending)
+        };
+        if state.waiting >= self.shared.options.waiting {
+            return outcomes(&state);
+        }
+        state.waiting += 1;
+        let mut state = match deadline {
+            None => {
+                let waited = self.shared.changed.wait_while(state, is_any_pending);
+                waited.unwrap_or_else(PoisonError::into_inner)
+            }
+            Some(deadline) => {
+                let time = deadline.saturating_duration_since(Instant::now());
+                let waited = self.shared.changed.wait_timeout_while(state, time, is_any_pending);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        state.waiting -= 1;
+        outcomes(&state)
+    }
+
+    /// Begins the work for `wanted`, unless its outcome is known, it has begun, or the queue is full.
+    fn begin(&self, state: &mut State, wanted: &WantedImage) {
+        let now = Instant::now();
+        match state.images.get(&wanted.id) {
+            Some(ImageState::Pending) => return,
+            Some(ImageState::Done(outcome, since)) if self.shared.is_remembered(outcome, *since, now) => {
+                return;
+            }
+            // A request for this image that waits elsewhere has its outcome already, or sees the next one.
+            _ => _ = state.images.remove(&wanted.id),
+        }
+        if state.queue.len() >= self.shared.options.queue {
+            return;
+        }
+        self.shared.forget_old(state, now);
+        state.queue.push_back(wanted.clone());
+        state.images.insert(wanted.id.clone(), ImageState::Pending);
+        if state.threads < self.shared.options.threads {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name("symdex-fetch".to_owned());
+            match thread.spawn(move || shared.run()) {
+                Ok(_) => state.threads += 1,
+                // A thread that runs takes it later.
+                Err(_) if state.threads != 0 => {}
+                Err(error) => {
+                    state.queue.pop_back();
+                    let outcome = Outcome::Failed(format!("no thread can be started: {error}"));
+                    state.images.insert(wanted.id.clone(), ImageState::Done(outcome, now));
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works for the images of the queue until it is empty.
+    fn run(&self) {
+        loop {
+            let wanted = {
+                let mut state = self.state();
+                let Some(wanted) = state.queue.pop_front() else {
+                    state.threads -= 1;
+                    return;
+                };
+                wanted
+            };
+            let panicked = |_| Outcome::Failed(format!("{}: the work for it has panicked", wanted.id));
+            let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(&wanted))).unwrap_or_else(panicked);
+            self.state().images.insert(wanted.id, ImageState::Done(outcome, Instant::now()));
+            self.changed.notify_all();
+        }
+    }
+
+    fn is_remembered(&self, outcome: &Outcome, since: Instant, now: Instant) -> bool {
+        let time = match outcome {
+            Outcome::Built => self.options.built,
+            Outcome::Absent => self.options.absent,
+            Outcome::Failed(_) => self.options.failed,
+        };
+        now.saturating_duration_since(since) < time
+    }
+
+    /// Forgets outcomes if too many are known: those that are too old, and if these are few, all.
+    fn forget_old(&self, state: &mut State, now: Instant) {
+        if state.images.len() < MAX_KNOWN {
+            return;
+        }
+        state.images.retain(|_, image| match image {
+            ImageState::Pending => true,
+            ImageState::Done(outcome, since) => self.is_remembered(outcome, *since, now),
+        });
+        if state.images.len() > MAX_KNOWN / 2 {
+            state.images.retain(|_, image| matches!(image, ImageState::Pending));
+        }
+    }
+}
+
+impl fmt::Debug for Misses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Misses").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Barrier, mpsc};
+
+    use super::*;
+
+    fn wanted(number: u8) -> WantedImage {
+        WantedImage::new(ImageId::new(&[number; 16]).expect("16 bytes are an id"))
+    }
+
+    #[test]
+    fn threads_that_ask_for_one_image_share_the_work() {
+        let (count, barrier) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(64)));
+        let counted = Arc::clone(&count);
+        let misses = Misses::new(&MissOptions::new(), move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Outcome::Built
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..64 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Built)]);
+                });
+            }
+        });
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
+
+    /// Misses whose work waits until the test sends its outcome.
+    fn held(options: &MissOptions) -> (Misses, mpsc::Sender<Outcome>) {
+        let (send, outcomes) = mpsc::channel();
+        let outcomes = Mutex::new(outcomes);
+        let work =
+            move |_: &WantedImage| outcomes.lock().expect("not poisoned").recv().expect("the test sends");
+        (Misses::new(options, work), send)
+    }
+
+    #[test]
+    fn a_request_that_does_not_wait_leaves_the_work_running() {
+        let (misses, send) = held(&MissOptions::new());
+        let now = Some(Instant::now());
+        assert_eq!(misses.ask(&[wanted(1)], now), [None], "pending");
+        send.send(Outcome::Built).expect("it waits");
+        assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Built)]);
+    }
+
+    #[test]
+    fn a_full_queue_and_too_many_waiting_threads_are_pending() {
+        let (misses, send) = held(&MissOptions::new().threads(1).queue(1).waiting(0));
+        // One runs, or is about to; then the queue has room for one.
+        assert_eq!(misses.ask(&[wanted(1)], None), [None]);
+        while !misses.shared.state().queue.is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(misses.ask(&[wanted(2), wanted(3)], None), [None, None]);
+        assert!(!misses.shared.state().images.contains_key(&wanted(3).id), "the queue has refused it");
+        for _ in 0..2 {
+            send.send(Outcome::Absent).expect("it waits");
+        }
+        while misses.ask(&[wanted(2)], None) != [Some(Outcome::Absent)] {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn outcomes_are_remembered_for_their_time() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let options = MissOptions::new().absent(Duration::MAX).failed(Duration::ZERO);
+        let misses = Misses::new(&options, move |wanted| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            match wanted.id.as_bytes()[0] {
+                1 => Outcome::Absent,
+                _ => panic!("as the test wants"),
+            }
+        });
+        for _ in 0..3 {
+            assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Absent)]);
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        for round in 1..=3 {
+            let outcomes = misses.ask(&[wanted(2)], None);
+            assert!(matches!(&outcomes[..], [Some(Outcome::Failed(why))] if why.contains("panicked")));
+            assert_eq!(count.load(Ordering::SeqCst), 1 + round, "a failure is not remembered here");
+        }
+    }
+}

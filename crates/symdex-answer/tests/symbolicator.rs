@@ -1,0 +1,203 @@
+//! A symbolicator over the debug files and indexes of `testdata`.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use symdex::LinePolicy::Statement;
+use symdex::{ImageId, ImageOffset};
+use symdex_answer::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
+use symdex_report::{Answer, Answers, Image, Source, Unanswered};
+use symdex_store::{FolderStore, IndexFolder, Store as _};
+
+const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
+/// The offset of an inlined function.
+const OFFSET: ImageOffset = ImageOffset(0x3cf);
+
+fn open(options: &SymbolicatorOptions) -> Symbolicator {
+    let skipped = &mut |error| panic!("skipped: {error}");
+    Symbolicator::open(options, skipped).expect("the sources are there")
+}
+
+fn image(symbolicator: &Symbolicator) -> Image {
+    let mut image = Image::default();
+    image.id = Some(symbolicator.known()[0].id.clone());
+    image
+}
+
+/// The answers at [`OFFSET`], and the names of the events while they are found.
+fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
+    let events = Mutex::new(Vec::new());
+    let on_event = |event: Event<'_>| {
+        let name = match event {
+            Event::Building { done, total, .. } if done == total => "built",
+            Event::NotStored { error: None } => "no store",
+            Event::NotStored { error: Some(_) } => "not stored",
+            _ => return,
+        };
+        let mut events = events.lock().expect("no thread has panicked");
+        if events.last() != Some(&name) {
+            events.push(name);
+        }
+    };
+    let answers = symbolicator.session(&on_event).answer(image, &[OFFSET], Statement);
+    (answers, events.into_inner().expect("no thread has panicked"))
+}
+
+fn innermost(answers: &Answers) -> String {
+    let Answer::Functions(functions) = &answers.answers[0] else { panic!("no functions: {answers:?}") };
+    String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
+}
+
+#[test]
+fn few_addresses_are_answered_without_building_an_index() {
+    let symbolicator = open(&SymbolicatorOptions::new().debug_files(DSYM));
+    let (answers, events) = ask(&symbolicator, &image(&symbolicator));
+    let answers = answers.expect("answers");
+    assert_eq!((innermost(&answers).as_str(), events.len()), ("cell", 0));
+    assert!(answers.by.source.is_some_and(|source| source.ends_with("DWARF/inline-dwarf4")));
+}
+
+#[test]
+fn an_index_is_built_once_and_stored() {
+    let root = tempfile::tempdir().expect("a folder");
+    let store = root.path().join("store");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).store(store.as_path()).always_store(true);
+    let symbolicator = open(&options);
+    let image = image(&symbolicator);
+    for expected in [&["built"][..], &[]] {
+        let (answers, events) = ask(&symbolicator, &image);
+        assert_eq!((innermost(&answers.expect("answers")).as_str(), &events[..]), ("cell", expected));
+    }
+    let id = image.id.as_ref().expect("it has one");
+    assert!(IndexFolder::new(&store).open(id).expect("readable").is_some());
+    // Another symbolicator needs no debug file.
+    let stored = open(&SymbolicatorOptions::new().store(store.as_path()));
+    let answers = ask(&stored, &image).0.expect("answers");
+    let path = store.join(&id.to_string()[..2]).join(IndexFolder::file_name(id));
+    assert_eq!(answers.by.source, Some(path.display().to_string()));
+    let counts = &stored.store_counts()[0];
+    assert_eq!((counts.url.to_string(), counts.found), (store.display().to_string(), 1));
+}
+
+#[test]
+fn the_stores_are_asked_in_order_and_new_indexes_are_put_into_the_first() {
+    let root = tempfile::tempdir().expect("a folder");
+    let [near, far] = ["near", "far"].map(|name| root.path().join(name));
+    let options = |stores: [&Path; 2]| {
+        let options = SymbolicatorOptions::new().debug_files(DSYM).always_store(true);
+        stores.into_iter().fold(options, |options, store| options.store(store))
+    };
+    // The second store has the index, so none is built.
+    let alone = open(&options([&far, &far]));
+    let image = image(&alone);
+    assert_eq!(ask(&alone, &image).1, ["built"]);
+    let both = open(&options([&near, &far]));
+    let (answers, events) = ask(&both, &image);
+    let source = answers.expect("answers").by.source.expect("one source");
+    assert!(source.starts_with(&far.display().to_string()) && events.is_empty(), "{source}");
+    assert!(!near.exists());
+    // A damaged index in the second store is passed over, and the first one gets a new index.
+    let id = image.id.as_ref().expect("it has one");
+    fs::write(FolderStore::at(&far).location(id), b"damaged").expect("written");
+    let (answers, events) = ask(&open(&options([&near, &far])), &image);
+    assert_eq!((answers.expect("answers").by.passed_over.len(), events), (1, vec!["built"]));
+    assert!(FolderStore::at(&near).stat(id).expect("readable").is_some());
+}
+
+#[test]
+fn an_index_that_cannot_be_stored_is_kept_in_memory() {
+    let root = tempfile::tempdir().expect("a folder");
+    let file = root.path().join("file");
+    fs::write(&file, b"").expect("written");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).always_store(true);
+    for (options, why) in [(options.clone(), "no store"), (options.store(file.join("below")), "not stored")] {
+        let symbolicator = open(&options);
+        let image = image(&symbolicator);
+        let (answers, events) = ask(&symbolicator, &image);
+        assert_eq!(innermost(&answers.expect("answers")), "cell");
+        assert_eq!(events, ["built", why]);
+        assert!(ask(&symbolicator, &image).1.is_empty(), "it is not built again");
+    }
+}
+
+#[test]
+fn a_damaged_index_is_reported_with_the_answers_of_the_debug_file() {
+    let root = tempfile::tempdir().expect("a folder");
+    let with_store = SymbolicatorOptions::new().debug_files(DSYM).store(root.path());
+    let image = image(&open(&with_store));
+    let path = root.path().join(IndexFolder::file_name(image.id.as_ref().expect("it has one")));
+    fs::write(&path, b"no index").expect("written");
+    let symbolicator = open(&with_store);
+    let available = symbolicator.availability().answer(&image, &[OFFSET], Statement).expect("at hand");
+    assert_eq!((available.answers, available.by.passed_over.len()), (vec![Answer::NoFunction], 1));
+    let (answers, events) = ask(&symbolicator, &image);
+    let answers = answers.expect("answers");
+    assert_eq!((innermost(&answers).as_str(), &events[..]), ("cell", &["built"][..]));
+    let reason = answers.by.passed_over[0].reason().into_owned();
+    assert!(reason.starts_with(&path.display().to_string()), "{reason}");
+    // A new index has replaced the damaged one.
+    assert!(symdex::Index::open_file(&path).is_ok());
+}
+
+#[test]
+fn unreadable_sources_are_skipped_and_the_rest_is_used() {
+    let root = tempfile::tempdir().expect("a folder");
+    let cache = root.path().join("dyld_shared_cache_arm64");
+    fs::write(&cache, b"dyld_v1   arm64\0").expect("written");
+    let text = root.path().join("text");
+    fs::write(&text, b"text").expect("written");
+    let options = SymbolicatorOptions::new().debug_files(&cache).debug_files(DSYM).index(&text);
+    let mut skipped = Vec::new();
+    let symbolicator =
+        Symbolicator::open(&options, &mut |error| skipped.push(error)).expect("the others are used");
+    assert!(
+        matches!(&skipped[..], [SourceError::SharedCache { path }, SourceError::Index(_)] if *path == cache),
+        "{skipped:?}"
+    );
+    assert_eq!(symbolicator.known().len(), 1);
+    let nowhere = SymbolicatorOptions::new().index(Path::new("nowhere/at/all"));
+    let failed = Symbolicator::open(&nowhere, &mut |_| ()).expect_err("no such path");
+    assert!(failed.to_string().starts_with("nowhere/at/all: cannot read: "), "{failed}");
+}
+
+#[test]
+fn an_assumption_that_no_report_needs_is_noted() {
+    let assumption = format!("App={DSYM}").parse().expect("a name and a file");
+    let symbolicator = open(&SymbolicatorOptions::new().assume(assumption));
+    assert_eq!(symbolicator.notes(), [Note::AssumptionUnused { name: "App".to_owned() }]);
+    let mut app = Image::default();
+    app.name = "App".to_owned();
+    assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
+    assert!(symbolicator.notes().is_empty());
+    let unknown = SymbolicatorOptions::new().assume("App=0123".parse().expect("a name and an id"));
+    let failed = Symbolicator::open(&unknown, &mut |_| ()).expect_err("no such id");
+    assert!(matches!(failed, SourceError::UnknownId { .. }), "{failed}");
+}
+
+#[test]
+fn a_symbolicator_is_shared_by_threads() {
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    is_shared(&open(&SymbolicatorOptions::new()));
+}
+
+/// Reports with Breakpad's ids state only the first 16 bytes of a build id.
+#[test]
+fn an_image_is_found_by_the_start_of_its_id() {
+    let root = tempfile::tempdir().expect("a folder");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).store(root.path()).always_store(true);
+    let from_debug_file = open(&options);
+    let whole = image(&from_debug_file);
+    let mut cut = whole.clone();
+    cut.id = ImageId::new(&whole.id.as_ref().expect("it has one").as_bytes()[..12]);
+    assert_eq!(ask(&from_debug_file, &cut).0, Err(Unanswered::Missing));
+    cut.is_id_cut = true;
+    assert_eq!(innermost(&ask(&from_debug_file, &cut).0.expect("answers")), "cell");
+    let from_folder = open(&SymbolicatorOptions::new().store(root.path()));
+    assert_eq!(innermost(&ask(&from_folder, &cut).0.expect("answers")), "cell");
+    let index = IndexFolder::new(root.path()).list().paths.remove(0);
+    let from_index = open(&SymbolicatorOptions::new().index(index));
+    assert_eq!(innermost(&ask(&from_index, &cut).0.expect("answers")), "cell");
+    cut.id = ImageId::new(&[1, 2, 3, 4]);
+    assert_eq!(ask(&from_folder, &cut).0, Err(Unanswered::Missing));
+}
