@@ -234,7 +234,7 @@ fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64
     Some((name, frame.line, frame.function_start.map(|start| start.0), frame.table))
 }
 
-/// docs/DEBUG-INFO.md, "Code behind the end of a function" and "Lines without a function".
+/// docs/DEBUG-INFO.md, "Code after the end of a function" and "Lines without a function".
 #[test]
 fn where_debug_information_ends_the_symbol_table_goes_on() {
     let unit = Unit::new((0x1000, 0x1300)).child(Die::function("f", (0x1000, 0x1080)));
