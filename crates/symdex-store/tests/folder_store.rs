@@ -3,11 +3,11 @@
 mod common;
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use common::{behaves_as_a_store, entries, id, index, put};
+use common::{behaves_as_a_store, entries, id, index, put, writers};
 use symdex_store::{FolderStore, IndexFolder, Store, StoreOptions, open_store};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,7 +23,6 @@ fn last_use(store: &dyn Store, byte: u8) -> Duration {
     entry.last_use.expect("recorded").elapsed().unwrap_or_default()
 }
 
-#[test]
 fn a_folder_behaves_as_a_store() {
     let root = tempfile::tempdir().expect("a folder");
     let url = root.path().join("not there yet").to_str().expect("text").parse().expect("a path");
@@ -31,7 +30,6 @@ fn a_folder_behaves_as_a_store() {
     behaves_as_a_store(&*store);
 }
 
-#[test]
 fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
     let root = tempfile::tempdir().expect("a folder");
     let store = FolderStore::at(root.path());
@@ -44,7 +42,6 @@ fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
     assert!(store.remove(&id(0xcd)).expect("removed"));
 }
 
-#[test]
 fn a_use_is_recorded_once_a_day() {
     let root = tempfile::tempdir().expect("a folder");
     let store = FolderStore::at(root.path());
@@ -68,7 +65,6 @@ fn a_use_is_recorded_once_a_day() {
     assert!(last_use(&store, 0xab) >= DAY, "a copy is not a use");
 }
 
-#[test]
 fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
     let root = tempfile::tempdir().expect("a folder");
     let store = FolderStore::at(root.path());
@@ -90,7 +86,6 @@ fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
     assert!(store.open(&id(0xcd)).expect("readable").is_some());
 }
 
-#[test]
 fn a_missing_folder_is_an_empty_store() {
     let root = tempfile::tempdir().expect("a folder");
     let store = FolderStore::at(&root.path().join("missing"));
@@ -99,36 +94,41 @@ fn a_missing_folder_is_an_empty_store() {
     assert!(!root.path().join("missing").exists());
 }
 
-/// Puts and removes two indexes of one id for ever, as the process that
-/// [`a_killed_writer_leaves_no_index_the_old_or_the_new_one`] kills. Does nothing when all tests are run.
-#[test]
+/// The folder that child processes write to.
+const FOLDER: &str = "SYMDEX_TEST_FOLDER";
+
+/// Runs the function `name` in a process of its own, which writes to `folder`.
+fn child(name: &str, folder: &Path) -> Command {
+    let mut command = symdex_testkit::child(name);
+    command.env(FOLDER, folder);
+    command
+}
+
+fn folder_of_the_parent() -> PathBuf {
+    std::env::var_os(FOLDER).expect("set").into()
+}
+
+/// Puts and removes two indexes of one id until it is killed.
 fn one_process_that_is_killed() {
-    let Ok(folder) = std::env::var(KILLED) else { return };
-    let store = FolderStore::at(Path::new(&folder));
+    let store = FolderStore::at(&folder_of_the_parent());
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
     loop {
         put(&store, &small);
+        writers::report_step();
         put(&store, &large);
+        writers::report_step();
         store.remove(&id(0xab)).expect("removed");
+        writers::report_step();
     }
 }
 
-const KILLED: &str = "SYMDEX_TEST_KILLED";
-
-#[cfg(unix)]
-#[test]
 fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
     let root = tempfile::tempdir().expect("a folder");
     let store = FolderStore::at(root.path());
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
     let mut left = [0; 3];
     for round in 0..40 {
-        let mut child = Command::new(std::env::current_exe().expect("this test"));
-        child.args(["--exact", "one_process_that_is_killed"]).env(KILLED, root.path());
-        let mut child = child.stdout(std::process::Stdio::null()).spawn().expect("started");
-        std::thread::sleep(Duration::from_millis(40 + round * 7 % 31));
-        child.kill().expect("killed");
-        child.wait().expect("waited");
+        writers::kill_after(child("one_process_that_is_killed", root.path()), 1 + round % 7);
         let kept = store.get(&id(0xab)).expect("readable");
         let whole = [None, Some(&small), Some(&large)];
         let which = whole.iter().position(|whole| whole.map(|whole| &whole[..]) == kept.as_deref());
@@ -148,55 +148,27 @@ fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
     assert_eq!(store.gc(45 * DAY).expect("collected").leftovers, leftovers);
 }
 
-/// Names the folder of [`writers_of_several_processes`] for its child processes, and the number of rounds.
-const FOLDER: &str = "SYMDEX_TEST_WRITERS";
-const ROUNDS: &str = "SYMDEX_TEST_ROUNDS";
-const PROCESSES: u16 = 4;
-const THREADS: u16 = 16;
-
-/// Writes as one of the processes of [`race`]. Does nothing when all tests are run.
-#[test]
 fn one_process_of_writers() {
-    let Ok(folder) = std::env::var(FOLDER) else { return };
-    let variable = |name| std::env::var(name).expect("set").parse::<u16>().expect("a number");
-    let (rounds, process) = (variable(ROUNDS), variable("SYMDEX_TEST_PROCESS"));
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let folder = Path::new(&folder);
-            scope.spawn(move || {
-                let bytes = index(0xab, process * THREADS + thread + 1);
-                for round in 0..rounds {
-                    // Half of the writers write to the folder itself.
-                    let folder = folder.join(round.to_string());
-                    match (thread + round) % 2 {
-                        0 => _ = put(&FolderStore::at(&folder), &bytes),
-                        _ => {
-                            let index = symdex::Index::open(&bytes[..]).expect("an index");
-                            IndexFolder::new(&folder).publish(&index).expect("published");
-                        }
-                    }
-                }
-            });
+    let root = folder_of_the_parent();
+    writers::write_in_a_race(|round| {
+        let folder = root.join(round.to_string());
+        move |functions| {
+            let bytes = index(0xab, functions);
+            // Half of the writers write to the folder itself.
+            if functions % 2 == 0 {
+                put(&FolderStore::at(&folder), &bytes);
+            } else {
+                let index = symdex::Index::open(&bytes[..]).expect("an index");
+                IndexFolder::new(&folder).publish(&index).expect("published");
+            }
         }
     });
 }
 
-/// 64 writers in 4 processes put 64 different indexes of one id into one folder in each round.
 fn race(rounds: u16) {
     let root = tempfile::tempdir().expect("a folder");
-    let program = std::env::current_exe().expect("this test");
-    let children: Vec<_> = (0..PROCESSES)
-        .map(|process| {
-            let mut child = Command::new(&program);
-            child.args(["--exact", "one_process_of_writers"]).env(FOLDER, root.path());
-            child.env(ROUNDS, rounds.to_string()).env("SYMDEX_TEST_PROCESS", process.to_string());
-            child.stdout(std::process::Stdio::null()).spawn().expect("started")
-        })
-        .collect();
-    for mut child in children {
-        assert!(child.wait().expect("waited").success());
-    }
-    let best = index(0xab, PROCESSES * THREADS);
+    writers::race(rounds, || child("one_process_of_writers", root.path()));
+    let best = index(0xab, writers::BEST);
     for round in 0..rounds {
         let store = FolderStore::at(&root.path().join(round.to_string()));
         let listed = entries(&store);
@@ -206,15 +178,22 @@ fn race(rounds: u16) {
     }
 }
 
-#[cfg(unix)]
-#[test]
 fn writers_of_several_processes_leave_the_best_index() {
     race(10);
 }
 
-#[cfg(unix)]
-#[test]
-#[ignore = "takes minutes"]
 fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
+}
+
+symdex_testkit::main! {
+    a_folder_behaves_as_a_store,
+    indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found,
+    a_use_is_recorded_once_a_day,
+    gc_removes_unused_indexes_and_files_of_killed_processes_only,
+    a_missing_folder_is_an_empty_store,
+    a_killed_writer_leaves_no_index_the_old_or_the_new_one,
+    writers_of_several_processes_leave_the_best_index;
+    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds;
+    children: one_process_that_is_killed, one_process_of_writers
 }

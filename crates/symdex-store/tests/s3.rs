@@ -6,32 +6,24 @@ mod common;
 #[path = "common/moto.rs"]
 mod moto;
 
-use std::process::{Child, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use common::{behaves_as_a_store, entries, id, index, index_of, put};
+use common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
 use moto::{BUCKET, Server, environment};
 use symdex::ImageId;
 use symdex_store::{Store, StoreOptions, open_store};
 
-/// The variables of child processes.
-const ROUNDS: &str = "SYMDEX_TEST_ROUNDS";
-const PROCESS: &str = "SYMDEX_TEST_PROCESS";
-const PROCESSES: u16 = 4;
-const THREADS: u16 = 16;
-
-impl Server {
-    fn child(&self, name: &str, rounds: u16, process: u16) -> Child {
-        child(self.port, name, rounds, process)
-    }
-}
-
 /// Runs the function `name` in a process of its own, whose environment has the address of a server.
-fn child(port: u16, name: &str, rounds: u16, process: u16) -> Child {
+fn child(port: u16, name: &str) -> Command {
     let mut command = symdex_testkit::child(name);
     command.envs(environment(port));
-    command.env(ROUNDS, rounds.to_string()).env(PROCESS, process.to_string());
-    command.stdout(Stdio::null()).spawn().expect("started")
+    command
+}
+
+/// Runs the function `name` in a process of its own, and waits for it.
+fn run(port: u16, name: &str) {
+    assert!(child(port, name).status().expect("started").success());
 }
 
 /// The store below `prefix`, for a child process.
@@ -40,13 +32,9 @@ fn store(prefix: &str, options: &StoreOptions) -> Box<dyn Store> {
     open_store(&url, options).expect("opened")
 }
 
-fn number(name: &str) -> u16 {
-    std::env::var(name).expect("set").parse().expect("a number")
-}
-
 fn s3_behaves_as_a_store() {
     let server = Server::start();
-    assert!(server.child("child_uses_a_store", 0, 0).wait().expect("waited").success());
+    run(server.port, "child_uses_a_store");
 }
 
 fn child_uses_a_store() {
@@ -71,10 +59,10 @@ fn child_uses_a_store() {
 
 fn errors_name_the_object_and_have_no_secrets() {
     let server = Server::start();
-    assert!(server.child("child_reads_a_missing_bucket", 0, 0).wait().expect("waited").success());
+    run(server.port, "child_reads_a_missing_bucket");
     let port = server.port;
     drop(server);
-    assert!(child(port, "child_cannot_connect", 0, 0).wait().expect("waited").success());
+    run(port, "child_cannot_connect");
 }
 
 fn child_reads_a_missing_bucket() {
@@ -104,49 +92,32 @@ fn image(round: u16) -> ImageId {
     ImageId::new(format!("the round {round:06}").as_bytes()).expect("16 bytes are an id")
 }
 
-/// Writes as one of the processes of [`race`].
 fn child_writes() {
     // The server answers one request after the other.
     let options = StoreOptions::new().zstd_level(1).timeout(Duration::from_secs(300));
     let store = store("", &options);
-    let (rounds, process) = (number(ROUNDS), number(PROCESS));
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            let store = &*store;
-            scope.spawn(move || {
-                for round in 0..rounds {
-                    put(store, &index_of(image(round), process * THREADS + thread + 1));
-                }
-            });
-        }
+    writers::write_in_a_race(|round| {
+        let store = &store;
+        move |functions| _ = put(&**store, &index_of(image(round), functions))
     });
 }
 
 /// Checks what [`race`] has left.
 fn child_reads_the_best() {
     let store = store("", &StoreOptions::new());
-    for round in 0..number(ROUNDS) {
-        let best = index_of(image(round), PROCESSES * THREADS);
+    for round in 0..writers::rounds() {
+        let best = index_of(image(round), writers::BEST);
         let kept = store.get(&image(round)).expect("readable").expect("there");
         let counts = symdex::Index::open(&kept[..]).expect("whole").metadata().counts;
-        assert!(
-            *kept == best[..],
-            "round {round}: {} of {} functions",
-            counts.functions,
-            PROCESSES * THREADS
-        );
+        assert!(*kept == best[..], "round {round}: {} of {} functions", counts.functions, writers::BEST);
     }
 }
 
-/// In each round, 64 writers in 4 processes put 64 different indexes of one id into the store.
 fn race(rounds: u16) {
     let server = Server::start();
-    let writers: Vec<_> =
-        (0..PROCESSES).map(|process| server.child("child_writes", rounds, process)).collect();
-    for mut writer in writers {
-        assert!(writer.wait().expect("waited").success());
-    }
-    assert!(server.child("child_reads_the_best", rounds, 0).wait().expect("waited").success());
+    writers::race(rounds, || child(server.port, "child_writes"));
+    let mut reader = child(server.port, "child_reads_the_best");
+    assert!(reader.env(writers::ROUNDS, rounds.to_string()).status().expect("started").success());
 }
 
 fn writers_of_several_processes_leave_the_best_index() {

@@ -4,6 +4,7 @@
 
 pub(crate) mod fake;
 pub(crate) mod indexes;
+pub(crate) mod writers;
 
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};

@@ -1,62 +1,43 @@
 //! Several writers of one image, and writers that are killed.
 
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 use symdex_store::{Store, StoreOptions};
 
-use crate::common::{entries, id, index, put};
+use crate::common::{entries, id, index, put, writers};
 use crate::layout::whole;
 use crate::server::{Server, store};
 
-/// The variables of child processes.
+/// The URL of the server that child processes write to.
 const URL: &str = "SYMDEX_TEST_URL";
-const ROUNDS: &str = "SYMDEX_TEST_ROUNDS";
-const PROCESS: &str = "SYMDEX_TEST_PROCESS";
-const PROCESSES: u16 = 4;
-const THREADS: u16 = 16;
+/// How many functions the first index of [`one_publisher`] has.
+const FIRST: &str = "SYMDEX_TEST_FIRST";
 
-/// Runs the function `name` in a process of its own.
-fn child(name: &str, url: &str, rounds: u16, process: u16) -> Child {
+/// Runs the function `name` in a process of its own, which writes to the server at `url`.
+fn child(name: &str, url: &str) -> Command {
     let mut command = symdex_testkit::child(name);
-    command.env(URL, url).env(ROUNDS, rounds.to_string());
-    command.env(PROCESS, process.to_string()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    command.spawn().expect("started")
+    command.env(URL, url);
+    command
 }
 
-/// The URL, the rounds and the number of this child process.
-fn parent() -> (String, u16, u16) {
-    let variable = |name| std::env::var(name).expect("set");
-    let number = |name| variable(name).parse().expect("a number");
-    (variable(URL), number(ROUNDS), number(PROCESS))
+fn url_of_the_parent() -> String {
+    std::env::var(URL).expect("set")
 }
 
-/// Writes as one of the processes of [`race`].
 pub(crate) fn one_process_of_writers() {
-    let (url, rounds, process) = parent();
-    let indexes: Vec<_> = (0..THREADS).map(|thread| index(0xab, process * THREADS + thread + 1)).collect();
-    for round in 0..rounds {
+    let url = url_of_the_parent();
+    writers::write_in_a_race(|round| {
         // Each round has a database of its own.
         let store = store(&format!("{url}/{round}"), &StoreOptions::new().zstd_level(1));
-        std::thread::scope(|scope| {
-            for bytes in &indexes {
-                let store = &store;
-                scope.spawn(move || put(store, bytes));
-            }
-        });
-    }
+        move |functions| _ = put(&store, &index(0xab, functions))
+    });
 }
 
-/// 64 writers in 4 processes put 64 different indexes of one id into one store in each round.
 fn race(rounds: u16) {
     let server = Server::start(&["--databases", &rounds.to_string()]);
     let url = format!("redis://127.0.0.1:{}", server.port);
-    let children =
-        (0..PROCESSES).map(|process| child("publishing::one_process_of_writers", &url, rounds, process));
-    for mut child in children.collect::<Vec<_>>() {
-        assert!(child.wait().expect("waited").success());
-    }
-    let best = index(0xab, PROCESSES * THREADS);
+    writers::race(rounds, || child("publishing::one_process_of_writers", &url));
+    let best = index(0xab, writers::BEST);
     let best = symdex::Index::open(&best[..]).expect("an index");
     for round in 0..rounds {
         let store = store(&format!("{url}/{round}"), &StoreOptions::new());
@@ -64,7 +45,7 @@ fn race(rounds: u16) {
         assert_eq!(listed.len(), 1, "round {round}: {listed:?}");
         let image = store.open(&id(0xab)).expect("read").expect("there");
         assert_eq!(image.metadata(), best.metadata(), "round {round}");
-        assert_eq!(whole(&image), usize::from(PROCESSES * THREADS / 4), "round {round}");
+        assert_eq!(whole(&image), usize::from(writers::BEST / 4), "round {round}");
     }
 }
 
@@ -79,9 +60,10 @@ pub(crate) fn writers_of_several_processes_leave_the_best_index_of_1000_rounds()
 
 /// Puts better and better indexes until it is killed.
 pub(crate) fn one_publisher() {
-    let (url, _, process) = parent();
-    let store = store(&url, &StoreOptions::new().zstd_level(1));
-    for functions in process.. {
+    let first = std::env::var(FIRST).expect("set").parse().expect("a number");
+    let store = store(&url_of_the_parent(), &StoreOptions::new().zstd_level(1));
+    for functions in first..u16::MAX {
+        writers::report_step();
         put(&store, &index(0xab, functions));
     }
 }
@@ -92,11 +74,10 @@ pub(crate) fn a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index()
     let mut kinds = [0; 2];
     let mut functions = 100;
     for round in 0..24 {
-        let mut publisher = child("publishing::one_publisher", &server.url(), 0, functions);
-        // Long enough to start, and different each time.
-        std::thread::sleep(Duration::from_millis(5 + 11 * round));
-        publisher.kill().expect("killed");
-        publisher.wait().expect("waited");
+        let mut publisher = child("publishing::one_publisher", &server.url());
+        publisher.env(FIRST, functions.to_string());
+        // The first publishers are killed while they put the first index, the others later.
+        writers::kill_after(publisher, 1 + round / 4);
         let image = store.open(&id(0xab)).expect("read");
         kinds[usize::from(image.is_some())] += 1;
         if let Some(image) = image {
