@@ -2,16 +2,20 @@
 
 use std::borrow::Cow;
 
+use rustc_hash::FxHashMap;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::Error;
 use symdex_build::audit_access::Deadline;
 
 use crate::addr2line_peer::{self, ADDR2LINE, Addr2line};
+use crate::classes::Class;
 use crate::expected::{Expected, Frame, SearchBuffer};
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::image::Reader;
+use crate::line_report::{LineReport, Lines};
 use crate::peer::{Answers, AskedPeer, Peer, PeerAnswer, Question};
+use crate::producer::Producer;
 use crate::report::{AuditReport, Difference};
 use crate::statements::InstanceLines;
 use crate::{AuditOptions, around, text};
@@ -27,7 +31,9 @@ struct Comparison<'f, 'd, B> {
     exact: Scratch,
     statement: Scratch,
     report: AuditReport,
-    lines: InstanceLines,
+    instance_lines: InstanceLines,
+    /// By the number of the unit.
+    lines: FxHashMap<u32, LineReport>,
 }
 
 /// Compares `batch` until `deadline`; `next` is the address behind its last.
@@ -53,7 +59,8 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         exact: Scratch::default(),
         statement: Scratch::default(),
         report: AuditReport::default(),
-        lines: InstanceLines::default(),
+        instance_lines: InstanceLines::default(),
+        lines: FxHashMap::default(),
     };
     let executable = &facts.image.info().executable;
     for (number, &offset) in batch.iter().enumerate() {
@@ -66,13 +73,18 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         let next = batch.get(number + 1).copied().or(next).unwrap_or(end);
         comparison.compare(offset, next.min(end) - offset)?;
     }
-    Ok((comparison.report, comparison.lines))
+    let Comparison { mut report, instance_lines, lines, .. } = comparison;
+    for (unit, lines) in &lines {
+        *report.lines.entry(Producer::of(facts.units[*unit as usize].with_dies())).or_default() += lines;
+    }
+    Ok((report, instance_lines))
 }
 
 impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     /// Compares the answers at `offset`, which hold for `size` bytes.
     fn compare(&mut self, offset: u64, size: u64) -> Result<(), Error> {
-        let Self { facts, index, addr2line, asked, buffer, exact, statement, report, lines } = self;
+        let Self { facts, index, addr2line, asked, buffer, exact, statement, report, instance_lines, .. } =
+            self;
         let position = facts.position(offset, buffer);
         let question = Question { facts, offset, position: &position };
         let addr2line = addr2line_peer::ask(facts, addr2line, offset);
@@ -89,7 +101,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         let wrong = compared.wrong();
         // An answer that is wrong by the rules counts once.
         let by_the_rules = if wrong.is_none() { &compared.our_statement[..] } else { &[] };
-        lines.add(&position, offset, compared.ours.as_ref(), by_the_rules);
+        instance_lines.add(&position, offset, compared.ours.as_ref(), by_the_rules);
         if let Some(wrong) = wrong {
             report.wrong_len += 1;
             report.unexplained(|| compared.difference(&question, wrong, ADDR2LINE, &peers[0].1));
@@ -98,14 +110,23 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         let expected = &compared.expected;
         let symbol_only = expected.as_ref().is_some_and(|expected| expected.table == Table::SymbolTable);
         report.symbol_table_only += u64::from(symbol_only);
+        let mut lines = position.unit().map(|unit| self.lines.entry(unit).or_default());
+        let ours = compared.lines();
+        if let Some(lines) = &mut lines {
+            lines.count(ours, compared.statement_differs());
+        }
         for (peer, theirs) in peers {
-            compare_peer(peer, question, &theirs, &compared, buffer, report);
+            let classes = compare_peer(peer, question, &theirs, &compared, buffer, report);
+            if let Some(lines) = &mut lines {
+                lines.count_peer(peer.name(), ours, theirs.line(), &classes);
+            }
         }
         Ok(())
     }
 }
 
-/// Compares the answer of `peer` with the one by the rules, which is also symdex's.
+/// Compares the answer of `peer` with the one by the rules, which is also symdex's. Returns the classes that explain
+/// the difference.
 fn compare_peer(
     peer: &dyn Peer,
     question: Question<'_, '_>,
@@ -113,19 +134,21 @@ fn compare_peer(
     compared: &Compared<'_>,
     buffer: &mut SearchBuffer,
     report: &mut AuditReport,
-) {
+) -> Vec<Class> {
     let name = peer.name();
     if theirs.is(&peer.frames(compared.expected.clone())) {
         report.peer(name).agreements += 1;
-        return;
+        return Vec::new();
     }
     let difference = |what: &str| compared.difference(&question, what, name, theirs);
-    match explain(peer, question, theirs, buffer) {
+    let classes = explain(peer, question, theirs, buffer);
+    match &classes {
         Some(classes) => {
-            classes.into_iter().for_each(|class| report.peer(name).count(class, || difference("")));
+            classes.iter().for_each(|class| report.peer(name).count(*class, || difference("")));
         }
         None => report.unexplained(|| difference(&format!("{name} does not answer as the rules say"))),
     }
+    classes.unwrap_or_default()
 }
 
 /// symdex's answers at an address, and those by the rules.
@@ -160,6 +183,12 @@ impl<'c> Compared<'c> {
     fn statement_differs(&self) -> bool {
         let exact = self.expected.as_ref().map_or(&[][..], |expected| &expected.frames);
         self.expected_statement != exact
+    }
+
+    /// The innermost lines.
+    fn lines(&self) -> Lines {
+        let exact = self.ours.as_ref().and_then(|ours| ours.frames.first()?.line);
+        Lines { exact, statement: self.our_statement.first().and_then(|frame| frame.line) }
     }
 
     /// What is wrong with symdex's answers.

@@ -33,10 +33,12 @@ mod explain;
 mod facts;
 mod image;
 mod intervals;
+mod line_report;
 mod lines;
 mod matches;
 mod names;
 mod peer;
+mod producer;
 mod report;
 mod rows;
 mod statements;
@@ -58,14 +60,25 @@ pub use self::classes::Class;
 use self::comparison::{compare_batch, our_frames};
 pub use self::expected::{Expected, Frame, Position};
 use self::facts::Facts;
+pub use self::line_report::{LineReport, PeerLines};
 pub use self::names::Link;
 pub use self::peer::{Answers, Ask, AskedPeer, FramePair, Peer, Question};
+pub use self::producer::Producer;
 pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport};
 use self::statements::InstanceLines;
 pub use self::units::Unit;
 
 /// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units they look into.
 const BATCH_LEN: usize = 1 << 18;
+
+/// Which of the addresses that the debug file states are compared.
+#[derive(Clone, Copy, Debug)]
+enum Stated {
+    All,
+    /// One block of each so many.
+    Every(usize),
+    None,
+}
 
 /// What an audit compares.
 ///
@@ -94,7 +107,7 @@ const BATCH_LEN: usize = 1 << 18;
 pub struct AuditOptions<'a> {
     random: u64,
     seed: u64,
-    pub(crate) every: usize,
+    stated: Stated,
     max_memory: usize,
     max_seconds: Option<u64>,
     time_spent: Duration,
@@ -106,7 +119,8 @@ impl<'a> AuditOptions<'a> {
     #[must_use]
     pub fn new() -> Self {
         let (max_memory, max_seconds, time_spent) = (usize::MAX / 4, None, Duration::ZERO);
-        Self { random: 0, seed: 0, every: 1, max_memory, max_seconds, time_spent, peer: None }
+        let stated = Stated::All;
+        Self { random: 0, seed: 0, stated, max_memory, max_seconds, time_spent, peer: None }
     }
 
     /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
@@ -119,7 +133,14 @@ impl<'a> AuditOptions<'a> {
     /// if all are compared.
     #[must_use]
     pub fn every(self, every: usize) -> Self {
-        Self { every, ..self }
+        Self { stated: if every > 1 { Stated::Every(every) } else { Stated::All }, ..self }
+    }
+
+    /// Compares only `count` random addresses, and none of those that the debug file states. Their answers are a fair
+    /// sample of the code by its size ([`AuditReport::lines`]).
+    #[must_use]
+    pub fn only_random(self, count: u64, seed: u64) -> Self {
+        Self { stated: Stated::None, ..self.random(count, seed) }
     }
 
     /// About how many bytes of memory the audit may take. A file that needs more fails with [`Error::TooLarge`]. The
@@ -166,10 +187,11 @@ impl<'a> AuditOptions<'a> {
         let spent = self.time_spent + begun.elapsed();
         let deadline = Deadline::after(self.max_seconds).less(spent);
         let facts = Facts::read(image, &Budget::new(image.debug_size(), self.max_memory, deadline))?;
-        let mut addresses = addresses::stated(&facts);
-        if self.every > 1 {
-            addresses = addresses::sampled(&addresses, self.every);
-        }
+        let addresses = match self.stated {
+            Stated::All => addresses::stated(&facts),
+            Stated::Every(every) => addresses::sampled(&addresses::stated(&facts), every),
+            Stated::None => Vec::new(),
+        };
         let addresses = addresses::with_random(&facts, addresses, self.random, self.seed);
         let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
         let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
@@ -185,11 +207,10 @@ impl<'a> AuditOptions<'a> {
             report.add(of_batch);
             instance_lines.merge(lines);
         }
-        if self.every > 1 {
+        match self.stated {
+            Stated::All => add_foreign(&mut report, &facts, index, &instance_lines)?,
             // An instance may have more addresses than were compared.
-            report.coverage = Coverage::default();
-        } else {
-            add_foreign(&mut report, &facts, index, &instance_lines)?;
+            Stated::Every(_) | Stated::None => report.coverage = Coverage::default(),
         }
         Ok(report)
     }

@@ -9,6 +9,7 @@ use symdex_build::{Companions, Image};
 
 use self::llvm::{LlvmPeer, LlvmSymbolizer};
 
+mod lines;
 mod llvm;
 mod output;
 
@@ -30,6 +31,8 @@ pub(crate) struct Arguments {
     debug_dirs: Vec<PathBuf>,
     json: bool,
     markdown: bool,
+    /// Only random addresses are compared, and their lines are printed.
+    lines: bool,
     debug_files: Vec<PathBuf>,
 }
 
@@ -46,6 +49,7 @@ impl Arguments {
                 "--no-llvm" => arguments.no_llvm = true,
                 "--json" => arguments.json = true,
                 "--markdown" => arguments.markdown = true,
+                "--lines" => arguments.lines = true,
                 option if option.starts_with('-') => return None,
                 path => arguments.debug_files.push(path.into()),
             }
@@ -79,10 +83,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for debug_file in &arguments.debug_files {
         corpora.push(corpus(arguments, llvm.as_ref(), debug_file)?);
     }
-    match (arguments.json, arguments.markdown) {
-        (true, _) => println!("{:#}", output::json(&corpora, llvm_version)),
-        (false, true) => print!("{}", output::markdown(&corpora)),
-        (false, false) => print!("{}", output::text(&corpora)),
+    match arguments {
+        Arguments { json: true, .. } => println!("{:#}", output::json(&corpora, llvm_version)),
+        Arguments { lines: true, .. } => print!("{}", lines::markdown(&corpora)),
+        Arguments { markdown: true, .. } => print!("{}", output::markdown(&corpora)),
+        _ => print!("{}", output::text(&corpora)),
     }
     let failed: Vec<String> = corpora.iter().flat_map(failures).collect();
     failed.iter().for_each(|failure| eprintln!("{failure}"));
@@ -142,7 +147,12 @@ fn audited(
         None => Ok(Box::new(std::iter::empty()) as _),
     };
     let peer = LlvmPeer::of(&image);
-    let mut options = AuditOptions::new().random(arguments.sample, SEED).every(arguments.every);
+    let options = AuditOptions::new();
+    let mut options = match (arguments.lines, arguments.sample) {
+        (true, 0) => options.only_random(lines::SAMPLE, SEED),
+        (true, sample) => options.only_random(sample, SEED),
+        (false, sample) => options.random(sample, SEED).every(arguments.every),
+    };
     if llvm.is_some() {
         options = options.peer(AskedPeer { peer: &peer, ask: &ask });
     }

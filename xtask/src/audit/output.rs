@@ -137,13 +137,13 @@ fn reasons(totals: &[AuditReport]) -> String {
     out
 }
 
-fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
+pub(super) fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
     format!("| {head} | {} |\n", cells.join(" | "))
 }
 
 /// `1234567` as `1,234,567`; nothing for 0.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.char_indices() {
