@@ -1,6 +1,6 @@
 //! Runs programs of this machine, found on the PATH.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -13,10 +13,7 @@ pub(crate) type Program = (&'static str, &'static str);
 /// # Errors
 /// Programs are missing. The error lists them and the packages to install.
 pub(crate) fn need(programs: &[Program]) -> Result<()> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let is_missing = |(program, _): &&Program| !folders.iter().any(|folder| folder.join(program).is_file());
-    let missing: Vec<&Program> = programs.iter().filter(is_missing).collect();
+    let missing: Vec<&Program> = programs.iter().filter(|(program, _)| !has(program)).collect();
     let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     ensure!(
@@ -26,6 +23,12 @@ pub(crate) fn need(programs: &[Program]) -> Result<()> {
         packages.join(" ")
     );
     Ok(())
+}
+
+/// Whether `program` is on the PATH.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Runs `program` in `folder` with `args` and returns its output.

@@ -8,8 +8,8 @@ use self::size::Size;
 use self::summary::Summary;
 
 mod android;
+mod compilers;
 mod debian;
-mod gcc;
 mod recipes;
 mod scatter;
 mod size;
@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
 /// A part of the corpus.
 enum Part {
     Android,
+    Compilers,
     Debian,
-    Gcc,
     Wheels,
     /// A dSYM in which functions of all units are interleaved.
     Scatter,
@@ -41,8 +41,8 @@ impl Part {
     fn named(name: &str) -> Option<Self> {
         match name {
             "android" => Some(Self::Android),
+            "compilers" => Some(Self::Compilers),
             "debian" => Some(Self::Debian),
-            "gcc" => Some(Self::Gcc),
             "wheels" => Some(Self::Wheels),
             "scatter" => Some(Self::Scatter),
             _ => None,
@@ -52,8 +52,8 @@ impl Part {
     fn name(&self) -> String {
         match self {
             Self::Android => "android".to_owned(),
+            Self::Compilers => "compilers".to_owned(),
             Self::Debian => "debian".to_owned(),
-            Self::Gcc => "gcc".to_owned(),
             Self::Wheels => "wheels".to_owned(),
             Self::Scatter => "scatter".to_owned(),
             Self::Size(size) => format!("size-{}", size.word),
@@ -91,8 +91,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         ensure!(!folder.exists(), "{} exists already; remove it to make it again", folder.display());
         match part {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
+            Part::Compilers => compilers::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
-            Part::Gcc => gcc::make(&folder)?,
             Part::Wheels => wheels::make(&folder)?,
             Part::Scatter => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
             Part::Size(size) => {
