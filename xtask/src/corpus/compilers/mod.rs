@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-use self::variants::{Compiler, Source, Target, Then, VARIANTS, Variant};
+use self::variants::{Compiler, LTO_OBJECTS, Source, Target, Then, VARIANTS, Variant};
 use super::recipes::UNITS;
 use crate::host::{self, words};
 use crate::tools::Tools;
@@ -23,7 +23,7 @@ const HOST: [host::Program; 6] = [
     ("pip", "python3-pip"),
     ("python3", "python3"),
 ];
-const LLVM: [&str; 5] = ["clang", "ld.lld", "ld64.lld", "dsymutil", "llvm-dwp"];
+const LLVM: [&str; 6] = ["clang", "ld.lld", "ld64.lld", "dsymutil", "llvm-dwp", "llvm-lipo"];
 const BOLT: &str = "llvm-bolt-19";
 
 /// The Python package with LLVM 22: Zig's compiler, which contains clang and lld.
@@ -71,6 +71,8 @@ pub(crate) fn make(ours: &Path, out: &Path) -> Result<()> {
     host::need(&HOST)?;
     let scratch = tempfile::tempdir()?;
     let tools = Tools::find(scratch.path(), &LLVM)?;
+    // dsymutil looks for it.
+    tools.put_on_path("llvm-lipo", "lipo")?;
     download(scratch.path())?;
     let maker = Maker { tools: &tools, ours, scratch: scratch.path() };
     for variant in VARIANTS {
@@ -164,11 +166,10 @@ impl Maker<'_> {
         }
         if variant.target == Target::MachO {
             let bundle = folder.join(format!("{name}.dSYM"));
-            self.tools.put_on_path("llvm-lipo", "lipo")?;
             self.tools.run("dsymutil", &objects, [name.as_ref(), "-o".as_ref(), bundle.as_os_str()])?;
         }
         std::fs::rename(image, folder.join(name))?;
-        remove(&objects, &["o", "BLOCKS", "order"])?;
+        remove(&objects, &["o", "BLOCKS", "order", LTO_OBJECTS])?;
         // The folder stays if it has .dwo files.
         let _ = std::fs::remove_dir(&objects);
         Ok(())
@@ -190,9 +191,12 @@ impl Maker<'_> {
             let object = format!("unit{number}.o");
             let mut args = words(variant.flags);
             args.extend(words(&["-w", "-fPIC", "-c", "-o", &object]));
-            if source == Source::Ours {
-                args.extend(words(&["-ffreestanding", "-DLIBRARY"]));
-            }
+            args.extend(words(match source {
+                Source::Ours => &["-ffreestanding", "-DLIBRARY"],
+                // Its functions of other files are hidden otherwise, and no linker leaves those undefined.
+                Source::Layout => &["-DHB_NO_VISIBILITY"],
+                Source::Sqlite | Source::HarfBuzz | Source::Markdown => &[],
+            }));
             for private in [self.scratch, self.ours] {
                 args.push(format!("-ffile-prefix-map={}=/src", private.display()));
             }
@@ -252,7 +256,7 @@ impl Maker<'_> {
         let elf = ["-shared", "--build-id=sha1", "-o", name];
         let macho =
             ["-arch", "arm64", "-platform_version", "macos", "13.0", "13.0", "-dylib", "-oso_prefix", "."];
-        let undefined = ["-undefined", "dynamic_lookup", "-object_path_lto", "lto.o", "-o", name];
+        let undefined = ["-undefined", "dynamic_lookup", "-o", name];
         let own = words(&[variant.link, more].concat());
         let args = |first: &[&str]| [words(first), own.clone(), linked.to_vec()].concat();
         match (variant.compiler, variant.target) {
@@ -301,13 +305,13 @@ fn order(image: &[u8]) -> Result<String> {
     Ok(names.iter().fold(String::new(), |lines, name| lines + name + "\n"))
 }
 
-/// Removes the files with these names or extensions.
+/// Removes the files and folders with these names or extensions.
 fn remove(folder: &Path, names: &[&str]) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();
         let name = path.extension().or(path.file_name()).context("a file without a name")?;
         if names.iter().any(|unwanted| name == *unwanted) {
-            std::fs::remove_file(path)?;
+            if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
         }
     }
     Ok(())

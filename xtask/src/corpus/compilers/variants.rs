@@ -80,6 +80,9 @@ const MACHO: Variant = Variant { target: Target::MachO, ..ELF };
 /// Functions and data in sections of their own, which a linker can remove, fold and reorder.
 const SECTIONS: &[&str] = &["-O2", "-g", "-ffunction-sections", "-fdata-sections"];
 
+/// Where ld64.lld leaves the objects of link-time optimisation, which dsymutil reads.
+pub(super) const LTO_OBJECTS: &str = "lto";
+
 /// All variants. Propeller is not among them: Debian does not package what makes its profiles. It links what
 /// `-fbasic-block-sections=list` compiles, which is among them.
 pub(super) static VARIANTS: &[Variant] = &[
@@ -177,6 +180,7 @@ pub(super) static VARIANTS: &[Variant] = &[
         name: "macho-lto",
         compiler: Clang19,
         flags: &["-O2", "-g", "-flto=full"],
+        link: &["-object_path_lto", LTO_OBJECTS],
         sources: &[Ours],
         ..MACHO
     },
@@ -184,6 +188,7 @@ pub(super) static VARIANTS: &[Variant] = &[
         name: "macho-thin-lto",
         compiler: Clang19,
         flags: &["-O2", "-g", "-flto=thin"],
+        link: &["-object_path_lto", LTO_OBJECTS],
         sources: &[Ours],
         ..MACHO
     },
