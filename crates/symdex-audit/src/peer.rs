@@ -115,6 +115,15 @@ impl<'q, 'd> Question<'q, 'd> {
         self.facts.image.info().base + self.offset
     }
 
+    /// Whether `svma` is in the executable section that has the address.
+    #[must_use]
+    pub fn is_in_same_section(&self, svma: u64) -> bool {
+        let info = self.facts.image.info();
+        let at =
+            |offset: u64| info.executable.iter().position(|(start, end)| (*start..*end).contains(&offset));
+        svma.checked_sub(info.base).and_then(at) == at(self.offset)
+    }
+
     /// The unit that has the code.
     #[must_use]
     pub fn unit(&self) -> Option<&'q Unit<'d>> {

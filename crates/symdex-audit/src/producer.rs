@@ -9,7 +9,7 @@ use crate::image::Reader;
 /// A compiler with the part of its version that says which debug information it writes, and a language.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Producer {
-    /// `clang 22`, `Swift 6.3`. Empty if the unit states none.
+    /// `clang 22`, `Swift 6.3`; `hidden` if a bitcode build hid it. Empty if the unit states none.
     pub compiler: String,
     /// `C++`. Versions of a language are not distinguished. Empty if the unit states none, or one that has no name here.
     pub language: &'static str,
@@ -59,8 +59,11 @@ impl fmt::Display for Producer {
     }
 }
 
-/// The name of the compiler in `producer`, a DW_AT_producer, with its version. An unknown compiler keeps its text.
+/// The name of the compiler in `producer`, a DW_AT_producer, with its version. An unknown compiler keeps its text. A bitcode build hides it.
 fn compiler(producer: &str) -> String {
+    if producer.starts_with("__hidden#") {
+        return "hidden".to_owned();
+    }
     let known = COMPILERS.iter().find_map(|(before, name, numbers)| {
         let (_, rest) = producer.split_once(before)?;
         // GCC states the version of the language before its own: `GNU C17 12.2.0 -O2`.
@@ -107,6 +110,7 @@ mod tests {
             ("Apple Swift version 6.3.2 (swiftlang-6.3.2 clang-1800)", "Swift 6.3"),
             ("GNU C++17 12.2.0 -mtune=generic -g -O2", "GCC 12"),
             ("GNU AS 2.40", "GNU as 2.40"),
+            ("__hidden#12627_", "hidden"),
             ("a compiler of one's own", "a compiler of one's own"),
         ];
         for (producer, expected) in compilers {

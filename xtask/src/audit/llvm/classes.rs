@@ -82,6 +82,24 @@ const SYMBOL_OF_PART: Class = Class::new(
      is at the start of that range",
 )
 .described();
+/// The symbol of a basic block that has a section of its own (`-fbasic-block-sections`).
+const SYMBOL_OF_BLOCK: Class = Class::new(
+    "symbol of a block",
+    "llvm-symbolizer takes the symbol of a basic block (f.__part.1), symdex the name of the function (f), as the debug \
+     information states it",
+    "the symbol that llvm-symbolizer finds is inside the range of the function that has the address, and is our name, \
+     a dot, and a suffix",
+)
+.described();
+/// A symbol of another section, where no function and no symbol covers the address.
+const SYMBOL_OF_SECTION: Class = Class::new(
+    "symbol of another section",
+    "llvm-symbolizer extends the last symbol of a Mach-O section to the first symbol of the next one; symdex ends it \
+     with its section, so that stubs are not named after the function before them",
+    "the file is Mach-O, no debug information covers the address, and the symbol that llvm-symbolizer finds is in \
+     another section",
+)
+.described();
 /// A symbol that starts where no function does.
 const SYMBOL_ELSEWHERE: Class = Class::new(
     "symbol elsewhere",
@@ -159,8 +177,7 @@ impl<'d> LlvmPeer<'d> {
         symbol: &Symbol<'_>,
     ) -> Option<Class> {
         if question.function_entry() != Some(symbol.svma) {
-            let is_part = question.position.has_function() && question.function_start() == Some(symbol.svma);
-            return Some(if is_part { SYMBOL_OF_PART } else { SYMBOL_ELSEWHERE });
+            return Some(self.class_of_other_symbol(question, frame, symbol));
         }
         let ours = frame.ours.name.as_deref()?;
         if ours.starts_with(b"__hidden#") && ours.strip_prefix(b"_") == Some(symbol.name) {
@@ -175,6 +192,29 @@ impl<'d> LlvmPeer<'d> {
             Some([b'.', _, ..]) if is_linkage => Some(SYMBOL_OF_COPY),
             _ => question.states_name(frame.depth, ours).then_some(SYMBOL_NOT_STATED),
         }
+    }
+
+    /// The class of an answer with the name of `symbol`, which is not at the function's entry.
+    fn class_of_other_symbol(
+        &self,
+        question: &Question<'_, '_>,
+        frame: &FramePair<'_>,
+        symbol: &Symbol<'_>,
+    ) -> Class {
+        let (has_function, start) = (question.position.has_function(), question.function_start());
+        if has_function && start == Some(symbol.svma) {
+            return SYMBOL_OF_PART;
+        }
+        let is_inside = has_function && start.is_some_and(|start| start < symbol.svma);
+        let suffix = frame.ours.name.as_deref().and_then(|ours| symbol.name.strip_prefix(ours));
+        if is_inside && matches!(suffix, Some([b'.', _, ..])) {
+            return SYMBOL_OF_BLOCK;
+        }
+        let is_outside = question.position == &Position::default();
+        if !self.is_elf && is_outside && !question.is_in_same_section(symbol.svma) {
+            return SYMBOL_OF_SECTION;
+        }
+        SYMBOL_ELSEWHERE
     }
 
     /// Whether the frame lacks the name that the symbol table alone gives it, because it ends the symbol too early.

@@ -9,8 +9,8 @@ use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
 use symdex_build::{Companions, Image, slices};
 use symdex_testimages::debug_file::{
-    BASE, CODE, Die, Elf, ElfSymbol, ID, MachO, Symbol, Unit, debug_addr, debug_sections, image, macho,
-    object, referring, rnglists, split_unit, supplementary_units, whole, write,
+    BASE, CODE, CODE_FLAGS, Die, Elf, ElfSymbol, ID, MachO, Section, Symbol, Unit, debug_addr,
+    debug_sections, image, macho, object, referring, rnglists, split_unit, supplementary_units, whole, write,
 };
 
 use super::{LLVM_SYMBOLIZER, LlvmPeer, location};
@@ -104,6 +104,23 @@ fn a_symbol_that_llvm_symbolizer_ends_where_the_file_ends_has_a_class_and_others
     }
 }
 
+/// The file is smaller than its first section, so that llvm-symbolizer does not see the end of that section.
+#[test]
+fn llvm_symbolizer_extends_symbols_to_the_next_section_of_macho() {
+    let stubs = Section { name: "__stubs", range: CODE.end..CODE.end + 0x100, flags: CODE_FLAGS };
+    let mut file = macho(&[], &[("last", CODE.end - 0x10)]);
+    file.text.push(stubs);
+    let frame = |svma: u64| Frame {
+        name: (svma >= BASE + CODE.end - 0x10).then(|| b"last".as_slice().into()),
+        ..Frame::default()
+    };
+    let report = audited(&file.bytes(), "made-up".as_ref(), |svma| vec![frame(svma)]);
+    assert_eq!(report.failures(), [""; 0], "{report}");
+    let theirs = &report.peers[LLVM_SYMBOLIZER];
+    assert_eq!(names(theirs), ["symbol of another section"]);
+    assert!(theirs.agreements > 0 && theirs.classes.values().all(|class| class.example.offset >= CODE.end));
+}
+
 /// The classes of llvm-symbolizer's answer at every address of `elf`; nothing where some address stays unexplained.
 fn classes_with_llvm(elf: &Elf, answer: (&'static str, &'static str, u32)) -> Option<Vec<&'static str>> {
     let report = audited_with_llvm(&elf.bytes(), &[answer]);
@@ -168,6 +185,8 @@ fn symbols_are_told_apart_by_their_places() {
     assert_eq!(classes(plain(), &[("g", entry), ("h", entry)], "h"), ["symbol not stated"]);
     assert_eq!(classes(linked(), &[("_Z1fv", entry), ("g", entry)], "g"), ["symbol alias"]);
     assert_eq!(classes(linked(), &[("_Z1fv", entry), ("label", entry + 4)], "label"), ["symbol elsewhere"]);
+    let block = ("_Z1fv.__part.1", entry + 4);
+    assert_eq!(classes(linked(), &[("_Z1fv", entry), block], block.0), ["symbol of a block"]);
     // No symbol has the name. A plain name is explained only where llvm-symbolizer finds no symbol: here in the part.
     assert_eq!(classes(linked(), &[("_Z1fv", entry)], "f"), [""; 0]);
     assert_eq!(classes(plain(), &[("f.isra.0", entry)], "f"), ["symbol name"]);

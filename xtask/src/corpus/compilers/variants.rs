@@ -169,7 +169,7 @@ pub(super) static VARIANTS: &[Variant] = &[
     Variant { name: "macho-folded", link: &["--icf=all"], ..MACHO },
     Variant {
         name: "macho-dead-strip",
-        link: &["-dead_strip", "-exported_symbol", "_hb_aat_layout_s*", "-exported_symbol", "*main*"],
+        link: &["-dead_strip", "-exported_symbol", "*hb_aat_layout_s*", "-exported_symbol", "_choose"],
         ..MACHO
     },
     Variant { name: "macho-reordered", then: Then::Reorder, ..MACHO },
