@@ -50,9 +50,6 @@ pub(crate) struct StoreArgs {
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
     cache_size: usize,
-    /// Read only the needed parts of indexes that an object store keeps without compression, and no cache
-    #[arg(long)]
-    ranged: bool,
 }
 
 impl StoreArgs {
@@ -71,7 +68,7 @@ impl StoreArgs {
     }
 
     pub(crate) fn options(&self, access: AccessOption) -> StoreOptions {
-        let options = StoreOptions::new().access(access.access()).ranged(self.ranged);
+        let options = StoreOptions::new().access(access.access());
         match user_cache().filter(|_| self.cache_size != 0) {
             Some(folder) => options.cache(folder.join("objects"), self.cache_size as u64),
             None => options,
@@ -193,13 +190,6 @@ impl FoundImage {
     /// The value that answers `offset` of an image that is kept as values; `None` if none does.
     pub(crate) fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Failure> {
         self.ask(|reader, image| reader.value_at(self.number, image, offset))
-    }
-
-    /// The whole index, which the store must keep in one piece.
-    #[cfg(feature = "stores")]
-    pub(crate) fn whole(&self) -> Result<Index<IndexBytes>, Failure> {
-        let bytes = self.store().get(&self.image.metadata().id)?;
-        Index::open(bytes.ok_or_else(|| self.gone())?).map_err(|error| Failure::index(&self.location, &error))
     }
 
     /// Calls `ask` with the image as the store has it now.

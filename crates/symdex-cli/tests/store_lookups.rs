@@ -1,7 +1,5 @@
-//! `symdex lookup`, `atos` and `inspect` on stores that keep an index as values or that are read in parts, against
-//! servers of this machine.
-//!
-//! `.ci/run` installs the servers. Without them, these tests say so and pass.
+//! `symdex lookup`, `atos` and `inspect` on stores that keep an index as values or as an object, against servers of this
+//! machine. `.ci/run` installs the servers.
 
 mod common;
 #[path = "../../symdex-store/tests/common/indexes.rs"]
@@ -161,15 +159,15 @@ fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     assert_eq!(chunk.code, Some(4), "{}", chunk.err);
 }
 
-fn parts_of_an_object_answer_as_the_index() {
+fn an_object_answers_as_the_index() {
     let server = moto::Server::start();
     let (root, url) = (folder(), format!("s3://{}/x", moto::BUCKET));
     for (path, id) in indexes(root.path()) {
         let put = run(server.port, &format!("store put {url} {} --zstd-level 0", path.display()), "");
         assert_eq!(put.code, Some(0), "{}", put.err);
-        answers_as_the_file(server.port, &path, &format!("--store {url} --ranged --id {id}"));
+        answers_as_the_file(server.port, &path, &format!("--store {url} --id {id}"));
         let of_file = run(0, &format!("inspect {}", path.display()), "").ok();
-        let of_store = run(server.port, &format!("inspect --store {url} --ranged --id {id}"), "").ok();
+        let of_store = run(server.port, &format!("inspect --store {url} --id {id}"), "").ok();
         assert_eq!(of_store, of_file);
     }
 }
@@ -215,7 +213,7 @@ symdex_testkit::main! {
     redis_is_asked_once_for_all_addresses_of_a_command,
     inspect_shows_of_values_what_the_store_states_and_says_what_is_missing,
     a_lost_value_is_damage_and_the_other_addresses_are_answered,
-    parts_of_an_object_answer_as_the_index,
+    an_object_answers_as_the_index,
     a_folder_finds_a_long_id_by_its_debug_id,
     redis_finds_a_long_id_by_its_debug_id,
     an_object_store_finds_a_long_id_by_its_debug_id

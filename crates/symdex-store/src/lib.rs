@@ -80,7 +80,7 @@ pub use store::{
     StoredImage, StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
 };
 #[cfg(feature = "object-store")]
-pub use store::{ObjectBody, ObjectReader, RangedIndex};
+pub use store::{ObjectBody, ObjectReader};
 #[cfg(feature = "redis")]
 pub use store::{RedisCounts, RedisStore};
 

@@ -1,13 +1,12 @@
 //! An open index: its sections, and how a chunk or a string is read from them.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, ErrorLocation};
+use crate::error::Error;
 use crate::format::{
-    FileSection, Header, Metadata, PAGE_CHECKSUM_SIZE, PAGE_SIZE, PageChecks, PageReader, SectionKind,
-    StoredLocation, Table, Trailer, VERSION, checksums_size,
+    FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, Trailer,
+    VERSION, checksums_size,
 };
 use crate::image::ImageId;
 use crate::names::{NameLayout, NameReader};
@@ -114,41 +113,6 @@ impl Paged {
             [self.section, self.checksums].map(|part| part.of(file).unwrap_or_default());
         PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
     }
-}
-
-/// The bytes of an index file that [`Error::Checksum`](crate::Error::Checksum) at `location` is about: those that are
-/// checked, and those with their checksum, as offsets in the file. Returns `None` if the header of `file` is damaged or
-/// if the file has no such part.
-///
-/// A reader that fetches an index in parts fetches these ranges, and looks up again.
-///
-/// ```
-/// use symdex::{Error, Index, checked_bytes};
-///
-/// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
-/// let mut bytes = std::fs::read(path)?;
-/// let names = Index::open(&bytes[..])?.sections()[3];
-/// bytes[usize::try_from(names.offset)?] ^= 1;
-/// let Err(Error::Checksum { location }) = Index::open(&bytes[..]).map(drop) else { panic!("damaged") };
-/// let [page, _checksum] = checked_bytes(&bytes, location).ok_or("a page")?;
-/// assert_eq!(page.start, names.offset);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn checked_bytes(file: &[u8], location: ErrorLocation) -> Option<[Range<u64>; 2]> {
-    let header = Header::decode(file, file.len() as u64).ok()?;
-    let range = |FileSection { offset, size }| offset..offset.saturating_add(size);
-    if location.section == SectionKind::Metadata {
-        return Some([range(header.sections[0]), 0..0]);
-    }
-    let paged = Paged::all(&header).ok()?;
-    let Paged { section, checksums, .. } = paged.iter().find(|paged| paged.kind == location.section)?;
-    let (page, checksum) = (PAGE_SIZE as u64, PAGE_CHECKSUM_SIZE as u64);
-    let start = location.index.checked_mul(page).filter(|start| *start < section.size)?;
-    let page = section.offset + start..section.offset + section.size.min(start + page);
-    let checksum =
-        checksums.offset + location.index * checksum..checksums.offset + (location.index + 1) * checksum;
-    Some([page, checksum])
 }
 
 /// The two string pools.

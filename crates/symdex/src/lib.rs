@@ -90,7 +90,7 @@ pub use error::{Error, ErrorLocation};
 pub use file::{MAX_READ_SIZE, read_digest, read_index_file};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
-pub use index::{Index, SectionInfo, checked_bytes};
+pub use index::{Index, SectionInfo};
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};

@@ -66,8 +66,6 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         return match &*found.image {
             StoredImage::Index(index) => print(args, index, &found.location),
             StoredImage::Values(_) => values::print(args, &found),
-            #[cfg(feature = "stores")]
-            StoredImage::Ranged(_) => print(args, &found.whole()?, &found.location),
         };
     }
     let path = open::index_path(args.index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;

@@ -10,8 +10,8 @@ use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::store::StoredImage;
 
-/// Lookups in an image that [`open`](Self::open) has returned for the store with the number `store`. The image can be a
-/// whole index, values, or an index that is read in parts.
+/// Lookups in an image that [`open`](Self::open) has returned for the store with the number `store`. The image is a
+/// whole index or values.
 impl StoreReader {
     /// Calls `ask` with `image`. If the index was replaced since it was opened, opens it again and calls `ask` once
     /// more. Returns `None` if the store has the index no longer.
@@ -53,7 +53,7 @@ impl StoreReader {
         mut ask: impl FnMut(&StoredImage) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         match ask(image) {
-            Err(error) if is_replaced(image, &error) => {
+            Err(Error::Replaced { .. }) => {
                 let id = &image.metadata().id;
                 self.forget(store, id);
                 self.open(store, id)?.map(|image| ask(&image)).transpose()
@@ -86,10 +86,6 @@ impl StoreReader {
                 Some(value) => value.lookup(offset, policy, scratch),
                 None => Ok(None),
             },
-            #[cfg(feature = "object-store")]
-            StoredImage::Ranged(index) => {
-                index.with(&[offset], |index| index.lookup(offset, policy, scratch))?
-            }
         };
         found.map_err(|error| self.damaged(store, image, error))
     }
@@ -128,12 +124,6 @@ impl StoreReader {
                 Ok(())
             }
             StoredImage::Values(_) => self.lookup_in_values(store, image, offsets, policy, scratch, each),
-            #[cfg(feature = "object-store")]
-            StoredImage::Ranged(index) => index.with(offsets, |index| {
-                index.lookup_many(offsets, policy, scratch, |position, found| {
-                    each(position, found.map_err(damaged));
-                });
-            }),
         }
     }
 
@@ -191,8 +181,6 @@ impl StoreReader {
                 Some(value) => names_of(&value, start, scratch),
                 None => Ok(Vec::new()),
             },
-            #[cfg(feature = "object-store")]
-            StoredImage::Ranged(index) => index.with_names(start, |index| names_of(index, start, scratch))?,
         };
         names.map_err(|error| self.damaged(store, image, error))
     }
@@ -234,8 +222,6 @@ impl StoreReader {
                 let (positions, _) = positions_by_value(image.metadata(), offsets);
                 self.values(store, image, &positions.into_keys().collect::<Vec<_>>()).map(|_| ())
             }
-            #[cfg(feature = "object-store")]
-            StoredImage::Ranged(index) => index.with(offsets, |_| ()),
         }
     }
 
@@ -245,16 +231,6 @@ impl StoreReader {
 
     fn damaged(&self, store: usize, image: &StoredImage, error: symdex::Error) -> Error {
         Error::index(self.stores()[store].location(&image.metadata().id).as_ref(), error)
-    }
-}
-
-/// Whether another index may have come into the store in place of `image`, so that it should be opened again.
-fn is_replaced(image: &StoredImage, error: &Error) -> bool {
-    match image {
-        // Parts are of one version of the object. If that is gone, the store refuses to send more.
-        #[cfg(feature = "object-store")]
-        StoredImage::Ranged(_) => matches!(error, Error::Store { is_unavailable: false, .. }),
-        _ => matches!(error, Error::Replaced { .. }),
     }
 }
 

@@ -77,9 +77,6 @@ impl Kept {
             Self::Image(image) => match &**image {
                 StoredImage::Index(index) => OPEN_SIZE + bytes_of(index),
                 StoredImage::Values(_) => OPEN_SIZE,
-                // More is fetched later. The blocks of an image that is asked often are the same ones.
-                #[cfg(feature = "object-store")]
-                StoredImage::Ranged(index) => OPEN_SIZE + 8 * index.fetched(),
             },
             Self::Value(index) => OPEN_SIZE + bytes_of(index),
             Self::Ids(ids) => ABSENT_SIZE + size_of_val(&**ids) as u64,

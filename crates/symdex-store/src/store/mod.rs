@@ -25,7 +25,7 @@ use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
 #[cfg(feature = "object-store")]
-pub use self::objects::{ObjectBody, ObjectReader, RangedIndex};
+pub use self::objects::{ObjectBody, ObjectReader};
 pub use self::open::{StoreOptions, open_store};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};

@@ -16,7 +16,6 @@ pub struct StoreOptions {
     pub(crate) access: IndexAccess,
     pub(crate) zstd_level: i32,
     pub(crate) cache: Option<(PathBuf, u64)>,
-    pub(crate) is_ranged: bool,
     pub(crate) ttl: Duration,
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -29,7 +28,6 @@ impl StoreOptions {
             access: IndexAccess::default(),
             zstd_level: 19,
             cache: None,
-            is_ranged: false,
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
             ca_file: None,
         }
@@ -66,13 +64,6 @@ impl StoreOptions {
     /// stores do not compress, and Redis compresses at level 1.
     pub fn zstd_level(mut self, level: u8) -> Self {
         self.zstd_level = i32::from(level.min(22));
-        self
-    }
-
-    /// Sets whether an index that an object store keeps without compression is read in parts, without a cache. This is
-    /// for few addresses of large indexes. Compressed indexes are fetched whole. The default is `false`.
-    pub fn ranged(mut self, is_ranged: bool) -> Self {
-        self.is_ranged = is_ranged;
         self
     }
 

@@ -7,8 +7,6 @@ use symdex::{Index, Metadata};
 
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-#[cfg(feature = "object-store")]
-use crate::store::RangedIndex;
 
 /// An image that [`Store::open`](super::Store::open) has found.
 #[derive(Debug)]
@@ -17,9 +15,6 @@ pub enum StoredImage {
     Index(Box<Index<IndexBytes>>),
     /// The metadata of the index. The values are fetched when offsets are known.
     Values(Box<dyn StoredValues>),
-    /// An index of which the needed parts are fetched when offsets are known.
-    #[cfg(feature = "object-store")]
-    Ranged(Box<RangedIndex>),
 }
 
 /// The values of one index in a key-value store.
@@ -63,8 +58,6 @@ impl StoredImage {
         match self {
             Self::Index(index) => index.metadata(),
             Self::Values(values) => values.metadata(),
-            #[cfg(feature = "object-store")]
-            Self::Ranged(index) => index.metadata(),
         }
     }
 }

@@ -24,10 +24,6 @@ pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String
     }
     match image {
         StoredImage::Index(index) => name(index, offset),
-        #[cfg(feature = "object-store")]
-        StoredImage::Ranged(index) => {
-            index.with(&[offset], |index| name(index, offset)).unwrap_or_else(|error| panic!("{error}"))
-        }
         StoredImage::Values(values) => {
             let number = values.metadata().value_number(offset);
             if !values.metadata().value_numbers().iter().any(|numbers| numbers.contains(&number)) {

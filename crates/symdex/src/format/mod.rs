@@ -14,9 +14,7 @@ pub(crate) mod trailer;
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Counts, Metadata, Partial, Table};
-pub(crate) use pages::{
-    PAGE_CHECKSUM_SIZE, PAGE_SIZE, PageChecks, PageReader, StoredLocation, checksums_size,
-};
+pub(crate) use pages::{PageChecks, PageReader, StoredLocation, checksums_size};
 pub(crate) use trailer::Trailer;
 
 pub use crate::error::SectionKind;

@@ -62,7 +62,7 @@ impl StoredLocation<'_> {
 /// the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
 /// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
-pub(crate) const PAGE_CHECKSUM_SIZE: usize = 4;
+const PAGE_CHECKSUM_SIZE: usize = 4;
 
 /// Bytes that the checksums of a section of `size` bytes take.
 pub(crate) fn checksums_size(size: u64) -> u64 {

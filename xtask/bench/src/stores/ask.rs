@@ -183,7 +183,6 @@ impl Task {
         let options = StoreOptions::new();
         let options = match self.home {
             Home::S3 | Home::S3Cached => options.cache(&self.cache, 10 << 30),
-            Home::S3Ranged => options.ranged(true).zstd_level(0),
             _ => options,
         };
         Ok(open_store(&self.url.parse()?, &options)?)
@@ -219,10 +218,6 @@ impl Opened {
             }
             Self::Stored(image) => match &**image {
                 StoredImage::Index(index) => answer(index, offsets, policies, each),
-                StoredImage::Ranged(index) => {
-                    let wanted: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
-                    index.with(&wanted, |index| answer(index, offsets, policies, each))?
-                }
                 StoredImage::Values(values) => answer_from_values(&**values, offsets, policies, each),
             },
         }

@@ -62,7 +62,6 @@ fn name_of(home: Home) -> &'static str {
         Home::Redis => "Redis",
         Home::S3 => "S3, empty cache",
         Home::S3Cached => "S3, index in the cache",
-        Home::S3Ranged => "S3, `--ranged`",
         Home::Symcache => "symcache in S3, read whole",
     }
 }

@@ -40,14 +40,11 @@ pub enum Home {
     S3,
     /// An object store. The local cache has the index when a process starts.
     S3Cached,
-    /// An object store, of whose uncompressed object the needed parts are read.
-    S3Ranged,
     /// A symcache in the same object store, which is read whole.
     Symcache,
 }
 
-const HOMES: [Home; 6] =
-    [Home::Folder, Home::Redis, Home::S3, Home::S3Cached, Home::S3Ranged, Home::Symcache];
+const HOMES: [Home; 5] = [Home::Folder, Home::Redis, Home::S3, Home::S3Cached, Home::Symcache];
 
 /// What is asked in one process: first with nothing open, then other addresses of the open image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -216,7 +213,7 @@ impl Servers {
         let url = match home {
             Home::Folder => self.folder.display().to_string(),
             Home::Redis => format!("redis://127.0.0.1:{redis}/0"),
-            Home::S3 | Home::S3Cached | Home::S3Ranged | Home::Symcache => {
+            Home::S3 | Home::S3Cached | Home::Symcache => {
                 format!("s3://{}/{}", moto::BUCKET, home.object())
             }
         };
@@ -228,7 +225,6 @@ impl Home {
     /// What keys in the bucket begin with; for a symcache, the key.
     fn object(self) -> &'static str {
         match self {
-            Self::S3Ranged => "plain",
             Self::Symcache => "symcache",
             _ => "compressed",
         }

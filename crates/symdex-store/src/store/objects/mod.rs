@@ -5,7 +5,6 @@ mod cache;
 mod client;
 mod errors;
 mod put;
-mod ranged;
 mod reader;
 
 use std::io::Write;
@@ -22,7 +21,6 @@ use symdex::{ImageId, Index};
 use self::body::{Encoding, decode};
 use self::cache::{Cache, Cached};
 use self::errors::Failed;
-pub use self::ranged::RangedIndex;
 pub use self::reader::{ObjectBody, ObjectReader};
 use super::{
     GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, begins_with, runtime,
@@ -56,8 +54,6 @@ pub(super) struct ObjectsStore {
     /// The level of zstd; 0 stands for objects that are not compressed.
     zstd_level: i32,
     cache: Option<Cache>,
-    /// Whether only the needed parts of objects that are not compressed are fetched.
-    is_ranged: bool,
 }
 
 impl std::fmt::Debug for ObjectsStore {
@@ -92,8 +88,7 @@ impl ObjectsStore {
     fn new(url: StoreUrl, client: Arc<dyn ObjectStore>, prefix: Key, options: &StoreOptions) -> Self {
         let is_read_only = url.is_read_only();
         let (timeout, zstd_level) = (options.timeout, options.zstd_level);
-        let is_ranged = options.is_ranged;
-        Self { url, client, prefix, is_read_only, timeout, zstd_level, cache: None, is_ranged }
+        Self { url, client, prefix, is_read_only, timeout, zstd_level, cache: None }
     }
 
     fn key(&self, id: &ImageId, encoding: Encoding) -> Key {
@@ -170,22 +165,6 @@ impl ObjectsStore {
             return Err(Error::OtherImage { path: location.into(), found, wanted });
         }
         Ok(index)
-    }
-
-    /// The index of `id` in an object that is not compressed, of which only the needed parts are fetched. `None` if
-    /// there is no such object.
-    fn open_ranged(&self, id: &ImageId) -> Result<Option<RangedIndex>, Error> {
-        let key = self.key(id, Encoding::Plain);
-        let location = self.location_of(&key);
-        let client = Arc::clone(&self.client);
-        let Some(index) = RangedIndex::open(client, key, location.clone(), self.timeout)? else {
-            return Ok(None);
-        };
-        if index.metadata().id != *id {
-            let (found, wanted) = (index.metadata().id.clone(), id.clone());
-            return Err(Error::OtherImage { path: location.into(), found, wanted });
-        }
-        Ok(Some(index))
     }
 
     /// The index of `id`, from the cache if the store has no other one since.
@@ -339,11 +318,6 @@ impl Store for ObjectsStore {
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        if self.is_ranged
-            && let Some(index) = self.open_ranged(id)?
-        {
-            return Ok(Some(StoredImage::Ranged(Box::new(index))));
-        }
         let index = match &self.cache {
             Some(cache) => self.open_cached(cache, id)?,
             None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose()?,
