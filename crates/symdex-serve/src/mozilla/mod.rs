@@ -2,7 +2,6 @@
 //! crash reports send them. They name modules by Breakpad's debug ids, and addresses by offsets.
 
 mod lookup;
-mod reader;
 mod request;
 mod response;
 

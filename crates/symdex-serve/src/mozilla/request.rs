@@ -1,11 +1,18 @@
 //! The jobs of a request. What is wrong with one is the title of the answer, in Eliot's words: its clients may compare
 //! them.
 
-use super::reader::{self, UncheckedFrame, UncheckedJob};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Number;
+use serde_path_to_error::{Path, Segment};
+
 use crate::problem::Problem;
 
 /// How many jobs a request may have.
 const MAX_JOBS: usize = 10;
+/// How many lists and objects a request may have: each module, stack and frame is one. So what is read takes at most
+/// some times the memory of the body.
+const MAX_ITEMS: usize = 1_000_000;
 
 /// Stacks, and the modules that their frames lie in.
 #[derive(Default)]
@@ -38,8 +45,8 @@ impl Job {
 ///
 /// A problem whose title says what is wrong.
 pub(super) fn jobs(bytes: &[u8]) -> Result<Vec<Job>, Problem> {
-    let (jobs, job) = reader::payload(bytes)?;
-    let jobs = jobs.unwrap_or_else(|| vec![job]);
+    let Payload { jobs, modules, stacks } = read(bytes)?;
+    let jobs = jobs.unwrap_or_else(|| vec![UncheckedJob { modules, stacks }]);
     if jobs.len() > MAX_JOBS {
         let title = format!("please limit number of jobs in a single request to <= {MAX_JOBS}");
         return Err(Problem::bad_request("").titled(title));
@@ -53,7 +60,118 @@ pub(super) fn jobs(bytes: &[u8]) -> Result<Vec<Job>, Problem> {
 ///
 /// A problem whose title says what is wrong.
 pub(super) fn job(bytes: &[u8]) -> Result<Job, Problem> {
-    reader::job(bytes)?.checked(0)
+    read::<UncheckedJob>(bytes)?.checked(0)
+}
+
+/// `{"jobs": [...]}`, or one job.
+#[derive(Deserialize)]
+struct Payload {
+    jobs: Option<Vec<UncheckedJob>>,
+    #[serde(rename = "memoryMap")]
+    modules: Option<Vec<(String, HexDigits)>>,
+    stacks: Option<Vec<Vec<UncheckedFrame>>>,
+}
+
+/// A job as it was read: members may be missing, and indexes are not compared with the number of modules.
+#[derive(Deserialize)]
+struct UncheckedJob {
+    #[serde(rename = "memoryMap")]
+    modules: Option<Vec<(String, HexDigits)>>,
+    stacks: Option<Vec<Vec<UncheckedFrame>>>,
+}
+
+/// The index of the module of a frame, which may be any number, and the offset.
+type UncheckedFrame = (i64, Offset);
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct HexDigits(String);
+
+impl TryFrom<String> for HexDigits {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let is_hex = text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if is_hex { Ok(Self(text)) } else { Err("expected hexadecimal digits") }
+    }
+}
+
+/// The offset of a frame; `None` for -1.
+#[derive(Deserialize)]
+#[serde(try_from = "Number")]
+struct Offset(Option<u64>);
+
+impl TryFrom<Number> for Offset {
+    type Error = &'static str;
+
+    fn try_from(number: Number) -> Result<Self, &'static str> {
+        match (number.as_u64(), number.as_i64()) {
+            (Some(offset), _) => Ok(Self(Some(offset))),
+            (None, Some(-1)) => Ok(Self(None)),
+            _ => Err("expected an offset, or -1"),
+        }
+    }
+}
+
+/// Reads all of `bytes`, without a tree of values, which would take many times the memory of the text.
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if bytes.iter().filter(|byte| matches!(byte, b'[' | b'{')).count() > MAX_ITEMS {
+        let title = format!("please limit modules, stacks and frames in a request to <= {MAX_ITEMS}");
+        return Err(Problem::bad_request("the request is too large").titled(title));
+    }
+    let invalid = |error: &serde_json::Error| {
+        Problem::bad_request(error.to_string()).titled("Payload is not valid JSON")
+    };
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        // serde_json takes a list with too many items for invalid JSON.
+        match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Problem::bad_request(error.inner().to_string()).titled(title(error.path())),
+            Err(error) => invalid(&error),
+        }
+    })?;
+    deserializer.end().map_err(|error| invalid(&error))?;
+    Ok(read)
+}
+
+/// The title of the answer if `path` has a value of another type than expected.
+fn title(path: &Path) -> String {
+    let (mut job, mut member, mut at) = (0, None, Vec::new());
+    for segment in path {
+        match segment {
+            Segment::Map { key } => member = Some(key.as_str()),
+            Segment::Seq { index } if member == Some("jobs") => (job, member) = (*index, None),
+            Segment::Seq { index } => at.push(*index),
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    let modules = |what: String| format!("job {job} has invalid modules: {what}");
+    let stacks = |what: String| format!("job {job} has invalid stacks: {what}");
+    match (member, at.as_slice()) {
+        (Some("jobs"), _) => "jobs must be a list".to_owned(),
+        (Some("memoryMap"), []) => modules("modules must be a list".to_owned()),
+        (Some("memoryMap"), [module]) => {
+            modules(format!("module index {module} does not have a debug_filename and debug_id"))
+        }
+        (Some("memoryMap"), [module, 0, ..]) => {
+            modules(format!("module index {module} has an invalid debug_filename"))
+        }
+        (Some("memoryMap"), [module, ..]) => {
+            modules(format!("module index {module} has an invalid debug_id"))
+        }
+        (Some("stacks"), []) => stacks("stacks must be a list of lists".to_owned()),
+        (Some("stacks"), [stack]) => stacks(format!("stack {stack} is not a list")),
+        (Some("stacks"), [stack, frame]) => {
+            stacks(format!("stack {stack} frame {frame} is not a list of two items"))
+        }
+        (Some("stacks"), [stack, frame, 0, ..]) => {
+            stacks(format!("stack {stack} frame {frame} has an invalid module_index"))
+        }
+        (Some("stacks"), [stack, frame, ..]) => {
+            stacks(format!("stack {stack} frame {frame} has an invalid module_offset"))
+        }
+        _ => format!("job {job} is invalid"),
+    }
 }
 
 impl UncheckedJob {
@@ -62,25 +180,19 @@ impl UncheckedJob {
         let missing = |what| problem(format!("job {job} is invalid: no {what} specified"));
         let stacks = self.stacks.ok_or_else(|| missing("stacks"))?;
         let modules = self.modules.ok_or_else(|| missing("memoryMap"))?;
+        let modules: Vec<_> = modules.into_iter().map(|(name, HexDigits(id))| (name, id)).collect();
         let invalid = |what: String| problem(format!("job {job} has invalid stacks: {what}"));
         if stacks.is_empty() {
             return Err(invalid("no stacks specified".to_owned()));
         }
         let mut checked = Vec::with_capacity(stacks.len());
         for (at, stack) in stacks.into_iter().enumerate() {
-            let frame = |(frame, (index, offset)): (usize, UncheckedFrame)| {
-                let module = match index {
-                    -1 => None,
-                    index => {
-                        Some(usize::try_from(index).ok().filter(|index| *index < modules.len()).ok_or_else(
-                            || {
-                                invalid(format!(
-                                    "stack {at} frame {frame} has a module_index that isn't in modules"
-                                ))
-                            },
-                        )?)
-                    }
-                };
+            let frame = |(frame, (index, Offset(offset))): (usize, UncheckedFrame)| {
+                let module = usize::try_from(index).ok().filter(|index| *index < modules.len());
+                if module.is_none() && index != -1 {
+                    let what = format!("stack {at} frame {frame} has a module_index that isn't in modules");
+                    return Err(invalid(what));
+                }
                 Ok(Frame { module, offset })
             };
             checked.push(stack.into_iter().enumerate().map(frame).collect::<Result<_, Problem>>()?);
@@ -95,7 +207,6 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::mozilla::reader::MAX_ITEMS;
 
     fn title(problem: Problem) -> String {
         let body = tokio::runtime::Builder::new_current_thread()
