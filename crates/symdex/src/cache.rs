@@ -28,6 +28,7 @@ use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::StringPool;
+use crate::names::low_half;
 use crate::packed::SourceLocation;
 
 /// Bits of a place.
@@ -123,8 +124,9 @@ impl AnswerCache {
     pub(crate) fn get(&self, place: u32) -> Option<CachedAnswer<'_>> {
         let place = place as usize;
         let distance = u32::from_le_bytes(read(&self.arena, place + 4)?);
-        let offset = u64::from_le_bytes(read(&self.arena, place + 8)?);
-        let flags = u16::try_from(offset >> 48).unwrap_or_default();
+        let bytes = read(&self.arena, place + 8)?;
+        let (offset, [.., low, high]) = (u64::from_le_bytes(bytes), bytes);
+        let flags = u16::from_le_bytes([low, high]);
         let frames = usize::from(flags & !(FROM_SYMBOLS | LAST_STARTS));
         let start = place + ANSWER_HEAD;
         let (frames, _) = self.arena.get(start..start + frames * FRAME_SIZE)?.as_chunks();
@@ -311,11 +313,12 @@ impl<'a> CachedAnswer<'a> {
     #[inline]
     pub(crate) fn frame(&self, number: usize) -> Frame<'a> {
         let inlined = number + 1 < self.frames.len();
+        // `number` is less than `len`. All zeros would be a frame without a name.
         let [a, b, c, d, e, f] = self.frames.get(number).copied().unwrap_or_default();
         let frame = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-        let place = usize::try_from(frame & u64::from(PLACES)).unwrap_or_default();
-        let line = u32::try_from(frame >> PLACE_BITS).unwrap_or_default();
-        let (file, name) = self.text(place).unwrap_or_default();
+        let (place, line) = (low_half(frame) & PLACES, low_half(frame >> PLACE_BITS));
+        // A frame without a name and a file has no text.
+        let (file, name) = self.text(place as usize).unwrap_or_default();
         Frame {
             name,
             file: self.text(file).and_then(|(_, file)| file),
@@ -377,7 +380,7 @@ impl Slots {
         let range = self.range(hash);
         let (Some(slots), Ok(place)) = (self.slots.get_mut(range), u32::try_from(place)) else { return };
         let free = slots.iter().position(|slot| *slot == 0);
-        if let Some(slot) = slots.get_mut(free.unwrap_or_default()) {
+        if let Some(slot) = slots.get_mut(free.unwrap_or(0)) {
             *slot = tag(hash) | place;
         }
         self.taken += usize::from(free.is_some());
@@ -388,7 +391,7 @@ impl Slots {
     fn range(&self, hash: u64) -> Range<usize> {
         // The high half spreads over any number of slots.
         let first = ((hash >> 32) * self.slots.len().saturating_sub(PROBES) as u64) >> 32;
-        let first = usize::try_from(first).unwrap_or_default();
+        let first = low_half(first) as usize;
         first..first + PROBES
     }
 }
@@ -396,5 +399,5 @@ impl Slots {
 /// The low bits of the hash, above the place in a slot. The high bits choose the slot.
 #[inline]
 fn tag(hash: u64) -> u32 {
-    u32::try_from(hash & u64::from(!PLACES)).unwrap_or_default()
+    low_half(hash) & !PLACES
 }

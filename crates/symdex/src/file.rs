@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use crate::format::trailer::TRAILER_SIZE;
-use crate::format::{Header, Metadata, Trailer};
+use crate::format::{FileSection, Header, Metadata, Trailer};
 
 /// The size of the largest index that [`read_index_file`] reads into memory: 1 GiB.
 pub const MAX_READ_SIZE: u64 = 1 << 30;
@@ -41,8 +41,10 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
         return Err(Error::TooLarge { found: size, limit: MAX_READ_SIZE });
     }
     let rest = size.saturating_sub(bytes.len() as u64);
-    let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
-    bytes.try_reserve_exact(usize::try_from(rest).unwrap_or(usize::MAX)).map_err(no_memory)?;
+    let reserved = usize::try_from(rest).is_ok_and(|rest| bytes.try_reserve_exact(rest).is_ok());
+    if !reserved {
+        return Err(io::Error::from(io::ErrorKind::OutOfMemory).into());
+    }
     file.by_ref().take(rest).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -89,10 +91,7 @@ impl Metadata {
         let size = section.size.min(Self::MAX_BLOCK_SIZE as u64 + 1);
         let end = section.offset.saturating_add(size);
         file.by_ref().take(end.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
-        let block = usize::try_from(section.offset).ok().and_then(|start| bytes.get(start..));
-        let block = block.unwrap_or_default();
-        let size = usize::try_from(size).unwrap_or(usize::MAX).min(block.len());
-        Self::decode(&header.id, block.get(..size).unwrap_or_default())
+        Self::decode(&header.id, FileSection { size, ..section }.within(&bytes))
     }
 }
 
@@ -113,8 +112,9 @@ impl IndexFile {
         let size = file.metadata()?.len();
         let mut head = Vec::new();
         file.by_ref().take(HEAD).read_to_end(&mut head)?;
-        let header_size = Header::stated_size(&head).unwrap_or_default() as u64;
-        file.by_ref().take(header_size.saturating_sub(HEAD)).read_to_end(&mut head)?;
+        if let Some(header_size) = Header::stated_size(&head) {
+            file.by_ref().take((header_size as u64).saturating_sub(HEAD)).read_to_end(&mut head)?;
+        }
         let header = Header::decode(&head, size)?;
         Ok(Self { file, size, head, header })
     }

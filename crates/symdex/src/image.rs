@@ -46,6 +46,7 @@ impl ImageId {
     /// The id's own bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
+        // `len` is at most `MAX_LEN`.
         self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
     }
 

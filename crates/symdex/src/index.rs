@@ -109,8 +109,7 @@ impl Paged {
 
     #[inline]
     fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
-        let [section, checksums] =
-            [self.section, self.checksums].map(|part| part.of(file).unwrap_or_default());
+        let [section, checksums] = [self.section, self.checksums].map(|part| part.within(file));
         PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
     }
 }
@@ -135,7 +134,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let file = bytes.as_ref();
         let header = Header::decode(file, file.len() as u64)?;
         let trailer = Trailer::decode(file)?;
-        let metadata = Metadata::decode(&header.id, header.sections[0].of(file).unwrap_or_default())?;
+        let metadata = Metadata::decode(&header.id, header.sections[0].within(file))?;
         let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
         let names = NameLayout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;

@@ -71,6 +71,7 @@ impl<'a> BitReader<'a> {
 #[cold]
 fn last_bytes(bytes: &[u8], first: usize) -> u64 {
     let mut word = [0; 8];
+    // Without a byte from `first` on, all are zeros.
     let rest = bytes.get(first..).unwrap_or_default();
     word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
     u64::from_be_bytes(word)
@@ -130,11 +131,11 @@ impl<const N: usize> Rows<N> {
         let bits = row_bits(self.widths);
         let all = self.at..self.at.saturating_add(rows.saturating_mul(bits).div_ceil(8));
         pages.check_range(all)?;
-        let width = self.widths.first().copied().unwrap_or_default();
+        let width = self.widths.first().ok_or_else(|| pages.malformed(self.at, "rows without columns"))?;
         let (mut low, mut high) = (0, rows);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            let first = BitReader::new(pages.section, self.at * 8 + middle * bits).bits(width.into());
+            let first = BitReader::new(pages.section, self.at * 8 + middle * bits).bits((*width).into());
             if first <= number { low = middle } else { high = middle }
         }
         Ok(low)

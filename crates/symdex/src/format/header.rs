@@ -39,6 +39,12 @@ impl FileSection {
         let start = usize::try_from(self.offset).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.size).ok()?)?)
     }
+
+    /// As [`of`](Self::of), without bytes if the section reaches beyond the end of the file. Then each read of it is an
+    /// error.
+    pub(crate) fn within(self, file: &[u8]) -> &[u8] {
+        self.of(file).unwrap_or_default()
+    }
 }
 
 /// The header's fields.

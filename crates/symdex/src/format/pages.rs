@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Cursor, SectionKind, Table};
+use super::{SectionKind, Table};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
@@ -48,10 +48,9 @@ impl StoredLocation<'_> {
     /// [`Error::Checksum`] if the bytes do not match the checksum, [`Error::Malformed`] if `block` is shorter than a
     /// checksum.
     pub(crate) fn checked<'b>(&self, block: &'b [u8]) -> Result<&'b [u8], Error> {
-        let mut cursor = Cursor::new(block);
-        let expected = cursor.u64().ok_or_else(|| self.malformed("shorter than a checksum"))?;
-        let stored = block.get(CHECKSUM_SIZE..).unwrap_or_default();
-        if self.checksum(stored) != expected {
+        let split = block.split_first_chunk();
+        let (expected, stored) = split.ok_or_else(|| self.malformed("shorter than a checksum"))?;
+        if self.checksum(stored) != u64::from_le_bytes(*expected) {
             return Err(Error::Checksum { location: self.error_location() });
         }
         Ok(stored)
@@ -81,9 +80,10 @@ pub(crate) struct PageChecks {
 }
 
 impl PageChecks {
-    /// The checks of a section of `size` bytes before any page is checked. All bytes of the section are in memory.
+    /// The checks of a section of `size` bytes before any page is checked. All bytes of the section are in memory. If
+    /// there were more pages than memory can have, none would be remembered.
     pub(crate) fn new(size: u64) -> Self {
-        let pages = usize::try_from(size.div_ceil(PAGE_SIZE as u64)).unwrap_or(usize::MAX);
+        let pages = usize::try_from(size.div_ceil(PAGE_SIZE as u64)).unwrap_or(0);
         let bits = std::iter::repeat_with(AtomicU64::default).take(pages.div_ceil(64)).collect();
         Self { bits }
     }
@@ -134,6 +134,7 @@ impl<'a> PageReader<'a> {
     /// Reads `count` bits, at most 56, from `at` bits behind the start of byte `start` on.
     #[inline(always)]
     pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
+        // Beyond the address space is beyond the section, which is an error below.
         let first = start.saturating_add(usize::try_from(at / 8).unwrap_or(usize::MAX));
         let word = match self.checked(first) {
             Some(bytes) => u64::from_be_bytes(*bytes),
@@ -145,6 +146,7 @@ impl<'a> PageReader<'a> {
     /// Reads the `count` bytes from `first` on, at most eight, as the highest bytes of a number.
     #[cold]
     fn word(&self, first: usize, count: u64) -> Result<u64, Error> {
+        // As in `bits`.
         let end = first.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
         let mut word = [0; 8];
         word.iter_mut().zip(self.bytes(first..end)?).for_each(|(to, from)| *to = *from);

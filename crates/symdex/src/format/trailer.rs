@@ -39,8 +39,8 @@ impl Trailer {
     pub(crate) fn decode_end(file: &[u8], size: u64) -> Result<Self, Error> {
         let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
-        let start = file.len().checked_sub(TRAILER_SIZE).ok_or_else(short)?;
-        let mut cursor = Cursor::new(file.get(start..).unwrap_or_default());
+        let (_, trailer) = file.split_last_chunk::<TRAILER_SIZE>().ok_or_else(short)?;
+        let mut cursor = Cursor::new(trailer);
         let file_size = cursor.u64().ok_or_else(short)?;
         let digest = cursor.array().ok_or_else(short)?;
         if cursor.array() != Some(MAGIC) {
@@ -54,8 +54,9 @@ impl Trailer {
 
     /// Checks the digest against the bytes of `file` before the trailer.
     pub(crate) fn verify(self, file: &[u8]) -> Result<(), Error> {
-        let body = file.get(..file.len().saturating_sub(TRAILER_SIZE)).unwrap_or_default();
-        if Self::of(body) == self { Ok(()) } else { Err(Error::Checksum { location: LOCATION }) }
+        let body = file.split_last_chunk::<TRAILER_SIZE>().map(|(body, _)| body);
+        let is_intact = body.is_some_and(|body| Self::of(body) == self);
+        if is_intact { Ok(()) } else { Err(Error::Checksum { location: LOCATION }) }
     }
 }
 

@@ -137,9 +137,11 @@ impl NameReader<'_> {
         }
         let group = layout.groups_at + (id / GROUP_LEN) as usize * GROUP_SIZE;
         let first = self.pages.bits(group, 0, GROUP_BITS)?;
-        let lens = self.pages.bytes(group + GROUP_BITS as usize / 8..group + GROUP_SIZE)?;
-        let lens = lens.first_chunk().map_or(0, |lens| u64::from_be_bytes(*lens));
-        // The sum of the lengths of the names before this one. Each length is one hexadecimal digit of `lens`.
+        let lens = self.pages.bytes(group + GROUP_BITS as usize / 8..group + GROUP_SIZE)?.first_chunk();
+        let lens = lens.ok_or_else(|| self.pages.malformed(group, "a group is cut short"))?;
+        let lens = u64::from_be_bytes(*lens);
+        // The sum of the lengths of the names before this one: 0 for the first, where all digits are shifted out. Each
+        // length is one hexadecimal digit of `lens`.
         let before = lens.checked_shr(64 - LEN_BITS * (id % GROUP_LEN)).unwrap_or(0);
         let pairs = (before & 0x0f0f_0f0f_0f0f_0f0f) + (before >> 4 & 0x0f0f_0f0f_0f0f_0f0f);
         let before = pairs.wrapping_mul(0x0101_0101_0101_0101) >> 56;
@@ -231,28 +233,32 @@ impl NameReader<'_> {
                 steps += 1;
             }
             steps += 1;
-            let (start, len) = self.text_of(symbol);
+            let text = self.text_of(symbol);
+            let (start, len) =
+                text.ok_or_else(|| pages.malformed(layout.texts_at, "a terminal has no text"))?;
             if !terminal(start, len)? {
                 return Ok(steps);
             }
         }
     }
 
-    /// Where the text of a terminal begins in the section, and its length.
+    /// Where the text of a terminal begins in the section, and its length. Returns `None` if there is no such terminal.
     #[inline]
-    fn text_of(&self, terminal: u32) -> (usize, usize) {
+    fn text_of(&self, terminal: u32) -> Option<(usize, usize)> {
         let NameLayout { lengths, shortest, .. } = self.layout;
-        let mut len = shortest.get(terminal as usize / NEIGHBOURS).copied().map_or(0, usize::from);
+        let mut len = usize::from(*shortest.get(terminal as usize / NEIGHBOURS)?);
         while lengths.get(len).is_some_and(|(first_longer, _)| *first_longer <= terminal) {
             len += 1;
         }
-        let (first, start) = len.checked_sub(1).and_then(|len| lengths.get(len)).copied().unwrap_or_default();
-        let start = self.layout.texts_at + usize::try_from(start).unwrap_or_default();
-        (start + (terminal - first) as usize * len, len)
+        let (first, start) = lengths.get(len.checked_sub(1)?)?;
+        let start = self.layout.texts_at + usize::try_from(*start).ok()?;
+        Some((start + (terminal - first) as usize * len, len))
     }
 }
 
-fn low_half(bits: u64) -> u32 {
+/// The 32 low bits.
+#[inline(always)]
+pub(crate) fn low_half(bits: u64) -> u32 {
     let [a, b, c, d, ..] = bits.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }

@@ -76,7 +76,8 @@ impl BlockState {
     /// The inline frames that the block remembers, the most recent one last.
     pub(crate) fn recent(&mut self) -> &mut [Link] {
         // The list is updated only here, because most ranges do not use it.
-        let defined = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        // The number of frames fits: `define` has returned it.
+        let defined = u32::try_from(self.frames.len()).unwrap_or(self.listed);
         self.recent.extend(self.listed + 1..=defined);
         self.listed = defined;
         self.recent.drain(..self.recent.len().saturating_sub(RECENT));

@@ -74,7 +74,7 @@ impl<'a> ChunkReader<'a> {
             codes,
             pages,
             key: (serial, table, index),
-            len: u32::try_from(len).unwrap_or(u32::MAX),
+            len: u32::try_from(len).map_err(|_| malformed())?,
             rows: Rows { at: source_rows, widths: source_widths },
             start: source_bits,
             end: bytes.end,
@@ -150,13 +150,15 @@ impl<'a> Chunk<'a> {
         }
         let ([start, at, source], next) = self.rows.get(&self.pages, self.blocks, number)?;
         let size = (self.bits.end - self.bits.start) as u64 * 8;
+        // The last block ends with the chunk.
         let [end, next, _] = next.unwrap_or([self.span.into(), size, 0]);
         if at > next || next > size || start >= end || end > self.span.into() {
             return Err(malformed());
         }
         let [start, end, source] = [start, end, source].map(u32::try_from);
-        // Both positions lie in the section, so they fit.
-        let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
+        let (Ok(at), Ok(next)) = (usize::try_from(at), usize::try_from(next)) else {
+            return Err(malformed());
+        };
         let bits = self.bits.start + at / 8..self.bits.start + next.div_ceil(8);
         self.pages.check_range(bits)?;
         let bounds = match (start, end, source) {

@@ -139,7 +139,8 @@ impl Codes {
     /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the
     /// section of chunks.
     pub(crate) fn place(&self, pages: &PageReader<'_>, number: u64) -> Result<[usize; 2], Error> {
-        // There is one more row than chunks, and there are no more rows than bits.
+        // There is one more row than chunks, and there are no more rows than bits. A number beyond the address space is
+        // that of no chunk, and such a place is outside of the section, which is an error for its reader.
         let [row, chunks] = [number, self.chunks].map(|row| usize::try_from(row).unwrap_or(usize::MAX));
         let (true, ([start], Some([end]))) =
             (row < chunks, self.places.get(pages, chunks.saturating_add(1), row)?)
@@ -164,7 +165,7 @@ impl Codes {
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
         let table = self.tables.get(usize::from(context))?;
         let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
-        let entry = u32::from(*table.get(usize::try_from(word).unwrap_or_default())?);
+        let entry = u32::from(*table.get(usize::try_from(word).ok()?)?);
         reader.skip(entry & 0xf);
         let symbol = entry >> 4;
         let Some(above) = symbol.checked_sub(LITERALS) else { return Some(symbol.into()) };

@@ -129,14 +129,15 @@ impl SourceLocations<'_> {
         let groups = (self.len as usize).div_ceil(self.codes.group_len());
         let ([at, expected], next) = self.rows.get(&self.pages, groups, group)?;
         let bits = (self.end - self.start) as u64 * 8;
+        // The last group ends with the chunk.
         let [next, _] = next.unwrap_or([bits, 0]);
-        let (Ok(expected), true) = (u32::try_from(expected), at <= next && next <= bits) else {
-            return Err(self
-                .pages
-                .malformed(self.start, "a group of source locations lies outside its chunk"));
+        let is_inside = at <= next && next <= bits;
+        let (Ok(expected), Ok(at), Ok(next), true) =
+            (u32::try_from(expected), usize::try_from(at), usize::try_from(next), is_inside)
+        else {
+            let what = "a group of source locations lies outside its chunk";
+            return Err(self.pages.malformed(self.start, what));
         };
-        // Both lie in the section, so they fit.
-        let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
         self.pages.check_range(self.start + at / 8..self.start + next.div_ceil(8))?;
         state.len = 0;
         (state.at, state.expected) = (self.start * 8 + at, expected);
