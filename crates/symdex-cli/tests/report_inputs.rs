@@ -93,6 +93,32 @@ fn the_reports_of_a_folder_and_of_an_archive_are_read() {
 }
 
 #[test]
+fn reports_of_an_archive_are_read_and_entries_that_are_refused_are_named() {
+    let root = folder();
+    let (archive, out) = (root.path().join("a.zip"), root.path().join("out"));
+    let mut bytes = zip(&[("in/a.crash.gz", &gzip(&demo())), ("xx/up.crash", &demo())]);
+    // The writer of archives writes no such names.
+    while let Some(at) = bytes.windows(5).position(|name| name == b"xx/up") {
+        bytes[at..at + 2].copy_from_slice(b"..");
+    }
+    write(&archive, &bytes);
+    let done = run(root.path(), &out, &[&archive]);
+    assert_eq!(done.code, Some(6), "{}", done.err);
+    assert!(done.err.contains("up.crash: the entry is skipped: the name has the part"), "{}", done.err);
+    assert_eq!(names_in(&out), ["a.crash"]);
+    assert_eq!(fs::read_to_string(out.join("a.crash")).expect("there"), answered(root.path()));
+    let whole = zip(&[("a.crash", &demo())]);
+    // A byte of the data, which begins after a header of 30 bytes and the name.
+    let mut damaged = whole.clone();
+    damaged[60] ^= 0xff;
+    for wrong in [&damaged[..], &whole[..whole.len() - 30]] {
+        write(&archive, wrong);
+        let done = run(root.path(), &root.path().join("none"), &[&archive]);
+        assert_eq!(done.code, Some(4), "{}", done.err);
+    }
+}
+
+#[test]
 fn the_logs_of_a_crash_point_are_read_and_its_other_files_are_not() {
     let root = folder();
     let point = root.path().join("a.xccrashpoint");

@@ -4,8 +4,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::packed::{self, ZipEntry};
-use crate::failure::{Failure, FailureKind};
+use symdex_pipeline::archive::Unpacker;
+
+use super::packed;
+use crate::archive;
+use crate::failure::{Failure, FailureKind, complain};
 use crate::lookup::stdin_failed;
 
 /// A report to read.
@@ -13,8 +16,8 @@ pub(super) struct Input {
     /// The path in messages and JSON. A file in an archive has the path of the archive before its own. `-` stands for
     /// standard input.
     path: PathBuf,
-    /// The archive that has the report, and its entry there.
-    entry: Option<(PathBuf, ZipEntry)>,
+    /// If the report is in an archive: the archive, and the unpacked file.
+    unpacked: Option<(PathBuf, PathBuf)>,
 }
 
 /// All reports to read.
@@ -22,8 +25,10 @@ pub(super) struct Inputs {
     pub(super) reports: Vec<Input>,
     /// Whether a folder or an archive was given, so that there may be several reports.
     pub(super) has_folder: bool,
-    /// The folders and archives that cannot be read.
+    /// The folders, archives and entries of archives that cannot be read.
     pub(super) failures: Vec<Failure>,
+    /// Owns the folder of the unpacked reports.
+    pub(super) unpacker: Option<Unpacker>,
 }
 
 /// What is said of a debug file that was given in a report's place.
@@ -36,7 +41,8 @@ const CRASH_POINT: &str = "xccrashpoint";
 impl Inputs {
     /// Finds the reports at `paths`: files, folders with files, archives. No path stands for standard input.
     pub(super) fn find(paths: &[PathBuf]) -> Self {
-        let mut inputs = Self { reports: Vec::new(), has_folder: false, failures: Vec::new() };
+        let mut inputs =
+            Self { reports: Vec::new(), has_folder: false, failures: Vec::new(), unpacker: None };
         if paths.is_empty() {
             inputs.reports.push(Input::file("-"));
         }
@@ -83,24 +89,40 @@ impl Inputs {
         }
     }
 
-    /// Adds a file, or the entries of an archive.
+    /// Adds a file, or the files of an archive.
     fn file(&mut self, path: &Path) {
         if !packed::is_zip(path) {
             return self.reports.push(Input::file(path));
         }
         self.has_folder = true;
-        match packed::entries(path) {
-            Ok(entries) => {
-                let entries = entries
-                    .into_iter()
-                    .filter(|entry| !entry.name.iter().any(|part| is_junk(Path::new(part))));
-                self.reports.extend(entries.map(|entry| Input {
-                    path: path.join(&entry.name),
-                    entry: Some((path.to_owned(), entry)),
-                }));
-            }
-            Err(failure) => self.failures.push(failure),
+        if let Err(failure) = self.archive(path) {
+            self.failures.push(failure);
         }
+    }
+
+    /// Unpacks the zip archive at `path` and adds its files, in the order of its directory.
+    fn archive(&mut self, path: &Path) -> Result<(), Failure> {
+        let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+        let unpacker = match &mut self.unpacker {
+            Some(unpacker) => unpacker,
+            none => none.insert(archive::unpacker(packed::archive_limits())?),
+        };
+        let unpacked = unpacker.unpack(file, &path.to_string_lossy(), &|_, _| true, &|_| ());
+        for fault in &unpacked.faults {
+            match fault.kind.is_harmless() {
+                true => complain(&format!("warning: {fault}")),
+                false => self.failures.push(fault.into()),
+            }
+        }
+        let files = unpacked.files.into_iter();
+        let files = files.filter(|file| !Path::new(&file.entry).iter().any(|part| is_junk(Path::new(part))));
+        self.reports.extend(
+            files.map(|file| Input {
+                path: path.join(file.entry),
+                unpacked: Some((path.to_owned(), file.path)),
+            }),
+        );
+        Ok(())
     }
 }
 
@@ -120,7 +142,7 @@ fn is_junk(path: &Path) -> bool {
 
 impl Input {
     fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), entry: None }
+        Self { path: path.into(), unpacked: None }
     }
 
     /// The path in messages and JSON.
@@ -137,26 +159,29 @@ impl Input {
 
     /// The file that is read: the report or the archive that has it. `None` for standard input.
     pub(super) fn source(&self) -> Option<&Path> {
-        match &self.entry {
+        match &self.unpacked {
             Some((archive, _)) => Some(archive),
             None => Some(self.path.as_path()).filter(|path| path.as_os_str() != "-"),
         }
     }
 
+    /// The report on disk.
+    fn file_path(&self) -> &Path {
+        self.unpacked.as_ref().map_or(&self.path, |(_, file)| file)
+    }
+
     /// The number of bytes to read, for progress.
     pub(super) fn size(&self) -> u64 {
-        let of_file = || self.path.metadata().map_or(0, |file| file.len());
-        self.entry.as_ref().map_or_else(of_file, |(_, entry)| entry.size())
+        self.file_path().metadata().map_or(0, |file| file.len())
     }
 
     /// The first bytes of the report, at most `len`. Empty if it cannot be read.
     pub(super) fn start(&self, len: usize) -> Vec<u8> {
-        let is_whole = self.entry.is_some() || self.unpacked_path() != self.path;
         let mut start = Vec::new();
-        if is_whole {
+        if self.unpacked_path() != self.path {
             start = self.read().unwrap_or_default();
             start.truncate(len);
-        } else if let Ok(file) = File::open(&self.path) {
+        } else if let Ok(file) = File::open(self.file_path()) {
             // What was read before an error tells enough.
             let _ = file.take(len as u64).read_to_end(&mut start);
         }
@@ -169,9 +194,6 @@ impl Input {
     ///
     /// [`Failure`] if it cannot be read or unpacked.
     pub(super) fn read(&self) -> Result<Vec<u8>, Failure> {
-        if let Some((archive, entry)) = &self.entry {
-            return entry.read(archive, &self.path);
-        }
         if self.path.as_os_str() == "-" {
             let mut text = Vec::new();
             io::stdin().lock().read_to_end(&mut text).map_err(|error| stdin_failed(&error))?;
@@ -183,7 +205,7 @@ impl Input {
                 Ok(text)
             };
         }
-        let file = File::open(&self.path).map_err(|error| Failure::unreadable(&self.path, &error))?;
+        let file = File::open(self.file_path()).map_err(|error| Failure::unreadable(&self.path, &error))?;
         packed::read(BufReader::new(file), self.size(), &self.path)
     }
 }

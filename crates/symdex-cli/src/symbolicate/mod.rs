@@ -221,7 +221,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     if args.list_formats {
         return formats::list(args.format() == OutputFormat::Json);
     }
-    let Inputs { reports, has_folder, failures } = Inputs::find(&args.reports);
+    let Inputs { reports, has_folder, failures, unpacker: _unpacker } = Inputs::find(&args.reports);
     let mut summary = RunSummary::default();
     failures.iter().for_each(|failure| summary.failure(failure));
     let progress = Progress::new(0);

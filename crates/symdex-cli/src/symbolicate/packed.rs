@@ -1,12 +1,10 @@
-//! Compressed reports: gzip and zstd, and the entries of zip archives.
+//! Reports compressed with gzip or zstd, and archives of reports.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, Read};
+use std::path::Path;
 
-use flate2::bufread::DeflateDecoder;
-use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
-use symdex_pipeline::archive::Compression;
+use symdex_pipeline::archive::{Compression, Limits};
 
 use crate::failure::{Failure, FailureKind};
 
@@ -16,8 +14,6 @@ const MAX_UNPACKED: u64 = 1 << 30;
 const MAX_RATIO: u64 = 500;
 /// Reports with fewer unpacked bytes may exceed the ratio.
 const SMALL: u64 = 16 << 20;
-/// The most entries of an archive that are read.
-const MAX_ENTRIES: usize = 100_000;
 
 /// The first bytes of a zip archive with entries.
 const ZIP: &[u8] = b"PK\x03\x04";
@@ -29,6 +25,11 @@ pub(super) fn is_zip(path: &Path) -> bool {
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
         && start == ZIP
+}
+
+/// The limits of a zip archive of reports.
+pub(super) fn archive_limits() -> Limits {
+    Limits { entry_size: MAX_UNPACKED, ratio: MAX_RATIO, ..Limits::default() }
 }
 
 /// Whether `bytes` are of a compressed file.
@@ -50,75 +51,6 @@ pub(super) fn read(mut file: impl BufRead, size: u64, path: &Path) -> Result<Vec
     let mut text = Vec::new();
     file.read_to_end(&mut text).map_err(|error| Failure::unreadable(path, &error))?;
     Ok(text)
-}
-
-/// An entry of a zip archive.
-pub(super) struct ZipEntry {
-    /// The path in the archive.
-    pub(super) name: PathBuf,
-    place: ZipArchiveEntryWayfinder,
-    method: CompressionMethod,
-}
-
-/// Returns the files in the zip archive at `path`, in the order of its directory.
-///
-/// # Errors
-///
-/// [`Failure`] if the archive cannot be read, is damaged or has too many entries.
-pub(super) fn entries(path: &Path) -> Result<Vec<ZipEntry>, Failure> {
-    let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
-    let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-    let archive = ZipArchive::from_file(file, &mut buffer).map_err(|error| damaged(path, &error))?;
-    let mut headers = archive.entries(&mut buffer);
-    let mut found = Vec::new();
-    while let Some(header) = headers.next_entry().map_err(|error| damaged(path, &error))? {
-        if found.len() == MAX_ENTRIES {
-            let message = format!("{}: more than {MAX_ENTRIES} entries; unpack it first", path.display());
-            return Err(Failure::new(FailureKind::Unsupported, message));
-        }
-        if !header.is_dir() {
-            let name = String::from_utf8_lossy(header.file_path().as_bytes());
-            let name = PathBuf::from(name.trim_start_matches('/'));
-            found.push(ZipEntry { name, place: header.wayfinder(), method: header.compression_method() });
-        }
-    }
-    Ok(found)
-}
-
-impl ZipEntry {
-    /// Reads the entry from the archive at `archive`. `path` is the path of the entry in messages.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure`] if the entry cannot be read, is damaged, or unpacks to too many bytes.
-    pub(super) fn read(&self, archive: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
-        let file = File::open(archive).map_err(|error| Failure::unreadable(path, &error))?;
-        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        let zip = ZipArchive::from_file(file, &mut buffer).map_err(|error| damaged(path, &error))?;
-        let entry = zip.get_entry(self.place).map_err(|error| damaged(path, &error))?;
-        let (start, end) = entry.compressed_data_range();
-        let packed = BufReader::new(entry.reader());
-        let size = end - start;
-        match self.method {
-            CompressionMethod::STORE => unpack(entry.verifying_reader(packed), size, path),
-            CompressionMethod::DEFLATE => {
-                unpack(entry.verifying_reader(DeflateDecoder::new(packed)), size, path)
-            }
-            other => {
-                let message = format!(
-                    "{}: compressed with method {}; expected deflate or none; unpack the archive first",
-                    path.display(),
-                    other.as_u16()
-                );
-                Err(Failure::new(FailureKind::Unsupported, message))
-            }
-        }
-    }
-
-    /// The number of packed bytes.
-    pub(super) fn size(&self) -> u64 {
-        self.place.compressed_size_hint()
-    }
 }
 
 /// Reads all of `unpacked`, which has `packed` bytes before it is unpacked.
