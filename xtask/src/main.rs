@@ -11,7 +11,6 @@ use anyhow::{Context as _, Result};
 mod bench;
 mod demo;
 mod fuzz;
-mod sbom;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +18,6 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
-        ["sbom", words @ ..] => sbom::run(words),
         ["fuzz", words @ ..] => fuzz::run(words),
         ["audit" | "corpus" | "names" | "scale" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
