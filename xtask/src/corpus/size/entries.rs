@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use gimli::{
-    Attribute, AttributeValue, DebugAbbrev, DebugInfo, DwAt, Encoding, EndianSlice, EntriesRaw, Expression,
-    Format, LittleEndian, Operation, UnitType,
+    Attribute, AttributeValue, DebugAbbrev, DebugInfo, DwAt, EndianSlice, EntriesRaw, Format, LittleEndian,
+    UnitType,
 };
 
 use super::original::Section;
@@ -37,7 +37,7 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
             }
         };
         let entries = unit.entries_raw(abbreviations, None)?;
-        let unit = Unit { encoding, bytes: &mut bytes[start..start + length], shift };
+        let unit = Unit { bytes: &mut bytes[start..start + length], shift };
         unit.patch(entries).with_context(|| format!("the unit at {start:#x}"))?;
     }
     Ok(bytes)
@@ -45,7 +45,6 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
 
 /// A unit of the copy.
 struct Unit<'u> {
-    encoding: Encoding,
     bytes: &'u mut [u8],
     shift: &'u Shift<'u>,
 }
@@ -69,7 +68,8 @@ impl Unit<'_> {
         Ok(())
     }
 
-    /// Patches an attribute. Returns whether it refers to a list.
+    /// Patches an attribute. Returns whether it refers to a list of ranges. The locations of variables stay: lookups do
+    /// not read them.
     fn patch_attribute(
         &mut self,
         attribute: &Attribute<Slice<'_>>,
@@ -80,15 +80,10 @@ impl Unit<'_> {
             AttributeValue::Addr(_) => shift.patch_address(bytes, at.start)?,
             AttributeValue::DebugStrRef(_) => shift.patch_offset(bytes, at.start, Section::Strings)?,
             AttributeValue::DebugLineRef(_) => shift.patch_offset(bytes, at.start, Section::Lines)?,
-            AttributeValue::LocationListsRef(_) => shift.patch_offset(bytes, at.start, Section::Locations)?,
             AttributeValue::RangeListsRef(_) => shift.patch_offset(bytes, at.start, Section::Ranges)?,
             // DWARF 2 has eight bytes there. The offset is in the lower four.
             AttributeValue::DebugInfoRef(_) => shift.patch_offset(bytes, at.start, Section::Info)?,
             AttributeValue::String(_) => shift.rename(&mut bytes[at]),
-            AttributeValue::Exprloc(expression) => {
-                let start = at.end - expression.0.len();
-                patch_expression(expression, self.encoding, shift, &mut bytes[start..at.end])?;
-            }
             AttributeValue::SecOffset(_)
             | AttributeValue::DebugMacinfoRef(_)
             | AttributeValue::DebugMacroRef(_)
@@ -99,35 +94,10 @@ impl Unit<'_> {
             | AttributeValue::DebugStrOffsetsIndex(_) => unsupported(attribute.name())?,
             _ => {}
         }
-        let value = attribute.value();
-        Ok(matches!(value, AttributeValue::LocationListsRef(_) | AttributeValue::RangeListsRef(_)))
+        Ok(matches!(attribute.value(), AttributeValue::RangeListsRef(_)))
     }
 }
 
 fn unsupported(name: DwAt) -> Result<()> {
     bail!("{name} refers to a section that cannot be copied")
-}
-
-/// Patches the addresses of `expression` in `bytes`, which are its copy.
-///
-/// # Errors
-/// The expression refers to an entry of another unit.
-pub(super) fn patch_expression(
-    expression: Expression<Slice<'_>>,
-    encoding: Encoding,
-    shift: &Shift<'_>,
-    bytes: &mut [u8],
-) -> Result<()> {
-    let mut operations = expression.operations(encoding);
-    loop {
-        let at = operations.offset_from(&expression);
-        match operations.next()? {
-            None => return Ok(()),
-            Some(Operation::Address { .. }) => shift.patch_address(bytes, at + 1)?,
-            Some(Operation::ImplicitPointer { .. } | Operation::VariableValue { .. }) => {
-                bail!("an expression refers to another entry")
-            }
-            Some(_) => {}
-        }
-    }
 }

@@ -13,6 +13,7 @@ pub(super) enum Section {
     Lines,
     Aranges,
     Ranges,
+    /// One for all copies.
     Locations,
     Info,
     /// One for all copies.
@@ -76,7 +77,12 @@ impl Section {
 
     /// How often the section is in a file with `copies` copies.
     pub(super) fn times(self, copies: u32) -> u32 {
-        if self == Self::Abbreviations { 1 } else { copies }
+        if self.is_shared() { 1 } else { copies }
+    }
+
+    /// Whether the copies share one section.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::Abbreviations | Self::Locations)
     }
 }
 
@@ -153,8 +159,10 @@ impl<'d> Original<'d> {
     /// # Errors
     /// Two letters cannot distinguish so many copies, or 32-bit offsets do not reach so far.
     pub(super) fn copies_for(&self, size: u64) -> Result<u32> {
-        let once = self.bytes(Section::Abbreviations).len() as u64;
-        let copied: u64 = self.sections().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() - once;
+        let (mut once, mut copied) = (0, 0);
+        for (section, bytes) in self.sections() {
+            *(if section.is_shared() { &mut once } else { &mut copied }) += bytes.len() as u64;
+        }
         let tables = self.symbols.len() * size_of::<macho::Nlist64<LE>>() + self.symbol_names.len();
         let each = copied + tables as u64;
         let copies = ((size.saturating_sub(once) + each / 2) / each).max(1);

@@ -1,9 +1,8 @@
-//! Copies `.debug_ranges`, `.debug_loc` and `.debug_aranges`.
+//! Copies `.debug_ranges` and `.debug_aranges`.
 
 use anyhow::{Context, Result, ensure};
-use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Reader};
+use gimli::{EndianSlice, LittleEndian, Reader};
 
-use super::entries::patch_expression;
 use super::original::Section;
 use super::shift::Shift;
 
@@ -20,29 +19,6 @@ pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
     for pair in bytes.chunks_mut(PAIR) {
         if pair.starts_with(&u64::MAX.to_le_bytes()) {
             shift.patch_address(pair, size_of::<u64>())?;
-        }
-    }
-    Ok(bytes)
-}
-
-/// Copies `.debug_loc`: like `.debug_ranges`, with an expression after each pair.
-///
-/// # Errors
-/// There are gaps between the lists.
-pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = EndianSlice::new(shift.original.bytes(Section::Locations), LittleEndian);
-    let mut bytes = section.to_vec();
-    let mut rest = section;
-    let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
-    while !rest.is_empty() {
-        let (begin, end) = (rest.read_u64()?, rest.read_u64()?);
-        if begin == u64::MAX {
-            shift.patch_address(&mut bytes, rest.offset_from(section) - size_of::<u64>())?;
-        } else if (begin, end) != (0, 0) {
-            let length = usize::from(rest.read_u16()?);
-            let start = rest.offset_from(section);
-            let expression = Expression(rest.split(length)?);
-            patch_expression(expression, encoding, shift, &mut bytes[start..start + length])?;
         }
     }
     Ok(bytes)
