@@ -11,7 +11,7 @@ use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::number::ListNotation;
 use crate::open::AccessOption;
-use crate::source::{self, AddressSource};
+use crate::source;
 use crate::stores::StoreArgs;
 use crate::{number, text};
 use symdex_store::IdPrefix;
@@ -113,15 +113,8 @@ impl From<LineRows> for LinePolicy {
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     // With a store, the first argument is an address.
     let file = args.file.as_deref().filter(|_| !args.stores.are_given());
-    match source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)? {
-        AddressSource::Index { index, path } => {
-            answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
-        }
-        AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files, _unpacker) => {
-            source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
-        }
-    }
+    let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
+    source.answer(&args.debug_dir, |answers| answer_all(args, answers))
 }
 
 fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {

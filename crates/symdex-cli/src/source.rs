@@ -22,8 +22,11 @@ pub(crate) enum AddressSource {
         path: PathBuf,
     },
     Stored(FoundImage),
-    /// The second owns the files of an archive.
-    DebugFiles(ImageFiles, Option<Unpacker>),
+    DebugFiles {
+        files: ImageFiles,
+        /// Owns the files of an archive.
+        _unpacker: Option<Unpacker>,
+    },
 }
 
 /// Opens the index of `id` in `stores`, if the command line names any. Otherwise opens the index at `object`, or the
@@ -52,7 +55,7 @@ pub(crate) fn open(
     let (metadata, path) = match &found {
         AddressSource::Index { index, path } => (index.metadata(), path),
         AddressSource::Stored(found) => (found.image.metadata(), &found.location),
-        AddressSource::DebugFiles(..) => return Ok(found),
+        AddressSource::DebugFiles { .. } => return Ok(found),
     };
     let of_index = &metadata.arch.name;
     if let Some(arch) = arch.filter(|arch| of_index != arch) {
@@ -62,9 +65,25 @@ pub(crate) fn open(
     Ok(found)
 }
 
+impl AddressSource {
+    /// Calls `answer` with the answers of this source. Files that a debug file refers to are searched in `debug_dirs`,
+    /// too.
+    pub(crate) fn answer(
+        &self,
+        debug_dirs: &[PathBuf],
+        answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
+    ) -> CommandResult {
+        match self {
+            Self::Index { index, path } => answer(&mut ImageAnswers::Index { index, path }),
+            Self::Stored(found) => answer(&mut ImageAnswers::Stored(found)),
+            Self::DebugFiles { files, .. } => answer_directly(files, debug_dirs, answer),
+        }
+    }
+}
+
 /// Calls `answer` with answers from the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
 /// Other files of the image that cannot be read are reported.
-pub(crate) fn answer_directly(
+fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
     answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
@@ -132,7 +151,7 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
         }
         error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
     });
-    Ok(AddressSource::DebugFiles(found?, unpacker))
+    Ok(AddressSource::DebugFiles { files: found?, _unpacker: unpacker })
 }
 
 /// Describes an image by its file's path below `object`, its architecture and its id.

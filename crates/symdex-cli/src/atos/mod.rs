@@ -11,7 +11,7 @@ use crate::failure::{self, CommandError, Failure};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::open::AccessOption;
-use crate::source::{self, AddressSource};
+use crate::source;
 use crate::stores::StoreArgs;
 use line::AtosPrinter;
 pub(crate) use options::with_double_dashes;
@@ -105,15 +105,8 @@ struct Basis {
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let file = args.object.as_deref();
-    match source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)? {
-        AddressSource::Index { index, path } => {
-            answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
-        }
-        AddressSource::Stored(found) => answer_all(args, &mut ImageAnswers::Stored(&found)),
-        AddressSource::DebugFiles(files, _unpacker) => {
-            source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
-        }
-    }
+    let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
+    source.answer(&args.debug_dir, |answers| answer_all(args, answers))
 }
 
 fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
