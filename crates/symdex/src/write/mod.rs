@@ -302,7 +302,8 @@ struct Digested<W> {
 impl<W: Write> Write for Digested<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
-        self.digest.update(bytes.get(..written).unwrap_or_default());
+        let taken = bytes.get(..written);
+        self.digest.update(taken.ok_or_else(|| io::Error::other("more bytes were written than there were"))?);
         Ok(written)
     }
 
