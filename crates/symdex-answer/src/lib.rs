@@ -45,15 +45,12 @@
 
 mod assumption;
 mod debug_files;
-/// A store that the tests of stores use, too, and indexes for it.
+/// A store that the tests of stores use, too.
 #[cfg(test)]
 #[path = "../../symdex-store/tests/common/fake.rs"]
 mod fake;
 pub mod fetch;
 mod gathered;
-#[cfg(test)]
-#[path = "../../symdex-store/tests/common/indexes.rs"]
-mod indexes;
 mod listed_folder;
 mod options;
 mod prepare;

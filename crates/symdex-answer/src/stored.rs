@@ -58,8 +58,8 @@ mod tests {
 
     use super::*;
     use crate::fake::{Fake, calls};
-    use crate::indexes::id;
     use symdex_store::ReaderOptions;
+    use symdex_testkit::indexes::id;
 
     fn names(answers: &[Answer]) -> Vec<String> {
         let name = |answer: &Answer| match answer {

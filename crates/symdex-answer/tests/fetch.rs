@@ -1,13 +1,11 @@
 //! Fetching from folders and web servers.
 
-mod server;
-
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use server::{Gate, Reply, WebServer};
 use symdex_answer::fetch::{DebugSources, FetchError, FetchOptions, FileKind, Layout, Verdict, WantedImage};
+use symdex_testkit::web::{Gate, Reply, WebServer};
 
 const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 const UUID: &str = "0c37c502aba03641a08f84c794684f36";

@@ -2,14 +2,11 @@
 //!
 //! Without the server, this test is ignored.
 
-#[path = "../../symdex-store/tests/common/moto.rs"]
-mod moto;
-
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use moto::{BUCKET, Server, environment};
 use symdex_answer::fetch::{DebugSources, FetchOptions, Verdict, WantedImage};
+use symdex_testkit::moto::{BUCKET, Server, environment};
 
 const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 

@@ -2,14 +2,7 @@
 //!
 //! Without `redis-server`, these tests are ignored.
 
-#[path = "../../symdex-store/tests/common/indexes.rs"]
-mod indexes;
-#[path = "../../symdex-store/tests/common/proxy.rs"]
-mod proxy;
 mod reports;
-#[path = "../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of stores use all of it")]
-mod server;
 
 use std::any::Any;
 use std::time::Duration;
@@ -19,10 +12,16 @@ use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Image, Source as _, Unanswered};
 use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions};
 
-use indexes::{id, index, index_of, long_id, put};
-use proxy::{Fault, Proxy};
-use reports::{IMAGES, NAMES, OFFSETS, names, report, symbolicator};
-use server::{Cluster, Server, store};
+use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
+use symdex_testkit::indexes::{id, index, index_of, long_id};
+use symdex_testkit::proxy::{Fault, Proxy};
+use symdex_testkit::redis::{Cluster, Server};
+
+/// The store at `url`.
+fn store(url: &str, options: &StoreOptions) -> RedisStore {
+    let url = url.parse().unwrap_or_else(|error| panic!("{error}"));
+    RedisStore::open(&url, options).unwrap_or_else(|error| panic!("{error}"))
+}
 
 /// The round trips of the store with this number while `work` runs.
 fn round_trips(symbolicator: &Symbolicator, store: usize, work: impl FnOnce()) -> u64 {
@@ -76,7 +75,7 @@ fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_n
 
 fn images_that_a_folder_has_are_not_asked_for() {
     let server = Server::start(&[]);
-    put_all(&server.store());
+    put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
     put(&FolderStore::at(root.path()), &index(1, 40));
     let folder = root.path().display().to_string();
@@ -94,7 +93,7 @@ fn images_that_a_folder_has_are_not_asked_for() {
 
 fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store(&server.url(), &StoreOptions::new());
     put(&store, &index(1, 40));
     let symbolicator = symbolicator([&*server.url()], SymbolicatorOptions::new());
     assert_eq!(names(&symbolicator, &report(1..=1, &OFFSETS)).0, NAMES);
@@ -112,7 +111,7 @@ fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
 
 fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     let mut server = Server::start(&[]);
-    put_all(&server.store());
+    put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
     (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
     let expected: Vec<_> = (0..IMAGES).flat_map(|_| NAMES).collect();
@@ -146,7 +145,7 @@ fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
 
 fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
     let mut server = Server::start(&[]);
-    put_all(&server.store());
+    put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
     (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
     // Nothing is kept, so that each report asks the server.

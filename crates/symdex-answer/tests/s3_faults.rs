@@ -2,24 +2,18 @@
 //!
 //! Without the server, these tests are ignored.
 
-#[path = "../../symdex-store/tests/common/indexes.rs"]
-mod indexes;
-#[path = "../../symdex-store/tests/common/moto.rs"]
-mod moto;
-#[path = "../../symdex-store/tests/common/proxy.rs"]
-mod proxy;
 mod reports;
 
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use indexes::{index, put};
-use moto::{BUCKET, Server, environment};
-use proxy::{Fault, Proxy};
-use reports::{IMAGES, NAMES, OFFSETS, names, report, symbolicator};
+use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 use symdex_answer::SymbolicatorOptions;
 use symdex_store::{FolderStore, ReaderOptions, StoreOptions, open_store};
+use symdex_testkit::indexes::index;
+use symdex_testkit::moto::{BUCKET, Server, environment};
+use symdex_testkit::proxy::{Fault, Proxy};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
 /// An image that only the bucket has.

@@ -1,15 +1,13 @@
 //! `symdex symbolicate --debug-source`: debug files that are fetched.
 
 mod common;
-#[path = "../../symdex-answer/tests/server/mod.rs"]
-mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{CommandOutput, command, demo_files, folder, indexes_in, symbolicate, testdata};
-use server::{Reply, WebServer};
 use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+use symdex_testkit::web::{Reply, WebServer};
 
 fn crash() -> PathBuf {
     testdata().join("demo/demo.crash")

@@ -1,9 +1,6 @@
 //! The JSON output conforms to docs/schema, which describes every member.
 
 mod common;
-#[path = "../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -255,7 +252,7 @@ fn an_index_and_its_ranges_conform() {
 }
 
 fn an_index_in_redis_conforms() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (schema, url) = (Schema::new("inspect"), server.url());
     for (file, id) in indexes() {
         symdex(["store", "put", &url, &file.display().to_string()]);

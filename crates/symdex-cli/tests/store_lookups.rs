@@ -2,14 +2,6 @@
 //! machine. `.ci/run` installs the servers.
 
 mod common;
-#[path = "../../symdex-store/tests/common/indexes.rs"]
-mod made_indexes;
-#[path = "../../symdex-store/tests/common/moto.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod moto;
-#[path = "../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 
 use std::fs;
 use std::io::Write as _;
@@ -23,7 +15,7 @@ use symdex::{ImageId, Metadata};
 /// `port`.
 fn run(port: u16, line: &str, input: &str) -> CommandOutput {
     let mut run = command();
-    run.args(line.split(' ')).envs(moto::environment(port));
+    run.args(line.split(' ')).envs(symdex_testkit::moto::environment(port));
     let mut child =
         run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ran");
     child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("read");
@@ -36,7 +28,7 @@ fn indexes(root: &Path) -> Vec<(PathBuf, String)> {
         .map(|name| testdata().join(format!("golden/v1/{name}.symdex")))
         .into();
     paths.push(root.join("large.symdex"));
-    fs::write(paths.last().expect("there"), made_indexes::index(0xab, 300)).expect("written");
+    fs::write(paths.last().expect("there"), symdex_testkit::indexes::index(0xab, 300)).expect("written");
     let with_id = |path: PathBuf| {
         let id = Metadata::read_file(&path).expect("an index").id.to_string();
         (path, id)
@@ -80,7 +72,7 @@ fn answers_as_the_file(port: u16, path: &Path, stored: &str) {
 }
 
 fn redis_answers_as_the_index() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
         assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -89,7 +81,7 @@ fn redis_answers_as_the_index() {
 }
 
 fn redis_is_asked_once_for_all_addresses_of_a_command() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
     assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -106,7 +98,7 @@ fn redis_is_asked_once_for_all_addresses_of_a_command() {
 }
 
 fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
         assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -135,7 +127,7 @@ fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
 }
 
 fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
     assert_eq!(run(0, &format!("store put {url} {}", path.display()), "").code, Some(0));
@@ -160,8 +152,8 @@ fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
 }
 
 fn an_object_answers_as_the_index() {
-    let server = moto::Server::start();
-    let (root, url) = (folder(), format!("s3://{}/x", moto::BUCKET));
+    let server = symdex_testkit::moto::Server::start();
+    let (root, url) = (folder(), format!("s3://{}/x", symdex_testkit::moto::BUCKET));
     for (path, id) in indexes(root.path()) {
         let put = run(server.port, &format!("store put {url} {} --zstd-level 0", path.display()), "");
         assert_eq!(put.code, Some(0), "{}", put.err);
@@ -178,7 +170,8 @@ fn a_long_id_is_found_by_its_debug_id(port: u16, url: &str) {
     let put = |last: u8| {
         let id = [&[0xcd; 16][..], &[1, 2, 3, last]].concat();
         let path = root.path().join(format!("{last}.symdex"));
-        fs::write(&path, made_indexes::index_of(ImageId::new(&id).expect("an id"), 3)).expect("written");
+        fs::write(&path, symdex_testkit::indexes::index_of(ImageId::new(&id).expect("an id"), 3))
+            .expect("written");
         let put = run(port, &format!("store put {url} {}", path.display()), "");
         assert_eq!(put.code, Some(0), "{}", put.err);
     };
@@ -199,13 +192,13 @@ fn a_folder_finds_a_long_id_by_its_debug_id() {
 }
 
 fn redis_finds_a_long_id_by_its_debug_id() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     a_long_id_is_found_by_its_debug_id(0, &server.url());
 }
 
 fn an_object_store_finds_a_long_id_by_its_debug_id() {
-    let server = moto::Server::start();
-    a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", moto::BUCKET));
+    let server = symdex_testkit::moto::Server::start();
+    a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", symdex_testkit::moto::BUCKET));
 }
 
 symdex_testkit::main! {

@@ -3,12 +3,6 @@
 //! `.ci/run` installs the servers. Without them, these tests say so and pass.
 
 mod common;
-#[path = "../../symdex-store/tests/common/moto.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod moto;
-#[path = "../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +13,7 @@ use common::{CommandOutput, command, folder};
 /// Runs `symdex store` with the words of `line`, in an environment for the server at `port`.
 fn store(port: u16, line: &str) -> CommandOutput {
     let mut run = command();
-    run.arg("store").args(line.split(' ')).envs(moto::environment(port));
+    run.arg("store").args(line.split(' ')).envs(symdex_testkit::moto::environment(port));
     CommandOutput::from(run.output().expect("the command starts"))
 }
 
@@ -84,8 +78,8 @@ fn every_verb_works(port: u16, url: &str, layout: &str) {
 }
 
 fn every_verb_works_on_s3() {
-    let server = moto::Server::start();
-    let url = format!("s3://{}/store", moto::BUCKET);
+    let server = symdex_testkit::moto::Server::start();
+    let url = format!("s3://{}/store", symdex_testkit::moto::BUCKET);
     every_verb_works(server.port, &url, "whole");
     // The indexes come back as they were.
     let root = folder();
@@ -104,7 +98,7 @@ fn every_verb_works_on_s3() {
 }
 
 fn every_verb_works_on_redis() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     every_verb_works(0, &server.url(), "values");
     let listed = store(0, &format!("ls {} --json", server.url()));
     assert!(listed.json()[0]["expires"].is_string(), "{}", listed.out);
@@ -123,7 +117,7 @@ fn every_verb_works_on_redis() {
 }
 
 fn verify_names_lost_and_damaged_values() {
-    let server = redis_server::Server::start(&[]);
+    let server = symdex_testkit::redis::Server::start(&[]);
     let (url, root) = (server.url(), folder());
     assert_eq!(store(0, &format!("copy {} {url}", local(root.path()))).code, Some(0));
     let [(_, lost), (_, damaged), (_, whole)] = &indexes()[..] else { panic!("three indexes") };

@@ -3,16 +3,14 @@
 //! Without the server, these tests are ignored.
 
 mod common;
-#[path = "common/moto.rs"]
-mod moto;
 
 use std::process::Command;
 use std::time::Duration;
 
 use common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
-use moto::{BUCKET, Server, environment};
 use symdex::ImageId;
 use symdex_store::{Store, StoreOptions, open_store};
+use symdex_testkit::moto::{BUCKET, Server, environment};
 
 /// Runs the function `name` in a process of its own, whose environment has the address of a server.
 fn child(port: u16, name: &str) -> Command {

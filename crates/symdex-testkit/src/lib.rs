@@ -4,6 +4,12 @@
 //! `harness = false` and [`main!`] has a third outcome: a test that calls [`ignore`] is reported as ignored, with the
 //! reason. Where everything must run, as in continuous integration, the environment variable [`REQUIRE`] turns such
 //! tests into failures.
+//!
+//! * [`redis`], [`moto`] and [`web`] start servers, and [`proxy`] spoils the connections to them.
+//! * [`indexes`]: indexes to put into stores.
+
+#![allow(missing_docs, reason = "the names of test helpers say what they do")]
+#![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,7 +18,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+pub mod indexes;
+pub mod moto;
 mod needs;
+pub mod proxy;
+#[cfg(feature = "redis")]
+pub mod redis;
+pub mod web;
 
 pub use needs::{corpora, corpus, program, target_file};
 

@@ -4,9 +4,8 @@ use std::fmt::Write as _;
 
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::{ImageOutcome, Options, Report, Unanswered, symbolicate};
-use symdex_store::StoreUrl;
-
-use crate::indexes::id;
+use symdex_store::{Store, StoreUrl};
+use symdex_testkit::indexes::id;
 
 /// The images that tests put into stores.
 pub(crate) const IMAGES: u8 = 20;
@@ -14,6 +13,12 @@ pub(crate) const IMAGES: u8 = 20;
 pub(crate) const OFFSETS: [u64; 5] = [0x9, 0x5009, 0x5019, 0x9009, 0x6009];
 /// The functions at these offsets.
 pub(crate) const NAMES: [&str; 5] = ["f0", "f5", "f5", "f9", "f6"];
+
+/// Puts the index `bytes` into `store`.
+pub(crate) fn put(store: &dyn Store, bytes: &[u8]) {
+    let index = symdex::Index::open(bytes).expect("an index");
+    store.put(&index).unwrap_or_else(|error| panic!("{error}"));
+}
 
 /// A symbolicator over the stores at `urls`.
 pub(crate) fn symbolicator<'u>(

@@ -19,5 +19,3 @@ mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
-#[path = "../../../symdex-answer/tests/server/mod.rs"]
-mod web;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::common::{demo_files, folder, indexes_in, symdex_on};
 use crate::server::TestServer;
-use crate::web::{Gate, Reply, WebServer};
+use symdex_testkit::web::{Gate, Reply, WebServer};
 
 /// A request for an address of the image with this id.
 fn lookup(id: &str) -> Value {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::common::{command, demo_files, folder, testdata};
-use crate::redis_server;
 use crate::server::{Answer, TestServer, store_of};
+use symdex_testkit::redis;
 
 /// The URL of a store at a port that no program listens to.
 fn dead() -> String {
-    format!("redis://127.0.0.1:{}/0", redis_server::free_port())
+    format!("redis://127.0.0.1:{}/0", redis::free_port())
 }
 
 /// A server over these stores.
@@ -159,9 +159,9 @@ fn until(server: &TestServer, is_so: impl Fn() -> bool) {
 }
 
 pub(crate) fn a_store_that_is_back_is_asked_again() {
-    let mut redis = redis_server::Server::start(&[]);
+    let mut redis = redis::Server::start(&[]);
     let demo = testdata().join("demo").display().to_string();
-    let fill = |redis: &redis_server::Server| {
+    let fill = |redis: &redis::Server| {
         let built = crate::common::symdex(["build", &demo, "--store", &redis.url()]);
         assert_eq!(built.code, Some(0), "{}", built.err);
     };
@@ -226,7 +226,7 @@ pub(crate) fn an_index_is_put_again_when_the_store_takes_it() {
 }
 
 pub(crate) fn a_job_outlives_a_restart_of_its_store() {
-    let mut redis = redis_server::Server::start(&[]);
+    let mut redis = redis::Server::start(&[]);
     let server = start(&[&redis.url()]);
     redis.kill();
     let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
@@ -300,7 +300,7 @@ pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
     let (first, stripped) = (root.path().join("store"), root.path().join("cxx"));
     let cxx = crate::common::debug_file("cxx");
     fs::write(&stripped, crate::common::without_debug_information(&cxx)).expect("written");
-    let mut redis = redis_server::Server::start(&[]);
+    let mut redis = redis::Server::start(&[]);
     let server = start_with(&[first.to_str().expect("UTF-8"), &redis.url()], &KEEP);
     redis.kill();
     let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());

@@ -2,9 +2,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../../../symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 #[path = "../serve/server.rs"]
 #[allow(dead_code, reason = "other tests of the service use the rest")]
 mod server;

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use crate::common::{dsym, symdex};
-use crate::redis_server;
 use crate::server::TestServer;
+use symdex_testkit::redis;
 
 pub(crate) fn an_image_in_redis_cannot_be_browsed() {
-    let redis = redis_server::Server::start(&[]);
+    let redis = redis::Server::start(&[]);
     let bundle = dsym("inline-dwarf4");
     let built = symdex(["build", bundle.to_str().expect("text"), "--json", "--store", &redis.url()]);
     assert_eq!(built.code, Some(0), "{}", built.err);

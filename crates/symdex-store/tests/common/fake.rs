@@ -14,7 +14,7 @@ use symdex_store::{
     StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
 };
 
-use super::indexes::{id, index};
+use symdex_testkit::indexes::{id, index};
 
 /// A store of one image, `id(0xab)`, as values. Its calls are counted, and it can be made to fail.
 #[derive(Debug)]

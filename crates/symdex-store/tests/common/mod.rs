@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 pub(crate) mod fake;
-pub(crate) mod indexes;
 pub(crate) mod writers;
 
 use std::ops::ControlFlow;
@@ -12,7 +11,13 @@ use std::time::{Duration, SystemTime};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry, StoredImage};
 
-pub(crate) use indexes::*;
+pub(crate) use symdex_testkit::indexes::*;
+
+/// Puts the index `bytes` into `store`.
+pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
+    let index = Index::open(bytes).expect("an index");
+    store.put(&index).unwrap_or_else(|error| panic!("{error}"))
+}
 
 /// The name at `offset`, from the whole index or the value of a store. `None` for a gap.
 pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String> {

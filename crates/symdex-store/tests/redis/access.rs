@@ -9,7 +9,8 @@ use symdex_store::{Error, Store, StoreOptions};
 
 use crate::common::{behaves_as_a_store, id, index, put};
 use crate::layout::{open, whole};
-use crate::server::{Cluster, Server, free_port, store};
+use crate::{store, store_in};
+use symdex_testkit::redis::{Cluster, Server, free_port};
 
 fn put_error(url: &str) -> Error {
     let bytes = index(0xab, 3);
@@ -46,7 +47,7 @@ pub(crate) fn users_have_the_permissions_that_the_documentation_lists() {
     }
     let at = |user: &str| format!("redis://{user}:secret@127.0.0.1:{}/0", server.port);
     behaves_as_a_store(&store(&at("symdex-writer"), &StoreOptions::new()));
-    put(&server.store(), &index(0xab, 12));
+    put(&store_in(&server), &index(0xab, 12));
     // An expiry that a reader cannot put off.
     let key = format!("symdex/1/{{{}}}/metadata", id(0xab));
     server.run(&["PEXPIRE", &key, "100000000"]);
@@ -61,7 +62,7 @@ pub(crate) fn users_have_the_permissions_that_the_documentation_lists() {
 pub(crate) fn a_cluster_is_named_as_one() {
     let cluster = Cluster::start();
     // Of several ids, some are on other nodes.
-    let single = cluster.0[0].store();
+    let single = store_in(&cluster.0[0]);
     let errors = (0..20).filter_map(|byte| single.open(&id(byte)).err());
     let error = errors.map(|error| error.to_string()).next().expect("an id of another node");
     assert!(error.contains("use a URL with redis+cluster://"), "{error}");
@@ -73,14 +74,14 @@ pub(crate) fn a_cluster_is_named_as_one() {
 pub(crate) fn replicas_and_full_servers_say_what_to_do() {
     let at_once = ["--repl-diskless-sync-delay", "0"];
     let (primary, replica) = (Server::start(&at_once), Server::start(&[]));
-    put(&primary.store(), &index(0xcd, 12));
+    put(&store_in(&primary), &index(0xcd, 12));
     replica.run(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()]);
     let begun = Instant::now();
     while replica.keys().len() < 4 {
         assert!(begun.elapsed() < Duration::from_secs(60), "the replica has no keys");
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(whole(&open(&replica.store(), 0xcd)), 3);
+    assert_eq!(whole(&open(&store_in(&replica), 0xcd)), 3);
     let error = put_error(&replica.url());
     assert!(error.to_string().contains("(READONLY); use the URL of the primary"), "{error}");
     assert!(!error.is_unavailable());

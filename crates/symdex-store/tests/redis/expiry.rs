@@ -7,7 +7,8 @@ use symdex_store::{Store, StoreOptions};
 
 use crate::common::{entries, id, index, index_of, long_id, put};
 use crate::layout::{open, whole};
-use crate::server::{Server, store};
+use crate::{store, store_in};
+use symdex_testkit::redis::Server;
 
 const TTL: Duration = Duration::from_secs(4);
 
@@ -95,7 +96,7 @@ pub(crate) fn all_values_of_an_image_expire_at_one_time() {
 pub(crate) fn gc_removes_what_was_not_used_for_a_time() {
     let server = Server::start(&[]);
     let day = Duration::from_secs(24 * 60 * 60);
-    let store = server.store();
+    let store = store_in(&server);
     put(&store, &index(0xab, 12));
     put(&store, &index(0xcd, 12));
     // It was used 31 of 45 days ago.
@@ -127,7 +128,7 @@ pub(crate) fn the_set_of_long_ids_lives_as_long_as_their_values() {
     assert!(store.touch(&whole).expect("touched"));
     let renewed = expiry(&set);
     assert!(renewed.abs_diff(expiry(&value)) < 10);
-    let short = crate::server::store(&server.url(), &StoreOptions::new().ttl(Duration::from_secs(60)));
+    let short = crate::store(&server.url(), &StoreOptions::new().ttl(Duration::from_secs(60)));
     put(&short, &index_of(long_id(0xab, 9), 3));
     assert_eq!((expiry(&set), of_start().len()), (renewed, 2));
     // An image that has expired is in the set, and is not found. A use of the other one writes a lost set again.

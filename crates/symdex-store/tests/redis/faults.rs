@@ -7,8 +7,9 @@ use symdex_store::{PublishOutcome, RedisStore, Store, StoreOptions};
 
 use crate::common::{id, index, put};
 use crate::layout::{open, whole};
-use crate::proxy::{Fault, Proxy};
-use crate::server::{Server, free_port, store};
+use crate::{store, store_in};
+use symdex_testkit::proxy::{Fault, Proxy};
+use symdex_testkit::redis::{Server, free_port};
 
 fn through(proxy: &Proxy, timeout: Duration) -> RedisStore {
     store(&format!("redis://127.0.0.1:{}/0", proxy.port), &StoreOptions::new().timeout(timeout))
@@ -18,7 +19,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn lost_connections_and_half_answers_are_retried() {
     let server = Server::start(&[]);
-    put(&server.store(), &index(0xab, 12));
+    put(&store_in(&server), &index(0xab, 12));
     let proxy = Proxy::start(server.port);
     // The replies have more bytes than this.
     let cuts = [0, 1, 5, 9, 60, 200, 400, 600].map(Fault::CutAfter);
@@ -43,7 +44,7 @@ pub(crate) fn a_publisher_with_lost_connections_leaves_a_whole_index() {
         let outcome = through(&proxy, LONG).put(&new).expect("put");
         assert!(matches!(outcome, PublishOutcome::Written | PublishOutcome::ConflictReplaced), "{outcome:?}");
         proxy.spoil(Fault::None, 0);
-        let image = open(&server.store(), 0xab);
+        let image = open(&store_in(&server), 0xab);
         assert_eq!(image.metadata(), new.metadata());
         whole(&image);
     }
@@ -51,7 +52,7 @@ pub(crate) fn a_publisher_with_lost_connections_leaves_a_whole_index() {
 
 pub(crate) fn late_answers_are_awaited_and_silence_is_a_time_out() {
     let server = Server::start(&[]);
-    put(&server.store(), &index(0xab, 12));
+    put(&store_in(&server), &index(0xab, 12));
     let proxy = Proxy::start(server.port);
     proxy.spoil(Fault::Late(Duration::from_millis(100)), 1);
     let patient = through(&proxy, LONG);
@@ -71,7 +72,7 @@ pub(crate) fn a_server_that_is_not_there_is_unavailable() {
 
 pub(crate) fn a_restarted_server_answers_again_through_the_same_store() {
     let mut server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
     server.kill();

@@ -9,7 +9,8 @@ use symdex_store::{
 };
 
 use crate::common::{behaves_as_a_store, entries, id, index, put};
-use crate::server::{Cluster, Server, store};
+use crate::{store, store_in};
+use symdex_testkit::redis::{Cluster, Server};
 
 /// The values of an open image.
 pub(crate) fn values(image: &StoredImage) -> &dyn StoredValues {
@@ -52,7 +53,7 @@ pub(crate) fn a_cluster_behaves_as_a_store() {
 
 pub(crate) fn a_report_on_one_server_is_two_round_trips_cold_and_one_warm() {
     let server = Server::start(&[]);
-    a_report_is_two_round_trips_cold_and_one_warm(&server.store());
+    a_report_is_two_round_trips_cold_and_one_warm(&store_in(&server));
 }
 
 /// A report of 100 frames in 20 images.
@@ -98,7 +99,7 @@ fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset) -> Option<Vec<O
 
 pub(crate) fn values_of_a_real_index_answer_as_the_index() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     let golden = Path::new("../../testdata/golden/v1");
     let files = std::fs::read_dir(golden).expect("golden indexes").map(|file| file.expect("a file").path());
     let mut compared = 0;
@@ -132,7 +133,7 @@ pub(crate) fn values_of_a_real_index_answer_as_the_index() {
 
 pub(crate) fn a_lost_value_is_missing_until_the_index_is_put_again() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
     let key = server.keys().into_iter().find(|key| key.ends_with("/1")).expect("a value");
@@ -146,7 +147,7 @@ pub(crate) fn a_lost_value_is_missing_until_the_index_is_put_again() {
 
 pub(crate) fn damaged_values_and_metadata_are_damage_until_the_index_is_put_again() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
     let key = server.keys().into_iter().find(|key| key.ends_with("/1")).expect("a value");
@@ -167,7 +168,7 @@ pub(crate) fn damaged_values_and_metadata_are_damage_until_the_index_is_put_agai
 
 pub(crate) fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     put(&store, &index(0xab, 12));
     let image = open(&store, 0xab);
     let old = server.keys();
@@ -186,7 +187,7 @@ pub(crate) fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_the
 
 pub(crate) fn values_are_copied_to_another_redis_and_not_to_files() {
     let (from, to) = (Server::start(&[]), Server::start(&[]));
-    let (from, to) = (from.store(), to.store());
+    let (from, to) = (store_in(&from), store_in(&to));
     put(&from, &index(0xab, 12));
     assert_eq!(from.copy_to(&id(0xab), &to).expect("copied"), Some(PublishOutcome::Written));
     assert_eq!(from.copy_to(&id(0xab), &to).expect("copied"), Some(PublishOutcome::Unchanged));

@@ -4,15 +4,26 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/proxy.rs"]
-mod proxy;
 
 mod access;
 mod expiry;
 mod faults;
 mod layout;
 mod publishing;
-mod server;
+
+use symdex_store::{RedisStore, StoreOptions};
+use symdex_testkit::redis::Server;
+
+/// The store at `url`.
+fn store(url: &str, options: &StoreOptions) -> RedisStore {
+    let url = url.parse().unwrap_or_else(|error| panic!("{error}"));
+    RedisStore::open(&url, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The store in the first database of `server`.
+fn store_in(server: &Server) -> RedisStore {
+    store(&server.url(), &StoreOptions::new())
+}
 
 symdex_testkit::main! {
     access::passwords_are_needed_and_never_shown,

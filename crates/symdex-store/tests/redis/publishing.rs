@@ -6,7 +6,8 @@ use symdex_store::{Store, StoreOptions};
 
 use crate::common::{entries, id, index, put, writers};
 use crate::layout::whole;
-use crate::server::{Server, store};
+use crate::{store, store_in};
+use symdex_testkit::redis::Server;
 
 /// The URL of the server that child processes write to.
 const URL: &str = "SYMDEX_TEST_URL";
@@ -70,7 +71,7 @@ pub(crate) fn one_publisher() {
 
 pub(crate) fn a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index() {
     let server = Server::start(&[]);
-    let store = server.store();
+    let store = store_in(&server);
     let mut kinds = [0; 2];
     let mut functions = 100;
     for round in 0..24 {

@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The bucket of the server.
-pub(crate) const BUCKET: &str = "indexes";
+pub const BUCKET: &str = "indexes";
 
 /// The environment of a process that uses the server at `port`.
-pub(crate) fn environment(port: u16) -> [(&'static str, String); 4] {
+pub fn environment(port: u16) -> [(&'static str, String); 4] {
     [
         ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}")),
         ("AWS_ALLOW_HTTP", "true".to_owned()),
@@ -19,9 +19,9 @@ pub(crate) fn environment(port: u16) -> [(&'static str, String); 4] {
 }
 
 /// A server of the S3 protocol, which ends with the value.
-pub(crate) struct Server {
+pub struct Server {
     child: Child,
-    pub(crate) port: u16,
+    pub port: u16,
 }
 
 impl Drop for Server {
@@ -33,10 +33,10 @@ impl Drop for Server {
 
 impl Server {
     /// Starts a server with an empty bucket.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let mut command = Command::new(symdex_testkit::target_file("moto/bin/moto_server"));
+        let mut command = Command::new(crate::target_file("moto/bin/moto_server"));
         command
             .args(["-H", "127.0.0.1", "-p", &port.to_string()])
             .stdout(Stdio::null())

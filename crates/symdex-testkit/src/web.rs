@@ -1,5 +1,4 @@
 //! A web server for one test.
-#![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 /// What the server does with a request.
 #[derive(Clone)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// 200 with this body and its length.
     Body(Vec<u8>),
     /// 200 with this body, in chunks, without its length.
@@ -27,10 +26,10 @@ pub(crate) enum Reply {
 
 /// Holds replies back until it is opened.
 #[derive(Clone, Default)]
-pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         *self.0.0.lock().expect("not poisoned") = true;
         self.0.1.notify_all();
     }
@@ -42,22 +41,22 @@ impl Gate {
 }
 
 /// A request.
-pub(crate) struct Request {
-    pub(crate) path: String,
-    pub(crate) headers: HashMap<String, String>,
+pub struct Request {
+    pub path: String,
+    pub headers: HashMap<String, String>,
     /// How many requests there were before it.
-    pub(crate) number: usize,
+    pub number: usize,
 }
 
 /// A web server. It ends with the process.
-pub(crate) struct WebServer {
+pub struct WebServer {
     port: u16,
     paths: Arc<Mutex<Vec<String>>>,
 }
 
 impl WebServer {
     /// Starts a server that answers as `reply` says.
-    pub(crate) fn start(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let paths: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -73,7 +72,7 @@ impl WebServer {
     }
 
     /// Starts a server that has this body at each path that ends with `end`, and nothing else.
-    pub(crate) fn of(end: String, body: Vec<u8>) -> Self {
+    pub fn of(end: String, body: Vec<u8>) -> Self {
         Self::start(move |request| match request.path.ends_with(&end) {
             true => Reply::Body(body.clone()),
             false => Reply::Status(404),
@@ -81,17 +80,17 @@ impl WebServer {
     }
 
     /// `http://127.0.0.1:PORT`.
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}", self.authority())
     }
 
     /// `127.0.0.1:PORT`.
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
     /// The paths of all requests until now.
-    pub(crate) fn paths(&self) -> Vec<String> {
+    pub fn paths(&self) -> Vec<String> {
         self.paths.lock().expect("not poisoned").clone()
     }
 }

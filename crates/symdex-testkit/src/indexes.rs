@@ -1,34 +1,31 @@
 //! Made-up indexes to put into stores.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, ImageId, Index, Table};
-use symdex_store::{PublishOutcome, Store};
+use symdex::{Arch, Counts, ImageId, Table};
 
 /// The bytes that a chunk of [`index`] spans.
 const SPAN: u32 = 0x1000;
 
 /// The id whose bytes are all `byte`.
-pub(crate) fn id(byte: u8) -> ImageId {
+pub fn id(byte: u8) -> ImageId {
     ImageId::new(&[byte; 16]).expect("16 bytes are an id")
 }
 
 /// The id of 20 bytes that begins with those of `id(byte)`.
-pub(crate) fn long_id(byte: u8, last: u8) -> ImageId {
+pub fn long_id(byte: u8, last: u8) -> ImageId {
     ImageId::new(&[&[byte; 16][..], &[1, 2, 3, last]].concat()).expect("20 bytes are an id")
 }
 
 /// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
 /// index with more functions is better by the rule for conflicts.
-pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
+pub fn index(byte: u8, functions: u16) -> Vec<u8> {
     index_of(id(byte), functions)
 }
 
 /// As [`index`], of the image `id`.
-pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+pub fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
     let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
     image.image_size = u64::from(functions) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
@@ -54,10 +51,4 @@ pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");
     bytes
-}
-
-/// Puts the index `bytes` into `store`.
-pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
-    let index = Index::open(bytes).expect("an index");
-    store.put(&index).unwrap_or_else(|error| panic!("{error}"))
 }

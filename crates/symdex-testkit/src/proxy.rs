@@ -1,7 +1,5 @@
 //! A proxy that spoils connections.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
@@ -10,7 +8,7 @@ use std::time::Duration;
 
 /// What the proxy does to the next connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// Nothing.
     None,
     /// The connection is closed at once.
@@ -26,8 +24,8 @@ pub(crate) enum Fault {
 }
 
 /// Forwards connections to a port of this machine, until it is dropped.
-pub(crate) struct Proxy {
-    pub(crate) port: u16,
+pub struct Proxy {
+    pub port: u16,
     state: Arc<State>,
 }
 
@@ -40,7 +38,7 @@ struct State {
 }
 
 impl Proxy {
-    pub(crate) fn start(target: u16) -> Self {
+    pub fn start(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("a port").port();
         let state = Arc::new(State {
@@ -63,17 +61,17 @@ impl Proxy {
     }
 
     /// The next `connections` have this fault, those after them have none.
-    pub(crate) fn spoil(&self, fault: Fault, connections: u32) {
+    pub fn spoil(&self, fault: Fault, connections: u32) {
         *self.state.fault.lock().expect("no panic") = (fault, connections);
     }
 
     /// New connections are forwarded to this port.
-    pub(crate) fn set_target(&self, port: u16) {
+    pub fn set_target(&self, port: u16) {
         self.state.target.store(port, Ordering::Relaxed);
     }
 
     /// How many connections there were.
-    pub(crate) fn connections(&self) -> u32 {
+    pub fn connections(&self) -> u32 {
         self.state.connections.load(Ordering::Relaxed)
     }
 }

@@ -6,16 +6,15 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use redis::{Client, Connection, Value};
-use symdex_store::{RedisStore, StoreOptions};
 use tempfile::TempDir;
 
 /// How long a test waits for a server. The tests take much less.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of Redis.
-pub(crate) struct Server {
+pub struct Server {
     child: Child,
-    pub(crate) port: u16,
+    pub port: u16,
     options: Vec<String>,
     folder: TempDir,
 }
@@ -27,20 +26,20 @@ impl Drop for Server {
 }
 
 /// A port that no program listens to.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port()
 }
 
 impl Server {
     /// Starts a server and waits until it answers.
-    pub(crate) fn start(options: &[&str]) -> Self {
+    pub fn start(options: &[&str]) -> Self {
         let server = Self::start_unready(options);
         server.wait();
         server
     }
 
     /// Starts a server that may not answer without a password or TLS.
-    pub(crate) fn start_unready(options: &[&str]) -> Self {
+    pub fn start_unready(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let options: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
         let port = free_port();
@@ -48,7 +47,7 @@ impl Server {
     }
 
     /// Waits until the server answers.
-    pub(crate) fn wait(&self) {
+    pub fn wait(&self) {
         let begun = Instant::now();
         while self.connect().is_none_or(|mut connection| redis::cmd("PING").exec(&mut connection).is_err()) {
             assert!(begun.elapsed() < PATIENCE, "the server does not answer");
@@ -57,13 +56,13 @@ impl Server {
     }
 
     /// Kills the server, as `kill -9` does.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
     }
 
     /// Starts the server again after it was killed.
-    pub(crate) fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.child = spawn(self.port, &self.options, self.folder.path().into());
     }
 
@@ -73,7 +72,7 @@ impl Server {
     }
 
     /// Runs a command on the server itself.
-    pub(crate) fn run(&self, words: &[&str]) -> Value {
+    pub fn run(&self, words: &[&str]) -> Value {
         let mut connection = self.connect().expect("connected");
         let (name, arguments) = words.split_first().expect("a command");
         redis::cmd(name)
@@ -83,35 +82,24 @@ impl Server {
     }
 
     /// The text that a command prints, or the number that it returns.
-    pub(crate) fn text(&self, words: &[&str]) -> String {
+    pub fn text(&self, words: &[&str]) -> String {
         redis::from_redis_value(self.run(words)).expect("text or a number")
     }
 
     /// All keys, sorted.
-    pub(crate) fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = redis::from_redis_value(self.run(&["KEYS", "*"])).expect("keys");
         keys.sort();
         keys
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
-
-    /// A store in the server.
-    pub(crate) fn store(&self) -> RedisStore {
-        store(&self.url(), &StoreOptions::new())
-    }
-}
-
-/// The store at `url`.
-pub(crate) fn store(url: &str, options: &StoreOptions) -> RedisStore {
-    let url = url.parse().unwrap_or_else(|error| panic!("{error}"));
-    RedisStore::open(&url, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn spawn(port: u16, options: &[String], folder: PathBuf) -> Child {
-    let mut command = symdex_testkit::program("redis-server", "--version");
+    let mut command = crate::program("redis-server", "--version");
     command.args([
         "--port",
         &port.to_string(),
@@ -128,13 +116,13 @@ fn spawn(port: u16, options: &[String], folder: PathBuf) -> Child {
 }
 
 /// A cluster of three servers.
-pub(crate) struct Cluster(pub(crate) Vec<Server>);
+pub struct Cluster(pub Vec<Server>);
 
 impl Cluster {
     const SLOTS: [&str; 3] = ["0 5460", "5461 10922", "10923 16383"];
 
     /// Starts a cluster and waits until it answers.
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         let bus_ports: Vec<_> = Self::SLOTS.iter().map(|_| free_port().to_string()).collect();
         let start = |bus: &String| {
             Server::start(&[
@@ -168,7 +156,7 @@ impl Cluster {
         Self(servers)
     }
 
-    pub(crate) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let hosts: Vec<_> = self.0.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
