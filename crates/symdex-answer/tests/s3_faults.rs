@@ -42,7 +42,7 @@ fn stores() -> [String; 2] {
 fn filled() -> (Server, tempfile::TempDir) {
     let (server, root) = (Server::start(), tempfile::tempdir().expect("a folder"));
     let folder = FolderStore::at(root.path());
-    (1..=IMAGES).for_each(|byte| _ = put(&folder, &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(&folder, &index(byte, 40)));
     assert!(succeeds(child("child_fills_the_bucket", server.port, root.path(), "")));
     (server, root)
 }
@@ -50,7 +50,7 @@ fn filled() -> (Server, tempfile::TempDir) {
 fn child_fills_the_bucket() {
     let [url, _] = stores();
     let store = open_store(&url.parse().expect("a URL"), &StoreOptions::new().zstd_level(1)).expect("opened");
-    (1..=ONLY_IN_BUCKET).for_each(|byte| _ = put(&*store, &index(byte, 40)));
+    (1..=ONLY_IN_BUCKET).for_each(|byte| put(&*store, &index(byte, 40)));
 }
 
 fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off() {
