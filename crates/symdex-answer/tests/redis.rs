@@ -34,7 +34,7 @@ fn round_trips(symbolicator: &Symbolicator, store: usize, work: impl FnOnce()) -
 
 /// Puts all images into `store`.
 fn put_all(store: &RedisStore) {
-    (1..=IMAGES).for_each(|byte| _ = put(store, &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(store, &index(byte, 40)));
 }
 
 fn a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(url: &str) {
@@ -113,7 +113,7 @@ fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
-    (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(&FolderStore::at(root.path()), &index(byte, 40)));
     let expected: Vec<_> = (0..IMAGES).flat_map(|_| NAMES).collect();
     let text = report(1..=IMAGES, &OFFSETS);
     let proxy = Proxy::start(server.port);
@@ -147,7 +147,7 @@ fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
-    (1..=IMAGES).for_each(|byte| _ = put(&FolderStore::at(root.path()), &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(&FolderStore::at(root.path()), &index(byte, 40)));
     // Nothing is kept, so that each report asks the server.
     let none = Duration::ZERO;
     let reader = ReaderOptions::new().memory(0).fresh(none).absent(none).pause(Duration::from_millis(50));
@@ -172,7 +172,7 @@ fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
 
 fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     let redis = store(url, &StoreOptions::new());
-    (1..=IMAGES).for_each(|byte| _ = put(&redis, &index_of(long_id(byte, 7), 40)));
+    (1..=IMAGES).for_each(|byte| put(&redis, &index_of(long_id(byte, 7), 40)));
     let symbolicator = symbolicator([url], SymbolicatorOptions::new());
     let cut = |byte| {
         let mut image = Image::default();
