@@ -61,7 +61,7 @@ def checksum(data: bytes, padded_id: bytes, section: int, index: int) -> int:
 
 
 class Cursor:
-    """Reads whole bytes, one thing behind the other."""
+    """Reads whole bytes, in order."""
     def __init__(self, data: bytes, what: str):
         self.data, self.what, self.at = data, what, 0
 
@@ -103,7 +103,7 @@ class Bits:
         self.data, self.at, self.what = data, at, what
 
     def peek(self, count: int) -> int:
-        """The next bits without going on; zeros behind the last byte."""
+        """Peeks at the next bits; zeros after the last byte."""
         first, last = self.at // 8, (self.at + count + 7) // 8
         word = int.from_bytes(self.data[first:last].ljust(last - first, b"\0"), "big")
         return word >> (8 * last - self.at - count) & ((1 << count) - 1)
@@ -423,7 +423,7 @@ class Index:
         for table in TABLES:
             first, count = fields[table] = cursor.number(8), cursor.number(8)
             require(count <= 4194304 and (first + count) * span < 1 << 64, f"metadata: impossible chunks of {table}")
-        require(cursor.at == len(cursor.data), "metadata: there are bytes behind the fields")
+        require(cursor.at == len(cursor.data), "metadata: there are bytes after the fields")
         return fields
 
     def find(self, table: str, offset: int, policy: str) -> List[Frame]:

@@ -12,8 +12,8 @@ pub fn parts<const N: usize>(data: &[u8]) -> [&[u8]; N] {
     let mut lengths = lengths.chunks_exact(2).map(|pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])));
     std::array::from_fn(|number| {
         let length = if number + 1 == N { rest.len() } else { lengths.next().unwrap_or(0).min(rest.len()) };
-        let (part, behind) = rest.split_at(length);
-        rest = behind;
+        let (part, after) = rest.split_at(length);
+        rest = after;
         part
     })
 }

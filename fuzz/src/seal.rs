@@ -1,4 +1,4 @@
-//! Makes the checksums of changed indexes correct, so that changes reach the code behind them.
+//! Makes the checksums of changed indexes correct, so that changes reach the code after the checks.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -21,8 +21,8 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
         let stated = u64::from_le_bytes(header[field..field + 8].try_into().ok()?);
         let size = usize::try_from(stated).unwrap_or(usize::MAX).min(rest.len());
         out[field..field + 8].copy_from_slice(&(size as u64).to_le_bytes());
-        let (bytes, behind) = rest.split_at(size);
-        rest = behind;
+        let (bytes, after) = rest.split_at(size);
+        rest = after;
         if let (METADATA, Some((_, fields))) = (section, bytes.split_first_chunk::<8>()) {
             out.extend(checksum(&id, section, 0, fields).to_le_bytes());
             out.extend(fields);

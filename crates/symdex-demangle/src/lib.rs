@@ -12,10 +12,10 @@
 //!
 //! The text of C++ names is compared with llvm-cxxfilt 19. This crate reads some names that llvm-cxxfilt does not read:
 //! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, vectors of no elements (`Dv0_`), and template
-//! parameters in the signatures of functions with a local name. Names of GCC that LLVM's grammar does not cover are read
-//! as libiberty reads them, and printed in the style of LLVM: conversions to templates (`operator std::list<int>()`),
-//! members of dependent types (`std::is_same<T, U>::value`), inherited constructors, old argument packs, and clones for
-//! transactional memory. llvm-cxxfilt has no [`limits`].
+//! parameters in the signatures of functions with a local name. Names of GCC that LLVM's grammar does not cover are
+//! read as libiberty reads them, and printed in the style of LLVM: conversions to templates (`operator
+//! std::list<int>()`), members of dependent types (`std::is_same<T, U>::value`), inherited constructors, old argument
+//! packs, and clones for transactional memory. llvm-cxxfilt has no [`limits`].
 
 #![cfg_attr(
     not(test),
@@ -41,13 +41,13 @@ use std::borrow::Cow;
 
 use limits::MAX_TEXT;
 
-/// What a text that was cut ends with.
+/// The end of a truncated text.
 const CUT: &str = "…";
 
 /// The text of a mangled name.
 ///
-/// A name that no demangler reads is returned as it is. Bytes that are not UTF-8 are replaced. A text that exceeds one
-/// of the [`limits`] is cut and ends with `…`.
+/// A name that no demangler reads is returned unchanged. Bytes that are not UTF-8 are replaced. A text that exceeds one
+/// of the [`limits`] is truncated and ends with `…`.
 ///
 /// ```
 /// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
@@ -98,7 +98,7 @@ impl Language {
     }
 }
 
-/// The language of a mangled name or an Objective-C method, by how it begins. `None` for other names: those of C, for
+/// The language of a mangled name or an Objective-C method, by its prefix. `None` for other names: those of C, for
 /// example.
 ///
 /// The language of a unit says little about its names once LTO has merged units.
@@ -130,7 +130,7 @@ fn is_cpp(name: &[u8]) -> bool {
     (1..=4).contains(&underscores) && name.get(underscores) == Some(&b'Z')
 }
 
-/// `text` on one line: control characters, which names from an upload may hold, are written as escapes.
+/// `text` on one line: control characters, which untrusted names may contain, are escaped.
 #[must_use]
 pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
@@ -140,7 +140,7 @@ pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Ends `text` with the sign for a cut, within [`MAX_TEXT`] bytes.
+/// Truncates `text` to [`MAX_TEXT`] bytes, including the mark at its end.
 fn mark_as_cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
     text.push_str(CUT);
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn parts_and_copies_of_swift_functions_have_their_names() {
         assert_demangled(&[
-            // The simplified form says nothing of being resumed, or merged with others.
+            // The simplified form does not say that a function is resumed, or merged with others.
             ("$s4Demo4loadyyYaFTQ0_", "load()"),
             ("$s4Demo4loadyyYaFTY1_", "load()"),
             ("$s4Demo6WidgetC4moveyySiFTm", "Widget.move(_:)"),
@@ -195,7 +195,7 @@ mod tests {
         ]);
     }
 
-    /// Each parameter is a pair of the one before, so that the text doubles with each few bytes of the name.
+    /// Each parameter is a pair of the previous one, so the text doubles with each few bytes of the name.
     #[test]
     fn names_that_stand_for_too_much_text_are_cut_where_it_shows() {
         let pairs = (0..40).map(|number| {
@@ -211,7 +211,7 @@ mod tests {
             "{text}"
         );
         assert!(text.len() <= MAX_TEXT && text.ends_with(CUT), "{} bytes", text.len());
-        // A name that is too long itself is cut as it is.
+        // A name that is too long itself is truncated.
         let long = "a".repeat(MAX_TEXT + 1);
         let text = demangle(long.as_bytes());
         assert!(text.len() <= MAX_TEXT && text.ends_with(CUT), "{} bytes", text.len());

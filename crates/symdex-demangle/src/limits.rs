@@ -1,29 +1,29 @@
 //! The limits of demangling, in one place.
 //!
-//! | language | what is limited | limit | past it |
+//! | language | what is limited | limit | if exceeded |
 //! | --- | --- | --- | --- |
-//! | all | bytes of a name | [`MAX_TEXT`] | the name is not demangled, and is cut |
-//! | all | bytes of a text | [`MAX_TEXT`] | the text is cut |
+//! | all | bytes of a name | [`MAX_TEXT`] | the name is truncated and not demangled |
+//! | all | bytes of a text | [`MAX_TEXT`] | the text is truncated |
 //! | C++ | nesting of a name | [`MAX_DEPTH`] | the name is not demangled |
 //! | C++ | nodes of a name, children in its lists | [`MAX_NODES`], [`MAX_CHILDREN`] | the name is not demangled |
-//! | C++ | steps of the printer, parts of a text that wait | [`MAX_STEPS`], [`MAX_TASKS`] | the text is cut |
-//! | Rust | writes of the printer times bytes of the name | [`MAX_RUST_STEPS`] | the text is cut |
+//! | C++ | steps of the printer, pending parts of a text | [`MAX_STEPS`], [`MAX_TASKS`] | the text is truncated |
+//! | Rust | writes of the printer times bytes of the name | [`MAX_RUST_STEPS`] | the text is truncated |
 //! | Swift | bytes of a name | [`MAX_SWIFT_NAME`] | the name is not demangled |
 //! | Swift | nodes that a name stands for, by an estimate | [`MAX_SWIFT_NODES`] | the name is not demangled |
 //! | Swift | bytes of a name with an opaque type | [`MAX_OPAQUE_NAME`] | the name is not demangled |
 //! | Swift | bytes of a text | 4 KiB, by symbolic-demangle | the text has no types, or the name is not demangled |
 //!
-//! A text that is cut ends with `…`. A C++ name whose text is cut before the first character is not demangled.
+//! A truncated text ends with `…`. A C++ name whose text is truncated before the first character is not demangled.
 //!
 //! A C++ name takes less than 1 MB of memory and 256 kB of stack, in debug builds, too. Rust and Swift names that may
-//! need more get a stack of their own ([`RUST_STACK`], [`SWIFT_STACK`]), so that all names can be demangled in a thread
+//! need more get a separate stack ([`RUST_STACK`], [`SWIFT_STACK`]), so that all names can be demangled in a thread
 //! of 256 kB.
 
-/// The longest name that is demangled and the longest text, in bytes. (215 bytes of C++ can stand for 69 MB.)
+/// The longest name that is demangled and the longest text, in bytes. (215 bytes of C++ can expand to 69 MB.)
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// How deep productions of a C++ name may be nested. The deepest of 650,000 names of real programs needs less than 48.
-/// A level takes up to 1.3 kB of stack in a debug build.
+/// The maximum nesting depth of productions of a C++ name. The deepest of 650,000 names of real programs needs less
+/// than 48. A level takes up to 1.3 kB of stack in a debug build.
 pub const MAX_DEPTH: usize = 128;
 
 /// The most nodes in the tree of a C++ name. A node has 32 bytes.
@@ -32,10 +32,10 @@ pub const MAX_NODES: usize = 1 << 13;
 /// The most children in all lists of a C++ name together. A child has 4 bytes.
 pub const MAX_CHILDREN: usize = 1 << 14;
 
-/// How many steps the text of a C++ name may take. A step writes at most one part of the name.
+/// The most steps that the text of a C++ name may take. A step writes at most one part of the name.
 pub const MAX_STEPS: usize = 1 << 17;
 
-/// How many parts of the text of a C++ name may wait for others to be printed. A part has 32 bytes.
+/// The most parts of the text of a C++ name that may wait for others to be printed. A part has 32 bytes.
 pub const MAX_TASKS: usize = 1 << 12;
 
 /// How many steps the text of a Rust name may take, which is less than 1 ms. Between two writes, rustc-demangle does at
@@ -43,7 +43,8 @@ pub const MAX_TASKS: usize = 1 << 12;
 pub const MAX_RUST_STEPS: usize = 1 << 20;
 
 /// The most nodes that a Swift name may expand to, by an estimate (`swift_cost`). The demangler repeats the work on
-/// shared parts of a name: without this limit, 150 bytes take seconds. None of 20,000 measured names has more than 70,000.
+/// shared parts of a name: without this limit, 150 bytes take seconds. None of 20,000 measured names has more than
+/// 70,000.
 pub const MAX_SWIFT_NODES: u64 = 1 << 18;
 
 /// The longest Swift name with an opaque type (`some View`) that is demangled, in bytes. Its time is quadratic in the

@@ -1,6 +1,6 @@
-//! The Swift compiler's lists of names and what they demangle to, simplified and in full.
+//! The Swift compiler's lists of names and their demangled texts, simplified and in full.
 //!
-//! The full form is printed nowhere; it shows more of what was read from a name, types above all.
+//! The full form is never printed; it shows more of what was read from a name, mainly types.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use symbolic_demangle::DemangleOptions;
 
 use super::{demangle, swift};
 
-/// Names that come out otherwise than the list of simplified names has them.
+/// Names whose text differs from the list of simplified names.
 const NOT_AS_SIMPLIFIED: &[(&str, &str)] =
     &[("_TF3fooap3barSi", "the demangler forgot pinning addressors, which no compiler writes since Swift 4")];
 
-/// Reasons why names come out otherwise than the lists of full names have them, with how many there are.
+/// Reasons why texts differ from the lists of full names, with their counts.
 const NOT_AS_IN_FULL: &[(&str, usize)] =
     &[(ARGUMENTS, 17), (CONFORMANCES, 1), (NOT_READ, 9), (SUFFIX, 2), (UNLABELLED, 1), (UNSUGARED, 34)];
 const ARGUMENTS: &str = "the arguments of an old specialization are left out";
@@ -22,7 +22,7 @@ const SUFFIX: &str = "what follows an old name is left out";
 const UNLABELLED: &str = "an old name's unlabelled parameter beside a labelled one has a label of its own";
 const UNSUGARED: &str = "symbolic-demangle writes Optional, Array and Dictionary by their names";
 
-/// Why `printed` is not `expected`, if that is known.
+/// Why `printed` is not `expected`, if the reason is known.
 fn reason(name: &str, expected: &str, printed: &str) -> Option<&'static str> {
     let is_unsugared =
         |text: &str| ["Optional<", "Array<", "Dictionary<"].iter().any(|sugar| text.contains(sugar));
@@ -52,7 +52,7 @@ fn lists() -> BTreeMap<String, Vec<(String, String)>> {
     std::fs::read_dir(lists).expect("lists").map(|entry| list(entry.expect("an entry"))).collect()
 }
 
-/// `{T:_T0...,C} text`: what the compiler's own tests know of a thunk.
+/// `{T:_T0...,C} text`: the form of a thunk in the compiler's own tests.
 fn without_flags(expected: &str) -> &str {
     let flagged = expected.strip_prefix('{').and_then(|flags| flags.split_once("} "));
     flagged.map_or(expected, |(_, text)| text)

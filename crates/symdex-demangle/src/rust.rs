@@ -8,9 +8,9 @@ use std::fmt::{self, Write as _};
 use crate::limits::{MAX_RUST_STEPS, MAX_TEXT, RUST_STACK};
 use crate::mark_as_cut;
 
-/// Returns whether `name` is a Rust name in the legacy mangling. Such a name has the form of a nested C++ name. Its last
-/// identifier is a hash: `h` and 16 hexadecimal digits. Identifiers may contain dots, and a suffix that begins with a
-/// dot may follow the name.
+/// Returns whether `name` is a Rust name in the legacy mangling. Such a name has the form of a nested C++ name. Its
+/// last identifier is a hash: `h` and 16 hexadecimal digits. Identifiers may contain dots, and a suffix that begins
+/// with a dot may follow the name.
 pub(super) fn is_legacy(name: &[u8]) -> bool {
     let Some(mut rest) = name.strip_prefix(b"_ZN").or_else(|| name.strip_prefix(b"__ZN")) else {
         return false;
@@ -23,7 +23,7 @@ pub(super) fn is_legacy(name: &[u8]) -> bool {
     matches!(last, [b'h', digits @ ..] if digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The identifier at the start of `name`, which its length precedes, and the rest.
+/// The identifier at the start of `name`, which begins with its length, and the rest.
 fn identifier(name: &[u8]) -> Option<(&[u8], &[u8])> {
     let digits = name.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = name.split_at_checked(digits)?;
@@ -47,8 +47,8 @@ pub(super) fn demangled(name: &str) -> Option<String> {
     })
 }
 
-/// A text of at most [`MAX_TEXT`] bytes and a number of writes. It is cut where it exceeds one of them, and the writer
-/// is stopped.
+/// A text limited to [`MAX_TEXT`] bytes and a number of writes. It is truncated where it exceeds one of them, and the
+/// writer is stopped.
 struct Bounded {
     text: String,
     writes: usize,

@@ -1,7 +1,7 @@
-//! Swift names as Apple's atos prints them, from what symbolic-demangle prints.
+//! Swift names as Apple's atos prints them, from the output of symbolic-demangle.
 //!
 //! atos prints the Swift demangler's simplified form, which names a function's parameters by their labels:
-//! `install(_:)`, `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed. It prints either the
+//! `install(_:)`, `closure #1 in open(path:)`. The demangler in symbolic-demangle is modified. It prints either the
 //! types of the parameters or no parameters: `install(Int)`, `install`. The two texts differ only in the parameter
 //! lists. So a list begins where the texts differ. Only its labels are kept.
 
@@ -26,7 +26,7 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     match printed(&modern, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
-        // The text is too long for symbolic-demangle only with the types.
+        // With the types only, the text is too long for symbolic-demangle.
         None => Some(bare + CUT),
     }
 }
@@ -53,7 +53,7 @@ fn with_labels(bare: &str, typed: &str) -> Option<String> {
     let (mut bare, mut typed) = (bare, typed);
     let mut out = String::with_capacity(typed.len());
     loop {
-        // The signature of a closure is left out: `closure #1 (Int) in` is `closure #1 in`.
+        // The signature of a closure is omitted: `closure #1 (Int) in` is `closure #1 in`.
         if bare.starts_with(" in ") && typed.starts_with(' ') {
             typed = outside_brackets(typed).find(|rest| rest.starts_with(" in "))?;
         }

@@ -1,13 +1,13 @@
 //! The number of nodes that a Swift name expands to, estimated before the demangler reads it.
 //!
 //! The demangler keeps a name as a tree in which substitutions share subtrees. It visits the tree of each function,
-//! variable and subscript as if nothing were shared, so that a name of 150 bytes can take seconds. If a declaration has
+//! variable and subscript as if nothing were shared, so a name of 150 bytes can take seconds. If a declaration has
 //! an opaque result type, the demangler also mangles it again, in time quadratic in its nesting.
 //!
-//! The estimate is an upper bound. It reads the name once, without its grammar. Each operator is one node. A substitution
-//! (`A`) expands to at most the nodes before its definition. Each identifier defines one substitution, and so does the
-//! letter of a nominal type after it. So number 5 is defined no later than the sixth of these, and no later than its
-//! first reference.
+//! The estimate is an upper bound. It reads the name once, without its grammar. Each operator is one node. A
+//! substitution (`A`) expands to at most the nodes before its definition. Each identifier defines one substitution, and
+//! so does the letter of a nominal type after it. So number 5 is defined no later than the sixth of these, and no later
+//! than its first reference.
 //!
 //! Digits are the length of an identifier, or, before `_` and after the operators of specializations, a number. Both
 //! readings are followed, and joined where they meet.
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 /// How often a name can repeat a substitution at once.
 const MAX_REPEATED: usize = 2048;
 
-/// The most digits of a number whose value counts: no name is so long.
+/// The most digits of a number whose value matters: no name is longer.
 const MAX_DIGITS: usize = 6;
 
-/// How many substitutions have a bound of their own. Later ones count as all nodes before the reference.
+/// The number of substitutions that have separate bounds. Later ones count as all nodes before the reference.
 const MAX_SUBSTITUTIONS: usize = 512;
 
 /// One way to read the name up to a position.
@@ -53,7 +53,7 @@ impl Reading {
     fn join(&mut self, other: Self) {
         self.nodes = self.nodes.max(other.nodes);
         self.defined = self.defined.min(other.defined);
-        // A substitution that only one of them knows can be defined as late as here.
+        // A substitution that only one of them has can be defined as late as here.
         let known = self.substitutions.len().min(other.substitutions.len());
         self.substitutions.truncate(known);
         for (nodes, others) in self.substitutions.iter_mut().zip(other.substitutions) {
@@ -148,7 +148,7 @@ impl Scan<'_> {
                 }
                 self.substitutions(at + 1, reading);
             }
-            // Several times a type of the standard library: `S2i`.
+            // A repeated type of the standard library: `S2i`.
             b'S' if self.look(at + 1).is_ascii_digit() => {
                 let (times, end) = self.number(at + 1);
                 let mut repeated = reading.clone();
@@ -162,7 +162,7 @@ impl Scan<'_> {
                 }
                 if let Some(end) = self.identifier(at) {
                     reading.nodes += 1;
-                    // After `zC`, it is the name of a type of C, which is no substitution.
+                    // After `zC`, it is the name of a C type, which is not a substitution.
                     if self.name.get(..at).is_some_and(|before| !before.ends_with(b"zC")) {
                         reading.define();
                         if matches!(self.look(end), b'C' | b'V' | b'O' | b'P') {

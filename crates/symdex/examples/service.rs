@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A request is a line `<image id> <offset>`, the offset in hexadecimal. The answer is a line for each frame,
-//! innermost first, `<name> <file>:<line>`, and an empty line behind the last:
+//! innermost first, `<name> <file>:<line>`, and an empty line after the last:
 //!
 //! ```text
 //! $ echo 4c4c4479-5555-3144-a170-308419376afa 5d0 | nc -q1 127.0.0.1 7000
@@ -20,20 +20,20 @@ use std::sync::{Arc, Mutex};
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 
-/// A request as long as this ends the connection: no id and no offset need so much.
+/// The longest request. A longer one ends the connection.
 const MAX_REQUEST: u64 = 256;
 
-/// An open index, which any number of threads may ask at the same time.
+/// An open index, shared by any number of threads.
 type Shared = Arc<Index<Vec<u8>>>;
 
-/// Indexes that were asked for, each read once.
+/// The indexes of earlier requests, each read once.
 struct Indexes {
     folder: PathBuf,
     open: Mutex<HashMap<ImageId, Shared>>,
 }
 
 impl Indexes {
-    /// The index of the image `id`; `None` where the folder has none.
+    /// Returns the index of the image `id`, or `None` if the folder has none.
     fn get(&self, id: &ImageId) -> Result<Option<Shared>, Box<dyn Error>> {
         let mut open = self.open.lock().map_err(|_| "another request failed while it opened an index")?;
         if let Some(index) = open.get(id) {
@@ -75,7 +75,7 @@ fn answer(
 
 /// Answers a connection's requests, line by line.
 fn serve(connection: &TcpStream, indexes: &Indexes) -> std::io::Result<()> {
-    // The scratch space keeps answers for repeated questions. Each thread has one.
+    // The scratch space caches answers. Each thread has one.
     let mut scratch = Scratch::default();
     let (mut requests, mut out) = (BufReader::new(connection), BufWriter::new(connection));
     loop {

@@ -39,8 +39,8 @@ pub struct Frame<'a> {
     /// Whether the frame is inlined into the next one. The last frame is not inlined.
     pub inlined: bool,
     /// The start of the function that contains the code. Inlined frames have that of the function they are inlined
-    /// into. A function can have several parts (GCC's `f` and `f.cold`): this is the start of the part that contains the
-    /// code.
+    /// into. A function can have several parts (GCC's `f` and `f.cold`): this is the start of the part that contains
+    /// the code.
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,
@@ -96,7 +96,7 @@ pub struct Frames<'a>(pub(crate) FrameStorage<'a>);
 pub(crate) enum FrameStorage<'a> {
     /// Just found: the frames, the positions of their strings, and the text with these strings.
     Found(&'a [FoundFrame], &'a [StringRanges], &'a [u8]),
-    /// Kept from an earlier lookup.
+    /// Cached by an earlier lookup.
     Cached(CachedAnswer<'a>),
 }
 

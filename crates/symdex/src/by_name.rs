@@ -20,7 +20,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// alias counts. `None` if no function has the name, or if several have it, as static functions of several files
     /// can.
     ///
-    /// An index has no order of names, so that this compares all of them, and then reads the whole table: the time is
+    /// Names are not sorted, so this compares all of them, and then reads the whole table: the time is
     /// at most in proportion to the size of the index. Nothing but one chunk at a time is kept.
     ///
     /// ```
@@ -33,8 +33,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] if the names or the table are damaged. Not all of each name is read,
-    /// so that not all damage is found. [`Error::SearchTooLong`] if the names and ranges are many times more than those
+    /// [`Error::Checksum`] or [`Error::Malformed`] if the names or the table are damaged. Names are read in part,
+    /// so not all damage is found. [`Error::SearchTooLong`] if the names and ranges are many times more than those
     /// of real images in an index of this size.
     pub fn function_start(&self, name: &[u8]) -> Result<Option<ImageOffset>, Error> {
         let mut steps = Steps::of(self.as_bytes().len());
@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Where the function with the name `id` starts; `None` if none has it, or several.
+    /// Returns the start of the function with the name `id`, or `None` if none or several have it.
     fn start_of(&self, id: NonMaxU32, steps: &mut Steps) -> Result<Option<ImageOffset>, Error> {
         let mut found = None;
         for chunk in self.chunks(Table::SymbolTable) {
@@ -77,7 +77,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 }
 
-/// The steps that a search has left.
+/// The remaining steps of a search.
 struct Steps(u64);
 
 impl Steps {

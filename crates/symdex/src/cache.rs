@@ -15,8 +15,8 @@
 //!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! An answer is not kept if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`] of
-//! the cache.
+//! An answer is not cached if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`]
+//! of the cache.
 
 #[cfg(test)]
 mod tests;
@@ -36,11 +36,11 @@ const PLACE_BITS: u32 = 28;
 const PLACES: u32 = (1 << PLACE_BITS) - 1;
 /// The slots that are searched for a hash. This bounds the cost of forged indexes whose hashes collide.
 const PROBES: usize = 32;
-/// How many answers are not kept at first, because a few lookups are faster without a cache.
+/// How many answers are not cached at first, because a few lookups are faster without a cache.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. The full table touches more memory than a few hundred answers are worth.
 const FIRST_SLOTS: usize = 4096;
-/// A cache of fewer bytes keeps nothing.
+/// A smaller cache stores nothing.
 const SMALLEST: usize = 64 << 10;
 /// Bytes of the cache for each slot. An answer takes about a hundred bytes with its strings, and a few slots.
 const BYTES_PER_SLOT: usize = 64;
@@ -59,13 +59,13 @@ const LAST_STARTS: u16 = 1 << 14;
 
 /// Answers by key, in a limited number of bytes.
 ///
-/// A full cache does not change until it has turned away as many answers as it holds. Then it is emptied. So if
+/// A full cache does not change until it has rejected as many answers as it holds. Then it is emptied. So if
 /// slightly more addresses than fit are asked in turns, most are still found.
 #[derive(Default)]
 pub(crate) struct AnswerCache {
     /// The most bytes that it takes.
     capacity: usize,
-    /// Answers that were not kept: the first few, later those that had no room.
+    /// Answers that were not cached: the first few, later those without room.
     passed: usize,
     kept: usize,
     slots: Slots,
@@ -81,7 +81,7 @@ pub(crate) struct AnswerKey {
 }
 
 impl AnswerKey {
-    /// Returns `None` for a serial number or an offset that does not fit. Such answers are not kept.
+    /// Returns `None` for a serial number or an offset that does not fit. Such answers are not cached.
     #[inline]
     pub(crate) fn new(serial: u64, offset: ImageOffset, policy: LinePolicy) -> Option<Self> {
         let serial = u32::try_from(serial).ok().filter(|serial| *serial < 1 << 30)?;
@@ -119,7 +119,7 @@ impl AnswerCache {
         })
     }
 
-    /// The answer at a place that was found. Returns `None` for a gap.
+    /// Returns the answer at `place`, which [`Self::find`] returned, or `None` for a gap.
     #[inline]
     pub(crate) fn get(&self, place: u32) -> Option<CachedAnswer<'_>> {
         let place = place as usize;
@@ -136,7 +136,7 @@ impl AnswerCache {
         (!frames.is_empty()).then_some(CachedAnswer { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `key` if there is room and it fits. Returns its place. `read_string` reads a string that
+    /// Stores the answer to `key` if there is room and it fits. Returns its place. `read_string` reads a string that
     /// is not in the cache yet into `buffer`, which is empty.
     pub(crate) fn put(
         &mut self,
@@ -183,7 +183,7 @@ impl AnswerCache {
         Ok(u32::try_from(place).ok())
     }
 
-    /// The place of a string. Returns `None` if the string is too long, or would end behind `end`.
+    /// The place of a string. Returns `None` if the string is too long, or would end after `end`.
     fn text(
         &mut self,
         file: u32,
@@ -212,7 +212,7 @@ impl AnswerCache {
         Ok(u32::try_from(place).ok())
     }
 
-    /// A string that is kept, and its place. `file` is the place of the file beside a name, 0 for none and for a file.
+    /// A cached string, and its place. `file` is the place of the file beside a name, 0 for none and for a file.
     pub(crate) fn string(
         &self,
         serial: u64,
@@ -265,8 +265,8 @@ impl AnswerCache {
     }
 }
 
-/// The fields of an answer behind its key: the distance from the function's start, the flags and the number of frames.
-/// Returns `None` for an answer that cannot be kept.
+/// The fields of an answer after its key: the distance from the function's start, the flags and the number of frames.
+/// Returns `None` for an answer that cannot be cached.
 fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
     let is_plain = |frame: &FoundFrame| frame.table == last.table && frame.source.line < 1 << LINE_BITS;

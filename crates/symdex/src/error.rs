@@ -7,7 +7,7 @@ pub enum Error {
     /// The file is not an index.
     #[error("not a symdex index: {}; expected a file made by `symdex build`", guess_file_kind(found))]
     NotAnIndex {
-        /// The first bytes, 32 at the most.
+        /// The first bytes, at most 32.
         found: Vec<u8>,
     },
     /// The index was written by a newer symdex.

@@ -16,8 +16,8 @@ const HEAD: u64 = 4096;
 
 /// Reads the index file at `path` into memory. [`Index::open`](crate::Index::open) opens the bytes.
 ///
-/// Use this for files that others can change. If a mapped file is cut, reading it kills the process. After this
-/// function has returned, changes of the file have no effect. If the file changes while it is read, opening the index
+/// Use this for files that others can change. If a mapped file is truncated, reading it kills the process. After this
+/// function has returned, changes to the file have no effect. If the file changes while it is read, opening the index
 /// or a lookup fails.
 ///
 /// The header is checked before the rest is read, so that a file that is not an index costs one read.
@@ -49,8 +49,8 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Reads the digest of the index file at `path`, as [`Index::digest`](crate::Index::digest) has it. Nothing but the
-/// header and the trailer is read and checked.
+/// Reads the digest of the index file at `path`, as [`Index::digest`](crate::Index::digest) returns it. Only the
+/// header and the trailer are read and checked.
 ///
 /// ```
 /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
@@ -72,7 +72,7 @@ pub fn read_digest(path: &Path) -> Result<[u8; 16], Error> {
 }
 
 impl Metadata {
-    /// Reads the metadata of the index file at `path`. Nothing but the header and the metadata is read and checked.
+    /// Reads the metadata of the index file at `path`. Only the header and the metadata are read and checked.
     ///
     /// ```
     /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
@@ -97,7 +97,7 @@ impl Metadata {
 
 /// An open index file whose header is valid.
 struct IndexFile {
-    /// Positioned behind `head`.
+    /// Positioned after `head`.
     file: File,
     /// The size of the file, which the header states as well.
     size: u64,

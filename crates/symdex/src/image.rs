@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of
+/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; if it has neither, a hash of
 /// the slice.
 ///
-/// Printed in lower-case hexadecimal without dashes, which is also the index's file name; a hash has `h-` before it.
+/// Printed in lower-case hexadecimal without dashes, as in the name of the index file; a hash has the prefix `h-`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u8, Vec<u8>)", into = "(u8, Vec<u8>)")]
 pub struct ImageId {
@@ -19,7 +19,7 @@ pub struct ImageId {
 }
 
 impl ImageId {
-    /// The longest id there is, in bytes.
+    /// The length of the longest id, in bytes.
     pub const MAX_LEN: usize = 32;
 
     /// The id with these bytes. Returns `None` if there are none or more than [`Self::MAX_LEN`].
@@ -100,7 +100,7 @@ pub struct ParseImageIdError {
 impl FromStr for ImageId {
     type Err = ParseImageIdError;
 
-    /// Reads an id from hexadecimal digits of either case, after `h-` for a hash; dashes are passed over.
+    /// Reads an id from hexadecimal digits of either case, after `h-` for a hash; dashes are skipped.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseImageIdError { found: text.to_owned() };
         let (kind, digits) = text.strip_prefix("h-").map_or((OWN, text), |digits| (HASH, digits));
@@ -225,7 +225,7 @@ impl fmt::Display for ImageOffset {
 
 /// An address of a stack frame.
 ///
-/// A return address points behind the call, possibly at the next line or the next function. It is looked up one byte
+/// A return address points after the call, possibly at the next line or the next function. It is looked up one byte
 /// earlier. A program counter (frame 0, or the frame above a signal trampoline) is looked up unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameAddress {

@@ -18,7 +18,7 @@ use crate::packed::{ChunkReader, Codes};
 ///
 /// [`Index::open`] reads the header, the metadata, the trailer, the codes (at most 10 kB) and the heads of the names
 /// and of the files. This does not depend on the size of the index. The codes are decoded into tables, which do not
-/// change afterwards. The other pages are checked when they are first read. Which pages were checked is the only state
+/// change afterwards. The other pages are checked when they are first read. The set of checked pages is the only state
 /// that changes and that threads share.
 ///
 /// ```
@@ -45,7 +45,7 @@ pub struct Index<B> {
     chunk_pages: Paged,
     name_pages: Paged,
     file_pages: Paged,
-    /// A number that no other index opened by this process has. A scratch space knows its index by it.
+    /// A number that is unique among the indexes opened by this process. A scratch space identifies indexes by it.
     pub(crate) serial: u64,
 }
 
@@ -78,7 +78,7 @@ struct Paged {
     section: FileSection,
     /// Where the checksums of its pages lie.
     checksums: FileSection,
-    /// Which of its pages were found intact.
+    /// Its intact pages.
     checked: PageChecks,
 }
 
@@ -158,7 +158,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         })
     }
 
-    /// What the index says of its image and of how it was built.
+    /// What the index states about its image and its build.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -191,7 +191,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         ]
     }
 
-    /// The version of the format that the index is written in.
+    /// The format version of the index.
     #[must_use]
     pub fn format_version(&self) -> u16 {
         VERSION

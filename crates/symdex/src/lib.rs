@@ -1,7 +1,7 @@
-//! Reads symdex indexes: files that say which functions, files and lines are at the addresses of an image.
+//! Reads symdex indexes: files that map the addresses of an image to functions, files and lines.
 //!
-//! An index answers a crash address in microseconds. The crate `symdex-build` makes indexes from debug files; this
-//! crate knows nothing of DWARF. `docs/FORMAT.md` specifies the bytes of an index.
+//! An index answers a crash address in microseconds. The crate `symdex-build` builds indexes from debug files; this
+//! crate knows nothing about DWARF. `docs/FORMAT.md` specifies the bytes of an index.
 //!
 //! # First steps
 //!
@@ -10,7 +10,7 @@
 //! 2. [`FrameAddress::image_offset`] turns an address of a stack into an [`ImageOffset`], which counts bytes from the
 //!    start of the image.
 //! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack.
-//! 4. [`Frames::iter`] gives the frames, the innermost inlined function first. [`Frames::to_vec`] copies them.
+//! 4. [`Frames::iter`] iterates over the frames, the innermost inlined function first. [`Frames::to_vec`] copies them.
 //!
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
@@ -34,21 +34,21 @@
 //!
 //! # Threads
 //!
-//! An [`Index`] is shared between threads, for example in an `Arc`, without a lock. Each thread has a [`Scratch`] of
-//! its own, which serves any number of indexes and keeps the answers that it gave.
+//! An [`Index`] can be shared between threads without a lock, for example in an `Arc`. Each thread has its own
+//! [`Scratch`], which serves any number of indexes and caches their answers.
 //!
 //! # Errors
 //!
 //! `Ok(None)` means that the index has no code at the offset. An [`Error`] means that the index is damaged
 //! ([`Error::is_damage`]), of an unknown version ([`Error::is_unsupported`]), or that its file cannot be read.
-//! Opening checks the parts that every lookup needs. A lookup checks the other parts when it first reads them, so that
-//! a damaged index either gives the right answer or fails. The reader does not panic, whatever the bytes are. Limits
+//! Opening checks the parts that every lookup needs. A lookup checks the other parts when it first reads them, so
+//! a damaged index either returns the right answer or fails. The reader does not panic, whatever the bytes are. Limits
 //! bound the time and the memory of each lookup.
 //!
 //! # Features
 //!
 //! * `mmap`: `Index::open_file` and `MappedFile`, with the crate memmap2. It has the only `unsafe` code.
-//! * `write`: the module `write`, the writer. `write::split` makes small indexes for a key-value store.
+//! * `write`: the module `write`, the writer. `write::split` splits an index into values for a key-value store.
 //!
 //! Without features, the crate depends on serde, bincode, thiserror and xxhash-rust, and on no C code. Names are
 //! mangled, as linkers see them; the crate `symdex-demangle` makes them readable.

@@ -10,18 +10,18 @@ use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
 
-/// The most bytes that a scratch space keeps by default.
+/// The most bytes that a scratch space caches by default.
 const CAPACITY: usize = 16 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
-/// It keeps answers and their strings, and returns them again without reading the index. It serves any number of
+/// It caches answers and their strings, and returns them again without reading the index. It serves any number of
 /// indexes. It grows as it is used, by default to 16 MiB.
 pub struct Scratch {
     pub(crate) answers: AnswerCache,
     pub(crate) packed: PackedScratch,
     pub(crate) frames: Vec<FoundFrame>,
-    /// If the answer is not kept: the positions of the frames' strings, and the text with these strings.
+    /// If the answer is not cached: the positions of the frames' strings, and the text with these strings.
     pub(crate) strings: Vec<StringRanges>,
     pub(crate) text: Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Scratch space that keeps about `capacity` bytes between lookups.
+    /// Scratch space that caches about `capacity` bytes between lookups.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl Scratch {
         self.text.clear();
     }
 
-    /// What the last lookup found. Returns `None` for a gap.
+    /// Returns what the last lookup found, or `None` for a gap.
     pub(crate) fn answer(&self) -> Option<Frames<'_>> {
         let Self { frames, strings, text, .. } = self;
         (!frames.is_empty()).then_some(Frames(FrameStorage::Found(frames, strings, text)))
     }
 
-    /// The answer that is kept at a place in [`Self::answers`]. Returns `None` for a gap.
+    /// Returns the cached answer at a place in [`Self::answers`], or `None` for a gap.
     pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
         self.answers.get(place).map(|kept| Frames(FrameStorage::Cached(kept)))
     }

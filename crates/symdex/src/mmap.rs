@@ -51,9 +51,9 @@ pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
 impl Index<MappedFile> {
     /// Opens the index file at `path`, mapped into memory.
     ///
-    /// Use this for files that only you can change: the file must not change while the index is open. If it is cut,
-    /// reading it kills the process (on Unix with SIGBUS). If a page changes after its checksum was checked, answers can
-    /// be wrong. For other files, use [`read_index_file`](crate::read_index_file).
+    /// Use this for files that only you can change: the file must not change while the index is open. If it is
+    /// truncated, reading it kills the process (on Unix with SIGBUS). If a page changes after its checksum was checked,
+    /// answers can be wrong. For other files, use [`read_index_file`](crate::read_index_file).
     ///
     /// ```
     /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";

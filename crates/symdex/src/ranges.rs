@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use crate::format::{MAX_FRAMES, Table};
 
-/// A range starts fewer bytes than this behind the start of its function, because codes have no larger numbers.
+/// A range starts fewer bytes than this after the start of its function, because codes have no larger numbers.
 const MAX_FUNCTION_DISTANCE: u64 = 1 << 47;
 
 /// A number from 0 to 2^32 - 2: the id of a string, the number of a frame, a line. `Option<NonMaxU32>` takes four
@@ -43,14 +43,14 @@ impl std::fmt::Debug for NonMaxU32 {
     }
 }
 
-/// A half-open range of image offsets whose every address has the same answer.
+/// A half-open range of image offsets that have the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRange {
     /// The first image offset.
     pub start: u64,
-    /// The image offset behind the last.
+    /// The end of the range, exclusive.
     pub end: u64,
-    /// Where the function that owns the code begins, or its part that contains the range. `None` for line rows that no
+    /// The start of the function, or of its part that contains the range. `None` for line rows that no
     /// function covers.
     pub function_start: Option<u64>,
     /// The innermost frame under [`crate::LinePolicy::Exact`], as an index into [`ChunkRanges::frames`].
@@ -59,11 +59,11 @@ pub struct CodeRange {
     pub statement: u32,
 }
 
-/// A frame of a chain of inlined calls: a function, a file and a line in it, and the frame that it is inlined into.
+/// A frame of a chain of inlined calls: a function, a file and a line in it, and the frame into which it is inlined.
 /// In the `symbol_table`, it is one of the names of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InlineFrame {
-    /// The number of the frame that this one is inlined into, which is smaller than its own; `None` for a concrete
+    /// The number of the frame into which this one is inlined, which is smaller than its own; `None` for a concrete
     /// function. In the `symbol_table`, the next alias of the function; only the first range of a function needs its
     /// aliases.
     pub parent: Option<NonMaxU32>,
@@ -142,7 +142,7 @@ impl ChunkRanges {
                 return Err("a range has an inline frame that is not there");
             }
             if range.function_start.is_some_and(|function| range.start - function >= MAX_FUNCTION_DISTANCE) {
-                return Err("a range lies too far behind the start of its function");
+                return Err("a range lies too far after the start of its function");
             }
             at = range.end;
         }

@@ -7,7 +7,7 @@ use crate::packed::PackedScratch;
 use crate::ranges::NonMaxU32;
 use crate::ranges::{ChunkRanges, InlineFrame};
 
-/// What [`Index::verify`] read.
+/// Counts of what [`Index::verify`] checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifiedCounts {
@@ -20,8 +20,8 @@ pub struct VerifiedCounts {
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by id; nothing
-    /// for an empty chunk. [`Index::strings`] turns the ids into strings.
+    /// Returns the ranges of chunk `index` of `table`, sorted, and their inline frames, with names and files by id;
+    /// nothing for an empty chunk. [`Index::strings`] turns the ids into strings.
     ///
     /// # Errors
     ///
@@ -33,7 +33,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Every chunk of `table` that is not empty, in address order, as [`Index::chunk`] gives it, with its index.
+    /// Iterates over the non-empty chunks of `table` in address order, as [`Index::chunk`] returns them, with their
+    /// indexes.
     pub fn chunks(&self, table: Table) -> impl Iterator<Item = Result<(u64, ChunkRanges), Error>> + '_ {
         let chunk = move |index| self.chunk(table, index).map(|contents| (index, contents));
         self.metadata()

@@ -1,4 +1,4 @@
-//! Abbreviations and entries of a unit of any version, behind a valid header.
+//! Abbreviations and entries of a unit of any version, after a valid header.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Line programs of any version, behind a valid header.
+//! Line programs of any version, after a valid header.
 
 use std::path::Path;
 

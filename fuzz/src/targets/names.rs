@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
     let index = Index::open(&bytes[..]).expect("just written");
     let names = index.sections()[3];
     let start = usize::try_from(names.offset).expect("small");
-    // The header states the size of each section; the checksums behind them are made anew.
+    // The header states the size of each section; the checksums after them are recomputed.
     let mut changed = [&bytes[..start], data].concat();
     changed[96..104].copy_from_slice(&(data.len() as u64).to_le_bytes());
     seal::sealed(&changed).iter().for_each(|sealed| checks::index(sealed));

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the words behind `audit`; `None` if they are invalid.
+    /// Parses the arguments of `audit`; `None` if they are invalid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
         let mut arguments = Self { every: 1, ..Self::default() };
         let mut words = words.iter();

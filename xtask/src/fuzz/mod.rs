@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the words behind `fuzz`; `None` if they are invalid.
+    /// Parses the arguments of `fuzz`; `None` if they are invalid.
     fn parse(words: &[&str]) -> Option<Self> {
         let mut arguments = Self { targets: Vec::new(), seconds: 60, jobs: 1, cost: false, list: false };
         let mut words = words.iter();

@@ -107,7 +107,7 @@ impl Program {
     }
 }
 
-/// The line of a log that says why an input failed, and the one behind it.
+/// The line of a log that says why an input failed, and the next one.
 fn reason(log: &str) -> String {
     let is_reason = |line: &&str| line.contains("panicked at") || line.contains("ERROR: ");
     let lines: Vec<&str> = log.lines().skip_while(|line| !is_reason(line)).take(2).collect();

@@ -1,6 +1,6 @@
 //! The tree of a C++ name: nodes in one vector, which refer to each other by number.
 //!
-//! A child is made before its parent, so that the tree has no cycles. The exception is [`Node::Forward`], which is set
+//! A child is created before its parent, so the tree has no cycles. The exception is [`Node::Forward`], which is set
 //! after the template arguments it refers to are read; the printer guards against a forward reference that contains
 //! itself.
 

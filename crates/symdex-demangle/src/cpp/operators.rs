@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Prefix,
-    /// `x++`. With `_` behind the code it stands before its operand.
+    /// `x++`. With `_` after the code it precedes its operand.
     Postfix,
     Binary,
     Subscript,

@@ -3,8 +3,8 @@ use std::thread;
 use super::{demangled, parse, print};
 use crate::limits::{MAX_DEPTH, MAX_STEPS, MAX_TASKS, MAX_TEXT};
 
-/// Names that clang 19 made of the sources beside them, and made-up names with rare expressions; and what llvm-cxxfilt
-/// 19 prints.
+/// Names that clang 19 generated from the sources beside them, and synthetic names with rare expressions; with what
+/// llvm-cxxfilt 19 prints.
 const NAMES: &str = include_str!("../../testdata/cpp/names.tsv");
 
 /// Names that GCC 12 made of gnu.cpp and that LLVM 19 does not read, and the texts in the style of LLVM.
@@ -36,7 +36,7 @@ fn assert_bounded(name: &str) {
     assert_eq!(text.ends_with('…'), printed.is_cut, "{name:.200}");
 }
 
-/// Beginnings of names, and what is repeated behind them.
+/// Beginnings of names, and the parts that are repeated after them.
 fn repeated() -> impl Iterator<Item = String> {
     let beginnings =
         ["_Z", "_Z1f", "_Z1fI", "_Z1fIX", "_Z1fIL", "_Z1fILZ", "_Z1fIJ", "_ZN", "_ZN1AcvT_I", "_ZTV", "___Z"];
@@ -242,7 +242,7 @@ fn suffixes_and_blocks_are_printed() {
     }
 }
 
-/// Demanglers that go back on errors take twice as long for each `SaI`.
+/// Demanglers that backtrack on errors take twice as long for each `SaI`.
 #[test]
 fn unfinished_template_arguments_are_given_up_in_one_pass() {
     for count in [10, 20, 40, 80, 10_000] {

@@ -36,7 +36,7 @@ fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Vec<FoundFrame> {
     frames
 }
 
-/// What is kept, as it would have been found.
+/// The cached answer, in the form of a fresh one.
 fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
     let Some(kept) = kept else { return frames.is_empty() };
     let (mut all, mut strings) = (Vec::new(), Vec::new());
@@ -60,7 +60,7 @@ fn memory(cache: &AnswerCache) -> usize {
     cache.slots.slots.len() * size_of::<u32>() + cache.arena.capacity()
 }
 
-/// Asks `times` times, of two indexes under both policies, one of `offsets` offsets. Returns how many answers were
+/// Looks up one of `offsets` offsets, `times` times, in two indexes under both policies. Returns how many answers were
 /// there.
 fn ask(cache: &mut AnswerCache, times: usize, offsets: u64) -> usize {
     let mut random = Random::new(1);
@@ -98,7 +98,7 @@ fn what_has_no_room_is_forgotten_some_time() {
     let mut cache = AnswerCache::with_capacity(SMALLEST);
     let found = ask(&mut cache, 40_000, 2_000);
     assert!((1_000..20_000).contains(&found), "{found}");
-    // Other addresses from now on.
+    // Other addresses.
     assert!(ask(&mut cache, 4_000, 20) > 3_000);
 }
 

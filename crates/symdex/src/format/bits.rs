@@ -3,7 +3,7 @@
 use super::PageReader;
 use crate::error::Error;
 
-/// Reads bits from any position on. Bits behind the end of the bytes read as zeros.
+/// Reads bits from any position on. Bits past the end of the bytes read as zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
@@ -11,7 +11,7 @@ pub(crate) struct BitReader<'a> {
     window: u64,
     /// How many bits the window has.
     left: u32,
-    /// The position of the first bit behind the window.
+    /// The position of the first bit after the window.
     end: usize,
 }
 
@@ -50,7 +50,7 @@ impl<'a> BitReader<'a> {
         self.end = at + self.left as usize;
     }
 
-    /// Passes over `count` bits that were peeked at.
+    /// Skips `count` bits that were peeked at.
     #[inline(always)]
     pub(crate) fn skip(&mut self, count: u32) {
         self.window <<= count;
@@ -102,7 +102,7 @@ impl<const N: usize> Rows<N> {
         valid.then(|| Some(rows.checked_mul(row_bits(widths))?.div_ceil(8)))?
     }
 
-    /// Row `index` of `rows`, and the one behind it if there is one.
+    /// Row `index` of `rows`, and the next one if there is one.
     #[inline]
     pub(crate) fn get(
         &self,

@@ -1,6 +1,6 @@
 //! The fixed header: 128 bytes.
 //!
-//! Every version keeps the magic, the version and the header's size where they are, and ends the header with a
+//! In every version the magic, the version and the header's size have the same place, and the header ends with a
 //! checksum of the bytes before it. So a reader can tell a newer index from a damaged one.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,7 +17,7 @@ pub(crate) const HEADER_SIZE: usize = 128;
 /// The size of the header and the last version of older formats from before the first release. No later version has a
 /// header of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
-/// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers gives wrong
+/// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers returns wrong
 /// answers.
 pub(crate) const ALIASES: u64 = 1;
 /// The feature bit of every index, except those from before the first release, which have other fields.
@@ -81,7 +81,7 @@ impl Header {
         cursor.u16().map(usize::from)
     }
 
-    /// The header in `head`, the first bytes of a file of `found` bytes. It has to state this size.
+    /// The header in `head`, the first bytes of a file of `found` bytes, which is the size that it has to state.
     pub(crate) fn decode(head: &[u8], found: u64) -> Result<Self, Error> {
         let header = Self::decode_any(head, found)?;
         if header.file_size != found {

@@ -15,7 +15,7 @@ use crate::image::{Arch, ImageId};
 /// How many chunks a store value has. Fewer chunks make each value smaller, and all values together larger.
 pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
-/// What an index says of its image and of how it was built.
+/// What an index states about its image and its build.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
@@ -47,7 +47,7 @@ pub struct Metadata {
     pub(crate) tables: [TableInfo; 2],
 }
 
-/// The fields of [`Metadata`] as they are stored. `Metadata` itself cannot be deserialized, so that every one that a
+/// The fields of [`Metadata`] as they are stored. `Metadata` itself cannot be deserialized, so every value that a
 /// reader has was checked.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Metadata")]
@@ -72,7 +72,7 @@ struct Fields {
 #[serde(transparent)]
 pub(crate) struct Stored(#[serde(with = "Fields")] pub(crate) Metadata);
 
-/// How much of everything an index holds.
+/// The number of items in an index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Compile units that were read.
@@ -89,7 +89,7 @@ pub struct Counts {
     pub files: u64,
 }
 
-/// One reason why an index lacks something, and how often it came up.
+/// One reason why an index is incomplete, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Partial {
@@ -180,8 +180,8 @@ impl Metadata {
         Self::decode(&header.id, section.of(prefix).ok_or(too_short)?)
     }
 
-    /// How many of the first bytes of an index file [`from_prefix`](Self::from_prefix) needs: the header and the
-    /// metadata.
+    /// Returns how many of the first bytes of an index file [`from_prefix`](Self::from_prefix) needs: the header and
+    /// the metadata.
     ///
     /// # Errors
     ///
@@ -375,7 +375,7 @@ pub(crate) mod tests {
             spoil(&mut metadata);
             let refused = metadata.encode().expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
-            // Written all the same, with a checksum that matches.
+            // Written nevertheless, with a matching checksum.
             let body = bincode::serde::encode_to_vec(Stored(metadata.clone()), config()).expect("encodes");
             let mut block = Vec::new();
             location(&metadata.id).append(&mut block, &body);

@@ -1,6 +1,6 @@
 //! The records of an index file. `docs/FORMAT.md` is the specification.
 //!
-//! This module has the limits of the format. The writer refuses more; the reader reports more as damage.
+//! This module has the limits of the format. The writer rejects more; the reader reports more as damage.
 //!
 //! A forged file can have valid checksums. Each number that decides how much is allocated or how long a lookup takes
 //! is checked against a limit. Real images stay far below each limit.
@@ -21,11 +21,11 @@ pub use crate::error::SectionKind;
 
 /// The most bytes of the metadata's fields.
 pub(crate) const MAX_METADATA: usize = 1 << 20;
-/// The longest name or file path, in bytes; the writer refuses longer ones.
+/// The longest name or file path, in bytes; the writer rejects longer ones.
 pub const MAX_STRING: usize = 64 << 10;
 /// The most bytes of address space that a chunk covers.
 pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
-/// The most chunks of a table, empty ones included. Without a limit, two functions far apart would make an index with
+/// The most chunks of a table, empty ones included. Without a limit, two functions far apart would give an index with
 /// an entry for each of many empty chunks.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
 /// The most inline frames that the blocks of a chunk define together, and the most source locations of a chunk. A

@@ -41,7 +41,7 @@ impl StoredLocation<'_> {
         xxh3_64(stored) ^ xxh3_64(&location)
     }
 
-    /// The bytes behind the checksum at the front of `block`.
+    /// The bytes after the checksum at the front of `block`.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ pub(crate) fn page_checksum(location: StoredLocation<'_>, page: &[u8]) -> [u8; P
     [a, b, c, d]
 }
 
-/// Which pages were found intact, a bit for each. Two threads that check one page at the same time get the same result.
+/// The intact pages, one bit each. Two threads that check one page at the same time get the same result.
 #[derive(Debug)]
 pub(crate) struct PageChecks {
     bits: Vec<AtomicU64>,
@@ -131,7 +131,7 @@ impl<'a> PageReader<'a> {
         is_checked.then_some(bytes)
     }
 
-    /// Reads `count` bits, at most 56, from `at` bits behind the start of byte `start` on.
+    /// Reads `count` bits, at most 56, from `at` bits after the start of byte `start` on.
     #[inline(always)]
     pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
         // Beyond the address space is beyond the section, which is an error below.

@@ -25,12 +25,12 @@ pub(crate) struct Trailer {
 }
 
 impl Trailer {
-    /// The trailer that belongs behind `body`, which is everything before it.
+    /// The trailer of a file with this `body`, which is everything before the trailer.
     pub(crate) fn of(body: &[u8]) -> Self {
         Self { file_size: (body.len() + TRAILER_SIZE) as u64, digest: xxh3_128(body).to_le_bytes() }
     }
 
-    /// The trailer at the end of `file`; its digest is not compared with anything.
+    /// The trailer at the end of `file`; its digest is not checked.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
         Self::decode_end(file, file.len() as u64)
     }

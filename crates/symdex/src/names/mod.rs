@@ -28,7 +28,7 @@ pub(crate) const NEIGHBOURS: usize = 16;
 /// The most bytes of a head: two numbers of up to ten bytes, two bytes, and a number for each length of terminals.
 const MAX_HEAD: usize = 2 * 10 + 2 + MAX_TERMINAL * 10;
 
-/// The section's head, and what follows from it.
+/// The section's head, and values derived from it.
 #[derive(Debug)]
 pub(crate) struct NameLayout {
     pub(crate) names: u32,
@@ -187,7 +187,7 @@ impl NameReader<'_> {
         .map(|_| ())
     }
 
-    /// Whether name `id` is `wanted`, and how many symbols were read to find out. The name is read up to the first
+    /// Whether name `id` is `wanted`, and how many symbols were read. The name is read up to the first
     /// difference.
     pub(crate) fn is(&self, id: u32, wanted: &[u8]) -> Result<(bool, u64), Error> {
         let mut left = Some(wanted);
@@ -211,9 +211,9 @@ impl NameReader<'_> {
         let (mut at, len) = self.symbols_of(id)?;
         let (last, mut steps) = (at + len, 0);
         // Right symbols of rules that are still to be expanded, the next one last.
-        let (mut behind, mut depth) = ([0; MAX_DEPTH], 0usize);
+        let (mut pending, mut depth) = ([0; MAX_DEPTH], 0usize);
         loop {
-            let mut symbol = match depth.checked_sub(1).and_then(|above| behind.get(above)) {
+            let mut symbol = match depth.checked_sub(1).and_then(|above| pending.get(above)) {
                 Some(next) => {
                     depth -= 1;
                     *next
@@ -226,8 +226,8 @@ impl NameReader<'_> {
             };
             while let Some(rule) = symbol.checked_sub(layout.terminals) {
                 let (left, right) = if rule < layout.rules { self.rule(rule)? } else { (u32::MAX, 0) };
-                // The symbols of a rule are smaller than the rule, so that an expansion ends.
-                let slot = behind.get_mut(depth).filter(|_| left < symbol && right < symbol);
+                // The symbols of a rule are smaller than the rule, so an expansion ends.
+                let slot = pending.get_mut(depth).filter(|_| left < symbol && right < symbol);
                 *slot.ok_or_else(|| pages.malformed(layout.rules_at, "a rule is invalid"))? = right;
                 (depth, symbol) = (depth + 1, left);
                 steps += 1;

@@ -163,7 +163,7 @@ impl<'a> Block<'a> {
         self.read_to(self.at)
     }
 
-    /// Reads ranges until one ends behind `at`, which lies in the block. Returns `None` if the bytes are invalid.
+    /// Reads ranges until one ends after `at`, which lies in the block. Returns `None` if the bytes are invalid.
     pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
         // A local copy stays in registers.
         let mut reader = self.reader;
@@ -226,7 +226,7 @@ impl<'a> Block<'a> {
     }
 
     /// Reads an answer under `statement` that follows the answer under `exact`. Returns the answer, how many inline
-    /// frames it defines, and the reader behind it.
+    /// frames it defines, and the reader after it.
     #[inline(never)]
     fn statement(&mut self, mut reader: BitReader<'a>) -> Option<((Link, u64), BitReader<'a>)> {
         let code = self.code(&mut reader)?;

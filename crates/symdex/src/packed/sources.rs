@@ -20,9 +20,9 @@ pub(crate) struct SourceLocation {
 enum Entry {
     /// The first source location of the chunk with its name.
     First(SourceLocation),
-    /// A source location with the name and the file of source location `first`, `lines` lines behind it.
+    /// A source location with the name and the file of source location `first`, `lines` lines after it.
     Near { first: u32, lines: i64 },
-    /// A source location with the name of source location `first`, and a file and a line of its own.
+    /// A source location with the name of source location `first`, and its own file and line.
     Far { first: u32, file: u32, line: u32 },
 }
 
@@ -35,7 +35,7 @@ impl Default for Entry {
 /// How many groups a cache holds.
 const GROUPS: usize = 8;
 
-/// Source locations that were read before.
+/// Cached source locations.
 #[derive(Default)]
 pub(super) struct SourceCache([Group; GROUPS]);
 

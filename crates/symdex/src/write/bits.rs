@@ -2,7 +2,7 @@
 
 use crate::ranges::NonMaxU32;
 
-/// Appends `value` as unsigned LEB128: seven bits a byte, low bits first, the top bit set on all but the last.
+/// Appends `value` as unsigned LEB128: seven bits per byte, low bits first, the top bit set on all but the last.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
@@ -47,7 +47,7 @@ impl BitWriter {
         // Local copies stay in registers.
         let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
         for (number, count) in numbers {
-            // At most 31 bits wait, so 32 more fit.
+            // At most 31 bits are pending, so 32 more fit.
             rest = rest << count | number;
             len += count;
             if len >= 32 {

@@ -135,7 +135,7 @@ pub(super) fn symbols_of(
     sources.clear();
     in_block.clear();
     in_block.resize(chunk.frames.len(), (0, 0));
-    // A bit more than most chunks need.
+    // Slightly more than most chunks need.
     let stream = SymbolStream(Vec::with_capacity(3 * (chunk.ranges.len() + chunk.frames.len())));
     let (blocks, ranges, last_statement, function_start) = (0, 0, None, None);
     let mut symbolizer = ChunkSymbolizer {
@@ -181,7 +181,7 @@ pub(super) fn symbols_of(
     ChunkSymbols { stream, sources: sources.len(), frames: defined }
 }
 
-/// What decides where a block ends.
+/// Decides where a block ends.
 struct BlockLimit {
     /// The most ranges of a block.
     most: usize,
@@ -303,7 +303,7 @@ impl ChunkSymbolizer<'_> {
         defines
     }
 
-    /// The link of `frame`. Returns `None` if the block has not defined `frame`, or does not remember it any more.
+    /// The link of `frame`. Returns `None` if the block has not defined `frame`, or no longer remembers it.
     fn known(&mut self, frame: u32) -> Option<Link> {
         let (block, link) = *self.in_block.get(frame as usize)?;
         // A block with fewer inline frames than that remembers all of them.

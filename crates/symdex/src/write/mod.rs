@@ -100,7 +100,7 @@ pub struct ImageInfo {
 }
 
 impl ImageInfo {
-    /// An image without code at base 0. The caller sets the other fields.
+    /// Returns an image without code at base 0. The caller sets the other fields.
     #[must_use]
     pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch) -> Self {
         let (image_name, executable) = (image_name.into(), Vec::new());
@@ -165,8 +165,8 @@ pub struct Writer<S> {
 }
 
 impl<S: Read + Write + Seek> Writer<S> {
-    /// A writer of an index whose chunks span `chunk_span` bytes. The chunks are kept in `chunks` until their codes are
-    /// known. `chunks` is empty at first: a `Cursor` over bytes, or a temporary file.
+    /// A writer of an index whose chunks span `chunk_span` bytes. The chunks are stored in `chunks` until their codes
+    /// are known. `chunks` is empty at first: a `Cursor` over bytes, or a temporary file.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
         let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
@@ -183,8 +183,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] if the chunk is not behind the ones added before it, is too far behind the first, or was
-    /// encoded for an image of another size. [`Error::Io`] if the chunk cannot be kept.
+    /// [`Error::Unwritable`] if the chunk does not follow the ones added before it, is too far after the first, or was
+    /// encoded for an image of another size. [`Error::Io`] if the chunk cannot be stored.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
         let EncodedChunk { table, index, has_aliases, group_bits, symbols: stream } = chunk;
         if group_bits != self.chunks.group_bits {
@@ -194,7 +194,7 @@ impl<S: Read + Write + Seek> Writer<S> {
         let of_table = match table {
             Table::Dwarf if symbols.chunks == 0 => dwarf,
             Table::Dwarf => {
-                return Err(Error::Unwritable { what: "a dwarf chunk behind symbol_table chunks" });
+                return Err(Error::Unwritable { what: "a dwarf chunk after symbol_table chunks" });
             }
             Table::SymbolTable => symbols,
         };
@@ -218,8 +218,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] if something would be too large for the format, [`Error::Io`] if the kept chunks cannot be
-    /// read or written.
+    /// [`Error::Unwritable`] if something would be too large for the format, [`Error::Io`] if the stored chunks cannot
+    /// be read or written.
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
@@ -243,7 +243,7 @@ impl<S: Read> SealedWriter<S> {
     /// # Errors
     ///
     /// [`Error::Unwritable`] if the metadata is invalid or something would be too large for the format; [`Error::Io`]
-    /// if `out` cannot be written or the kept chunks cannot be read.
+    /// if `out` cannot be written or the stored chunks cannot be read.
     pub fn finish(
         self,
         names: &EncodedStrings,
@@ -293,7 +293,7 @@ impl<S: Read> SealedWriter<S> {
     }
 }
 
-/// Writes to `out`, and digests what is written.
+/// Writes to `out`, and computes the digest of the bytes.
 struct Digested<W> {
     out: W,
     digest: Xxh3Default,

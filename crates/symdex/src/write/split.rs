@@ -21,7 +21,7 @@ pub struct Value {
     pub bytes: Vec<u8>,
 }
 
-/// Makes the values of an index; see [`split`].
+/// Splits an index into values; see [`split`].
 pub struct Split<'i, B> {
     index: &'i Index<B>,
     strings: StringReader<'i, B>,
@@ -30,10 +30,10 @@ pub struct Split<'i, B> {
 }
 
 /// Splits an index into values for a key-value store. Each value is a small index of a part of the image. The iterator
-/// makes them one by one, in the order of their numbers. No chunk is decoded twice.
+/// creates them one by one, in the order of their numbers. No chunk is decoded twice.
 ///
 /// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value
-/// for each number in [`Metadata::value_numbers`]. If the store lacks one of them, it was lost.
+/// for each number in [`Metadata::value_numbers`]. If the store lacks one of them, the value is lost.
 ///
 /// Values are not compressed; a store may compress them.
 ///

@@ -1,4 +1,4 @@
-//! Keeps the symbols of all chunks until the codes are known, and then writes the chunks.
+//! Stores the symbols of all chunks until the codes are known, and then writes the chunks.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -13,7 +13,7 @@ use crate::image::ImageId;
 
 /// The symbols of the chunks that were pushed.
 pub(super) struct Spool<S> {
-    /// The symbols of the chunks one behind the other.
+    /// The symbols of the chunks, one after the other.
     spool: S,
     chunks: Vec<SpooledChunk>,
     size: u64,
@@ -39,7 +39,7 @@ pub(super) struct EncodedChunks<S> {
 }
 
 impl<S: Read + Write + Seek> Spool<S> {
-    /// Keeps chunks whose groups have 2^`group_bits` source locations in `spool`.
+    /// Stores chunks whose groups have 2^`group_bits` source locations in `spool`.
     pub(super) fn new(spool: S, group_bits: u8) -> Self {
         Self { spool, chunks: Vec::new(), size: 0, counts: Counts::default(), group_bits }
     }

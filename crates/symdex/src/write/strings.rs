@@ -21,11 +21,12 @@ impl EncodedStrings {
         Self::new_until(strings, &|| false)
     }
 
-    /// As [`Self::new`], but asks `stop` from time to time, and fails once it returns true.
+    /// As [`Self::new`], but calls `stop` from time to time, and fails once it returns true.
     ///
     /// # Errors
     ///
-    /// As [`Self::new`], and [`Error::Io`] of the kind [`TimedOut`](std::io::ErrorKind::TimedOut) if `stop` returns true.
+    /// As [`Self::new`], and [`Error::Io`] of the kind [`TimedOut`](std::io::ErrorKind::TimedOut) if `stop` returns
+    /// true.
     pub fn new_until<S: AsRef<[u8]>>(strings: &[S], stop: &(dyn Fn() -> bool + Sync)) -> Result<Self, Error> {
         if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
             return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });

@@ -1,7 +1,7 @@
 //! The symbols of a chunk, before they are encoded. Code words are known only after the symbols of all chunks are
 //! counted.
 //!
-//! An item has two bytes: a symbol and its context. The bits that follow the symbol come behind it, in as few pairs
+//! An item has two bytes: a symbol and its context. The bits of the number follow the symbol, in as few pairs
 //! of bytes as hold them, the highest bits first. A mark is an item whose context is above all contexts.
 
 use super::bits::BitWriter;
@@ -37,7 +37,7 @@ impl SymbolStream {
         }
     }
 
-    /// Appends a number that has bits behind its symbol.
+    /// Appends a number that has bits after its symbol.
     #[inline(never)]
     fn wide(&mut self, context: u8, number: u64) {
         let (symbol, bits, follow) = symbol(number);
@@ -97,7 +97,7 @@ impl<'a> SymbolReader<'a> {
     }
 }
 
-/// The number that a symbol and the bits behind it stand for.
+/// The number that a symbol and the bits after it stand for.
 fn number(symbol: u8, bits: u64) -> u64 {
     match follow(symbol) {
         0 => symbol.into(),

@@ -99,8 +99,8 @@ impl<'a> Codes<'a> {
         let mut rest = bytes;
         let mut code = |_| {
             let size = if rest[0] < 2 { 1 + rest[0] } else { 10 + rest[0] };
-            let (code, behind) = rest.split_at(size.into());
-            rest = behind;
+            let (code, after) = rest.split_at(size.into());
+            rest = after;
             code
         };
         let codes = (0..CONTEXTS).map(&mut code).collect();

@@ -4,7 +4,7 @@
 //! whole name invalid. So the number of steps is proportional to the length of the name. Each method reads one
 //! production and returns `None` if the name is invalid.
 //!
-//! GCC deviates from the ABI in some productions, so that the same characters can have two meanings. A name that is
+//! GCC deviates from the ABI in some productions, so the same characters can have two meanings. A name that is
 //! invalid by the grammar of LLVM is read once more by that of GNU's demangler ([`Dialect`]).
 //!
 //! Recursion is bounded: every production that can contain itself counts towards [`MAX_DEPTH`].
@@ -42,7 +42,7 @@ pub(super) fn productions(name: &str) -> usize {
     productions(Dialect::Abi).max(productions(Dialect::Gnu))
 }
 
-/// Whose grammar a name is read by.
+/// The grammar by which a name is read.
 #[derive(Clone, Copy, PartialEq)]
 enum Dialect {
     /// That of the ABI, as LLVM reads it.

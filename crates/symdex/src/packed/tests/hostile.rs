@@ -1,4 +1,4 @@
-//! Changes valid sections and checks that the reader refuses them or stays within its limits.
+//! Changes valid sections and checks that the reader rejects them or stays within its limits.
 
 use super::*;
 use symdex_testimages::Random;

@@ -172,7 +172,7 @@ fn functions_may_start_as_far_away_as_numbers_go() {
         assert_round_trip(&image_of(chunk(function_start), 7));
     }
     let too_far = chunk(Some(far - most - 1)).depths(0, u64::MAX);
-    assert_eq!(too_far, Err("a range lies too far behind the start of its function"));
+    assert_eq!(too_far, Err("a range lies too far after the start of its function"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Makes the grammar of an image's names. Terminals are texts, rules stand for two symbols each, and each name is a few
-//! symbols.
+//! Creates the grammar of an image's names. Terminals are texts, rules stand for two symbols each, and each name is a
+//! few symbols.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ const RARE: u32 = 2;
 /// A rule that occurs this often can become a terminal, so that names are read in fewer steps.
 const WRITTEN_OUT: u64 = 16;
 
-/// How many names are split between two questions whether to stop.
+/// How many names are split between two calls of `stop`.
 const NAMES_AT_A_TIME: usize = 1 << 10;
 
 /// A grammar of names. Each name expands to its original bytes.
@@ -27,10 +27,10 @@ pub(super) struct Grammar<'n> {
     /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the most used one. No
     /// text is empty.
     pub(super) terminals: Vec<Cow<'n, [u8]>>,
-    /// The rules, which are the symbols behind the terminals, the most used one first. The two symbols of a rule are
+    /// The rules, which are the symbols after the terminals, the most used one first. The two symbols of a rule are
     /// smaller than the rule.
     pub(super) rules: Vec<[u32; 2]>,
-    /// The symbols of all names, one name behind the other.
+    /// The symbols of all names, one name after the other.
     pub(super) symbols: Vec<u32>,
     /// How many symbols each name has, at most [`MAX_SYMBOLS`].
     pub(super) lens: Vec<u8>,
@@ -236,7 +236,7 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules<'_>, mut symbols: Vec<u32>, le
     let mut order: Vec<(usize, Reverse<u64>, u32)> = Vec::new();
     for (symbol, (text, occurs)) in (0..).zip(texts.iter().zip(&occurs)) {
         if *occurs > 0 {
-            // Rules come behind all terminals. A rule comes behind its parts, because it does not occur more often than
+            // Rules come after all terminals. A rule comes after its parts, because it does not occur more often than
             // they do.
             let len = text.as_ref().map_or(usize::MAX, |text| text.len());
             order.push((len, Reverse(*occurs), symbol));

@@ -11,7 +11,7 @@ pub(super) struct Interner {
     /// An open-addressing table. A slot has the high half of a text's hash and, in its low half, the text's number plus
     /// one. A free slot is 0. Its size is a power of two, and at least half of it is free.
     slots: Vec<u64>,
-    /// All texts, one behind the other.
+    /// All texts, one after the other.
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,
@@ -37,7 +37,7 @@ impl Interner {
             }
             slot = (slot + 1) & (self.slots.len() - 1);
         }
-        // A saturated number does no harm, because a grammar of that many symbols is refused.
+        // A saturated number is harmless, because a grammar of that many symbols is rejected.
         let number = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts of which [`FxBuildHasher`] makes one hash: the first 8 bytes make one factor of its product 0.
+    /// Texts to which [`FxBuildHasher`] gives the same hash: the first 8 bytes make one factor of its product 0.
     fn colliding(count: usize) -> Vec<Vec<u8>> {
         let mut texts = Vec::new();
         for number in 0..count {

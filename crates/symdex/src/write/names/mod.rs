@@ -19,7 +19,7 @@ pub(crate) fn encode_names<S: AsRef<[u8]>>(names: &[S]) -> Result<Vec<u8>, Error
     encode_names_until(names, &|| false)
 }
 
-/// The section of `names`. Fails if `stop` returns true, which is asked every few milliseconds.
+/// The section of `names`. Fails if `stop` returns true, which is called every few milliseconds.
 pub(crate) fn encode_names_until<S: AsRef<[u8]>>(names: &[S], stop: Stop<'_>) -> Result<Vec<u8>, Error> {
     let grammar = Grammar::of(names, stop);
     if stop() {

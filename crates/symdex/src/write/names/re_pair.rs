@@ -2,7 +2,7 @@
 //!
 //! A round counts the pairs in a sketch, a table of counters by hash. It then goes from left to right and merges each
 //! pair whose counter is high and not below that of the pair one symbol further on. If two pairs share a counter, a
-//! rule can be made that saves nothing. Such rules are removed at the end.
+//! rule may be created that saves nothing. Such rules are removed at the end.
 
 use std::cell::Cell;
 
@@ -35,7 +35,7 @@ pub(super) struct Rules<'s> {
     stop: Stop<'s>,
 }
 
-/// Whether to stop. What is made of the strings is then not used.
+/// Whether to stop. The result is then not used.
 pub(crate) type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
 
 impl<'s> Rules<'s> {
@@ -51,7 +51,7 @@ impl<'s> Rules<'s> {
 
     /// The symbol that stands for `left` and `right`.
     pub(super) fn symbol(&mut self, left: u32, right: u32) -> u32 {
-        // A saturated number does no harm, because a grammar of that many symbols is refused.
+        // A saturated number is harmless, because a grammar of that many symbols is rejected.
         let symbol = |rule: u32| self.first.saturating_add(rule).min(END - 1);
         let slot = self.slot([left, right]);
         if let Some(rule) = self.slots.get(slot).filter(|rule| **rule != END) {
@@ -148,7 +148,7 @@ impl<'s> Rules<'s> {
             return sequence.len();
         };
         let mut last = END;
-        // `count` is how often `symbol` occurs behind the symbol that was pushed before it.
+        // `count` is how often `symbol` occurs after the symbol that was pushed before it.
         let mut push = |symbol: u32, count: u8| {
             let symbol = symbol & !ALONE;
             let before = std::mem::replace(&mut last, symbol);
@@ -212,7 +212,7 @@ impl Sketch {
         }
     }
 
-    /// How often `right` occurs behind `left`; 0 if `right` is marked [`ALONE`].
+    /// How often `right` occurs after `left`; 0 if `right` is marked [`ALONE`].
     #[inline]
     fn count(&self, left: u32, right: u32) -> u8 {
         if right & ALONE != 0 {
@@ -249,7 +249,7 @@ mod tests {
             let pairs = (1..=u64::from(count)).map(|number| number.wrapping_mul(INVERSE));
             let pairs: Vec<_> = pairs.map(|pair| (half(pair >> 32), half(pair))).collect();
             assert!(pairs.iter().all(|(left, right)| hash(*left, *right) == 0), "they collide without a key");
-            // A few of all keys separate these pairs badly. The writer of the names does not know the key.
+            // A few keys separate these pairs badly. An attacker who chooses the names does not know the key.
             let mut steps: Vec<usize> = (0..9).map(|_| steps_of(&pairs)).collect();
             steps.sort_unstable();
             let steps = steps[4];

@@ -1,6 +1,6 @@
 //! Splits names into phrases, phrases into tokens and tokens into words, so that names share these parts.
 //!
-//! The parts of a name always make up the name, so no split is wrong. A good split finds what the mangling repeats.
+//! The parts of a name always add up to the name, so no split is wrong. A good split finds what the mangling repeats.
 //! A mangled name consists of identifiers with their length before them (`9allocator`) and the operators between them
 //! (`IS2_EE`). Other names consist of words. A phrase has a few tokens. Most phrases occur many times, and are split
 //! only once.
@@ -13,7 +13,7 @@ use crate::names::MAX_TERMINAL;
 /// name.
 const MAX_OPERATORS: usize = 12;
 
-/// A phrase ends behind operators only if it has more bytes than this.
+/// A phrase ends after operators only if it has more bytes than this.
 const SHORT_PHRASE: usize = 8;
 
 /// The kind of a token. It decides how the token is split into words.
@@ -184,9 +184,9 @@ pub(super) fn words<'n>(token: &'n [u8], kind: TokenKind, mut word: impl FnMut(&
                     .position(ends)
                     .map_or(at_most, |at| at + 1)
                     .min(at_most);
-                let (piece, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+                let (piece, after) = rest.split_at_checked(len).unwrap_or((rest, &[]));
                 word(piece);
-                rest = behind;
+                rest = after;
             }
         }
     }
@@ -214,9 +214,9 @@ fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
                 len += 1;
             }
         }
-        let (piece, behind) = rest.split_at_checked(len).unwrap_or((rest, &[]));
+        let (piece, after) = rest.split_at_checked(len).unwrap_or((rest, &[]));
         word(piece);
-        rest = behind;
+        rest = after;
     }
 }
 
