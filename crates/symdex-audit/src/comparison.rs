@@ -36,7 +36,7 @@ struct Comparison<'f, 'd, B> {
     lines: FxHashMap<u32, LineReport>,
 }
 
-/// Compares `batch` until `deadline`; `next` is the address behind its last.
+/// Compares `batch` until `deadline`; `next` is the first address after it.
 pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     facts: &Facts<'_, '_>,
     index: &Index<B>,

@@ -129,7 +129,7 @@ pub(crate) fn read<'d>(
 
 impl Dies<'_> {
     /// The DIEs of a split unit, with the unit's ranges from those of its `skeleton`.
-    pub(crate) fn behind(mut self, skeleton: Self) -> Self {
+    pub(crate) fn with_skeleton(mut self, skeleton: Self) -> Self {
         (self.in_root, self.root_has_list) = (skeleton.in_root, skeleton.root_has_list);
         // Some skeletons have inlined subroutines. Their addresses are compared, too.
         self.addresses.extend(skeleton.addresses);

@@ -85,21 +85,21 @@ fn finds_nothing(peer: &dyn Peer, question: &Question<'_, '_>, buffer: &mut Sear
     }
 }
 
-/// Whether a binary search for `offset` in the functions of a unit can miss `function`: another one starts behind it
+/// Whether a binary search for `offset` in the functions of a unit can miss `function`: another one starts after it
 /// and ends before `offset`.
 fn another_function_hides_it(facts: &Facts<'_, '_>, function: FunctionId, offset: u64) -> bool {
     let Some((start, _)) = range_at(facts, function, offset) else { return false };
     let all = facts.functions.all();
-    let behind = &all[all.partition_point(|other| other.start < start)..];
-    let behind = behind.iter().take_while(|other| other.start <= offset);
-    behind.into_iter().any(|other| {
+    let later = &all[all.partition_point(|other| other.start < start)..];
+    let later = later.iter().take_while(|other| other.start <= offset);
+    later.into_iter().any(|other| {
         let id = facts.function_ids[other.item as usize];
         id.unit == function.unit && id != function && other.end <= offset
     })
 }
 
 /// Whether a binary search for `offset` in the sequences can miss the outermost one that covers it: another one starts
-/// behind it and ends before `offset`.
+/// after it and ends before `offset`.
 pub(crate) fn another_sequence_hides_it(unit: &Unit<'_>, offset: u64, buffer: &mut SearchBuffer) -> bool {
     unit.lines.by_address.covering(offset, &mut buffer.covering);
     let Some(start) = buffer.covering.last().map(|outermost| outermost.start) else { return false };
@@ -107,7 +107,7 @@ pub(crate) fn another_sequence_hides_it(unit: &Unit<'_>, offset: u64, buffer: &m
     all.any(|other| start <= other.start && other.start <= offset && other.end <= offset)
 }
 
-/// Whether a sequence whose addresses decrease, or the one behind it, covers `offset`.
+/// Whether a sequence whose addresses decrease, or the next one, covers `offset`.
 pub(crate) fn is_in_backward_sequence(unit: &Unit<'_>, offset: u64) -> bool {
     let Lines { backward, by_address, .. } = &unit.lines;
     let covers = |&sequence: &u32| {

@@ -20,7 +20,7 @@ pub(crate) fn executable_part(image: &Image<'_>, start: u64, end: u64) -> Option
 
 /// The end of the executable section that holds `offset`.
 pub(crate) fn section_end(image: &Image<'_>, offset: u64) -> Option<u64> {
-    let behind = image.info().executable.partition_point(|section| section.0 <= offset);
-    let section = image.info().executable[..behind].last()?;
+    let after = image.info().executable.partition_point(|section| section.0 <= offset);
+    let section = image.info().executable[..after].last()?;
     (offset < section.1).then_some(section.1)
 }

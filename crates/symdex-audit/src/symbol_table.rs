@@ -13,7 +13,7 @@ use crate::unwound::{function_starts, unwound};
 pub(crate) struct TableFunction<'d> {
     /// Its first image offset.
     pub(crate) start: u64,
-    /// The image offset behind its last.
+    /// The end of its range, exclusive, as an image offset.
     pub(crate) end: u64,
     pub(crate) name: Option<&'d [u8]>,
     /// Whether it has no other name.

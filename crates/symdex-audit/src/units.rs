@@ -38,7 +38,7 @@ pub(crate) struct DwarfFile<'d> {
 }
 
 impl DwarfFile<'_> {
-    /// The number of the DIE at `offset` in this file's `.debug_info`; `None` behind its end.
+    /// The number of the DIE at `offset` in this file's `.debug_info`; `None` past its end.
     pub(crate) fn die(&self, offset: usize) -> Option<usize> {
         (offset < self.dwarf.debug_info.reader().len()).then_some(self.base + offset)
     }
@@ -81,8 +81,8 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The units of `image`, and its supplementary file. `own` has the sections of the image. The units are in file order. Split units take the places of their
-/// skeletons, and the units of the supplementary file come last.
+/// The units of `image`, and its supplementary file. `own` has the sections of the image. The units are in file order.
+/// Split units take the places of their skeletons, and the units of the supplementary file come last.
 pub(crate) fn read<'d>(
     image: &Image<'d>,
     own: &Arc<Dwarf<Reader<'d>>>,
@@ -140,17 +140,17 @@ struct Files<'d> {
 impl<'d> Files<'d> {
     fn of(image: &Image<'d>, own: &Arc<Dwarf<Reader<'d>>>) -> Self {
         let mut end = dwarf(image).debug_info.reader().len();
-        let mut behind = |dwarf: &Arc<Dwarf<Reader<'d>>>| {
+        let mut append = |dwarf: &Arc<Dwarf<Reader<'d>>>| {
             let file = DwarfFile { dwarf: Arc::clone(dwarf), base: end };
             end += dwarf.debug_info.reader().len();
             file
         };
-        let supplementary = dwarf(image).sup.as_ref().map(&mut behind);
+        let supplementary = dwarf(image).sup.as_ref().map(&mut append);
         let mut splits: Vec<SplitUnit<'d>> = split_units(image).collect();
         splits.sort_unstable_by_key(|split| (split.file, split.skeleton));
         let mut split = FxHashMap::default();
         for of_file in splits.chunk_by(|a, b| a.file == b.file) {
-            let file = behind(&of_file[0].dwarf);
+            let file = append(&of_file[0].dwarf);
             split.extend(of_file.iter().map(|unit| (unit.skeleton, (file.clone(), unit.header))));
         }
         Self { own: Arc::clone(own), supplementary, split }
@@ -176,7 +176,7 @@ fn read_unit<'d>(
         other.copy_relocated_attributes(&unit);
         name_as(&mut unit, &other, &files.own);
         file = split_file.clone();
-        dies = dies::read(other.unit_ref(&file.dwarf), file.base, image, budget)?.behind(dies);
+        dies = dies::read(other.unit_ref(&file.dwarf), file.base, image, budget)?.with_skeleton(dies);
         split = Some(Box::new(other));
     }
     dies.in_aranges = aranges.get(&offset.0).map_or_else(Vec::new, Vec::clone);

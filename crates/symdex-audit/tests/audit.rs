@@ -452,7 +452,7 @@ fn of_inlined_subroutines_that_overlap_the_one_whose_code_starts_last_counts() {
         assert!(!report.unexplained.iter().any(differs), "{report}");
         innermost_names(file)
     };
-    // h starts behind both g and i, although i is nested deeper.
+    // h starts after both g and i, although i is nested deeper.
     let deep =
         Die::inlined("g", 3).range((0x1030, 0x10f0)).child(Die::inlined("i", 5).range((0x1030, 0x10f0)));
     let late = Die::inlined("h", 4).range((0x1040, 0x1050));

@@ -5,7 +5,7 @@ use symdex::write::ChunkRanges;
 /// A chunk's ranges, until they are encoded.
 pub(crate) struct ChunkJob {
     pub(crate) index: u64,
-    /// The image offset behind the chunk.
+    /// The end of the chunk, exclusive, as an image offset.
     pub(crate) end: u64,
     pub(crate) ranges: ChunkRanges,
     /// One more than the number of inline frames in all chunks before this one. An inline frame's number in the chunk,

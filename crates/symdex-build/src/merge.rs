@@ -166,13 +166,13 @@ impl Merge {
     /// Keeps a unit, or a part of one, until it is merged. Returns how many segments it has.
     fn keep(&mut self, mut unit: PendingUnit) -> usize {
         let index = self.free.pop().unwrap_or(self.units.len());
-        let mut behind = 0;
+        let mut next = 0;
         for ranges in unit.ranges.chunk_by(|a, b| a.end == b.start && a.function_range == b.function_range) {
             if let [first, .., last] | [first @ last] = ranges {
                 let rank = first.function_range.map(|number| unit.function_ranges[number.index()].rank);
                 let start = first.start.max(self.merged);
-                let ranges = (behind, behind + ranges.len());
-                behind = ranges.1;
+                let ranges = (next, next + ranges.len());
+                next = ranges.1;
                 let segment = Segment { start, end: last.end, rank, order: unit.order, unit: index, ranges };
                 match first.start < self.merged {
                     true => self.open.push(segment),
@@ -270,10 +270,10 @@ impl Merge {
             priority: (segment.rank, Reverse(segment.order)),
         };
         for stretch in flatten(due.iter().map(interval)) {
-            let Segment { unit, order, ranges: (first, behind), .. } = due[stretch.owner];
+            let Segment { unit, order, ranges: (first, past), .. } = due[stretch.owner];
             let Some(unit) = &mut self.units[unit] else { continue };
             let ranges = std::mem::take(&mut unit.ranges);
-            let of_segment = &ranges[first..behind];
+            let of_segment = &ranges[first..past];
             // All of them belong to one function range.
             let function = of_segment.first().and_then(|range| range.function_range);
             let function = function.map(|number| unit.function_ranges[number.index()]);
@@ -312,7 +312,7 @@ impl Merge {
         self.free.push(index);
     }
 
-    /// Cuts the pending units into parts, and moves parts that start behind the current bucket to a temporary file. The
+    /// Cuts the pending units into parts, and moves parts that start after the current bucket to a temporary file. The
     /// chunks do not change.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
         let mut segments = std::mem::take(&mut self.open);
@@ -350,9 +350,9 @@ fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
         Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),
         _ => 0,
     };
-    let behind = match ranges.last() {
+    let until = match ranges.last() {
         Some(range) if range.start >= end => ranges.partition_point(|range| range.start < end),
         _ => ranges.len(),
     };
-    &ranges[first.min(behind)..behind]
+    &ranges[first.min(until)..until]
 }

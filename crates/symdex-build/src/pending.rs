@@ -136,8 +136,8 @@ impl PendingUnit {
     pub(crate) fn part(&self, segments: impl Iterator<Item = (u64, (usize, usize))>) -> Self {
         let mut excerpt = Excerpt::new(&self.function_ranges, &self.frames);
         let mut ranges = Vec::new();
-        for (start, (first, behind)) in segments {
-            let of_segment = &self.ranges[first..behind];
+        for (start, (first, end)) in segments {
+            let of_segment = &self.ranges[first..end];
             let rest = &of_segment[of_segment.partition_point(|range| range.end <= start)..];
             ranges.extend(rest.iter().map(|range| excerpt.range(*range)));
         }

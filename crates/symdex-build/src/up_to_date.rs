@@ -122,10 +122,10 @@ impl Input {
 
 /// How many bytes `symbols` cover, which are sorted by start and may overlap.
 fn covered(symbols: &[FunctionSymbol<'_>]) -> u64 {
-    let (mut covered, mut behind) = (0, 0);
+    let (mut covered, mut end) = (0, 0);
     for symbol in symbols {
-        covered += symbol.end.saturating_sub(symbol.start.max(behind));
-        behind = behind.max(symbol.end);
+        covered += symbol.end.saturating_sub(symbol.start.max(end));
+        end = end.max(symbol.end);
     }
     covered
 }

@@ -69,7 +69,7 @@ fn counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines() {
         .child(Die::function("g", (0x2000, 0x2100)))
         .sequence(&[(0x2000, 1, 7, true)], 0x2100);
     let mut file = debug_file(&[unit(), other], &[]);
-    // One directory, and behind it formats and a count of two files.
+    // One directory, then formats and a count of two files.
     let formats = file.windows(7).position(|bytes| bytes == b"/src\0\x02\x01").expect("the table") + 5;
     let count = formats + 5;
     assert_eq!(file[count], 2);
@@ -181,7 +181,7 @@ fn rows_of_a_sequence_that_does_not_end_are_none() {
     // In the code of a function, outside of all code, at SVMA 0, and at the end of the address space.
     for start in [0x1020, CODE.end + 0x100, 0, u64::MAX - 0x80 - BASE] {
         let rows = [0, 0x10, 0x20].map(|at| (start + at, 2, 7, true));
-        // The program ends behind the rows, or with half an opcode. gimli reports the latter as an error.
+        // The program ends after the rows, or with half an opcode. gimli reports the latter as an error.
         for more in [&[][..], &[0, 9, 2]] {
             let unit = whole().rows_without_end(&rows, more);
             assert_eq!(dwarf(&debug_file(&[unit], &[])), expected, "{start:x}");

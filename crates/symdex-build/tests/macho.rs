@@ -110,7 +110,7 @@ fn debug_information_behind_4_gib_is_found() {
     }
 }
 
-/// A universal binary of these slices, behind a header with 32-bit or 64-bit offsets.
+/// A universal binary of these slices, with a header of 32-bit or 64-bit offsets.
 fn fat(slices: &[&MachO], is_64_bit: bool) -> Vec<u8> {
     let number = |number: usize| match is_64_bit {
         true => (number as u64).to_be_bytes().to_vec(),
@@ -214,9 +214,9 @@ fn only_symbols_that_are_defined_in_code_are_functions() {
             symbol("data", 0x2010, EXTERNAL, 2, 0),
             symbol("nowhere", 0x1500, EXTERNAL, 9, 0),
             symbol("data_of_code", 0x2020, EXTERNAL, 1, 0),
-            // Below the image and behind it.
+            // Below and above the image.
             symbol("below", 0u64.wrapping_sub(0x10), EXTERNAL, 1, 0),
-            symbol("behind", 0x9000, EXTERNAL, 1, 0),
+            symbol("above", 0x9000, EXTERNAL, 1, 0),
         ],
         ..with_sections()
     };
@@ -254,7 +254,7 @@ fn a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() {
 #[test]
 fn symbol_stubs_belong_to_no_function() {
     let file = include_bytes!("../../../testdata/demo/DemoPlain.dylib");
-    // The stub of usleep at 0x41a4 is in a section of its own, directly behind __text.
+    // The stub of usleep at 0x41a4 is in a section of its own, directly after __text.
     let found = symbols(file);
     assert_eq!(found.last().map(String::as_str), Some("4158..41a4 plain_wait"), "{found:?}");
 }
@@ -304,7 +304,7 @@ fn the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
     assert_eq!(symbols(&x86_64.bytes()), ["1001..1004 -", "1004..2000 -"]);
 }
 
-/// A symbol table that reaches behind the end of the file is damage. Function starts that do are in the binary.
+/// A symbol table that reaches past the end of the file is damage. Function starts that do are in the binary.
 #[test]
 fn function_starts_that_only_the_binary_holds_are_not_missing() {
     let with = |starts: &[u64]| {

@@ -93,7 +93,7 @@ fn circles_and_long_chains_of_origins_end() {
         (vec!["1000..1100 named -".to_owned()], too_long.map(String::from).to_vec())
     );
 
-    // 16 entries are read. A name in the last of them is found, a name behind it is not.
+    // 16 entries are read. A name in the last of them is found, a name after it is not.
     const LABELS: [&str; 16] =
         ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16"];
     let chain = |len: usize| {

@@ -234,7 +234,7 @@ fn what_the_header_claims_wrongly_is_said() {
     // The same part is listed twice.
     let error = of_main(0x800 + 56 + 24, b".01\0").expect_err("refused");
     assert!(error.contains("one of them twice"), "{error}");
-    // A mapping behind the end of the file, a mapping that wraps, and an image at an address that is not mapped.
+    // A mapping past the end of the file, a mapping that wraps, and an image at an address that is not mapped.
     let mapping = 0x240 + 56;
     let found = of_main(mapping + 16, &[0xff; 8]).expect("opens");
     assert!(found[0].contains("the load commands of"), "{}", found[0]);

@@ -38,7 +38,7 @@ pub struct Image {
     pub names: Vec<Vec<u8>>,
     pub files: Vec<Vec<u8>>,
     pub tables: [ChunkRanges; 2],
-    /// Bytes of the image behind its last range: images of some MiB have longer blocks and groups.
+    /// Bytes of the image after its last range: images of some MiB have longer blocks and groups.
     pub without_code: u64,
 }
 

@@ -214,7 +214,7 @@ impl<'c> CachedImage<'c> {
     ///
     /// # Errors
     ///
-    /// [`Error::CachePart`] if it needs a part that is missing, [`Error::Truncated`] if something reaches behind
+    /// [`Error::CachePart`] if it needs a part that is missing, [`Error::Truncated`] if something reaches past
     /// the end of a file, [`Error::Malformed`] if headers do not parse or nothing is mapped to an address.
     pub fn load(&self) -> Result<Image<'c>, Error> {
         let arch = self.arch()?;

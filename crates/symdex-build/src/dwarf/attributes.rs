@@ -58,21 +58,21 @@ impl<'d> Attributes<'d> {
     /// the common steps need few registers.
     #[inline(never)]
     fn read_odd<'b>(&mut self, step: &Step, rest: &'b [u8]) -> Option<&'b [u8]> {
-        let mut behind = step.skip as usize;
+        let mut at = step.skip as usize;
         match step.then {
             Then::Const(slot, number) => {
                 self.put(slot, Class::Constant, u64::from(number));
                 return Some(rest);
             }
             Then::Leb(slot, class) => {
-                let number = leb(rest, &mut behind)?;
+                let number = leb(rest, &mut at)?;
                 self.put(slot, class, number);
             }
-            Then::Skip(varying) => behind = varying.behind(rest, behind)?,
+            Then::Skip(varying) => at = varying.end(rest, at)?,
             // `read_steps` takes these itself.
             Then::Sized(..) | Then::End => {}
         }
-        rest.get(behind..)
+        rest.get(at..)
     }
 
     #[inline]
@@ -171,8 +171,8 @@ impl<'d> Attributes<'d> {
         Ok(0)
     }
 
-    /// The SVMA at which a call enters the function, or `None` if it is unknown. `first` is the start of the first range
-    /// that [`Self::each_range`] passes on.
+    /// The SVMA at which a call enters the function, or `None` if it is unknown. `first` is the start of the first
+    /// range that [`Self::each_range`] passes on.
     ///
     /// It is `DW_AT_entry_pc`: an address, or a distance from the base address (DWARF 5, 2.18). Without it, it is the
     /// base address: `DW_AT_low_pc`, else the first listed range (2.17). It need not be the lowest address: GCC lists

@@ -102,19 +102,19 @@ pub(super) fn functions_at<'d>(
     functions: &[(UnitOffset, isize)],
 ) -> Functions<'d> {
     let mut walk = Walk::new(image, units, unit, limits, share, 0);
-    let mut behind = UnitOffset(0);
+    let mut read_until = UnitOffset(0);
     // The limit of attributes is one of the whole unit.
     let mut reads = None;
     let mut each = || {
         for (offset, depth) in functions {
             // A function inside another one is read with it.
-            if *offset >= behind {
+            if *offset >= read_until {
                 walk.open.clear();
                 let mut entries = Walker::at(walk.entry, *offset, *depth)?;
                 entries.reads = reads.unwrap_or(entries.reads);
                 let end = walk.all(&mut entries, *depth);
                 reads = Some(entries.reads);
-                behind = end?;
+                read_until = end?;
             }
         }
         Ok(())
@@ -373,8 +373,8 @@ impl<'a, 'd> Walk<'a, 'd> {
         Some(number)
     }
 
-    /// Counts the ranges in `within` that the entry does not list against the limit of range-list entries. An entry with
-    /// one range has as many ranges in `within` as its parent has in that range.
+    /// Counts the ranges in `within` that the entry does not list against the limit of range-list entries. An entry
+    /// with one range has as many ranges in `within` as its parent has in that range.
     fn count_more_than_stated(&mut self) {
         let more = self.within.len().saturating_sub(self.stated.len()) as u64;
         self.functions.range_entries += more.min(self.limits.ranges);

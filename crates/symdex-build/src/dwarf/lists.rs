@@ -59,10 +59,10 @@ fn each_pair(
     let cut_short = gimli::Error::OffsetOutOfBounds(list.0 as u64);
     let mut rest = section.get(list.0..).ok_or(cut_short)?;
     let mut passed_over = 0;
-    while let Some((start, behind)) = rest.split_first_chunk()
-        && let Some((end, behind)) = behind.split_first_chunk()
+    while let Some((start, after)) = rest.split_first_chunk()
+        && let Some((end, after)) = after.split_first_chunk()
     {
-        rest = behind;
+        rest = after;
         let (start, end) = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
         if (start, end) == (0, 0) {
             return Ok(passed_over);

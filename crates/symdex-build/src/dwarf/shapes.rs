@@ -60,14 +60,14 @@ impl Shapes {
     /// The end of an entry's attributes, which begin at `at`. Returns `None` if gimli has to find it, for example
     /// because the entry is damaged.
     #[inline]
-    pub(crate) fn behind(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
+    pub(crate) fn end(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
         match shape.entry_size {
             EntrySize::Fixed(size) => at = at.saturating_add(size as usize),
             EntrySize::Steps(first, end) => {
                 for step in self.steps.get(first as usize..end as usize)? {
                     at = at.saturating_add(step.skip as usize);
                     if let Then::Skip(varying) = step.then {
-                        at = varying.behind(bytes, at)?;
+                        at = varying.end(bytes, at)?;
                     }
                 }
             }

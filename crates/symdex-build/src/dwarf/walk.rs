@@ -124,8 +124,8 @@ impl<'a, 'd> Walker<'a, 'd> {
             if reads(shape) {
                 self.read(shape, start)?;
             } else {
-                match shapes.behind(shape, self.bytes, self.at) {
-                    Some(behind) => self.at = behind,
+                match shapes.end(shape, self.bytes, self.at) {
+                    Some(end) => self.at = end,
                     None => self.skip(start)?,
                 }
                 if !stops(shape, depth) {

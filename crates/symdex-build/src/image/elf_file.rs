@@ -95,7 +95,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] if they reach behind the end of the file.
+    /// [`Error::Truncated`] if they reach past the end of the file.
     pub(crate) fn data(&self, section: &Header::SectionHeader) -> Result<&'d [u8], Error> {
         section.data(ENDIAN, self.bytes).map_err(|_| Error::Truncated {
             what: format!(

@@ -38,7 +38,7 @@ impl<'d> Image<'d> {
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] if a section or the symbol table reaches behind the end of the slice,
+    /// [`Error::Truncated`] if a section or the symbol table reaches past the end of the slice,
     /// [`Error::Malformed`] if headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
     /// [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of `companions`.
     pub fn load(

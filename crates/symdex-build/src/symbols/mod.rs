@@ -15,7 +15,7 @@ use crate::error::Error;
 pub struct FunctionSymbol<'d> {
     /// The image offset of its first byte.
     pub start: u64,
-    /// The image offset behind its last.
+    /// The end of its range, exclusive, as an image offset.
     pub end: u64,
     /// Its name, in Mach-O without the leading `_`. `None` if only `LC_FUNCTION_STARTS` or unwind information has the
     /// function.
@@ -40,7 +40,7 @@ pub(crate) struct Start<'d> {
     /// name.
     pub(crate) rank: u8,
     pub(crate) name: Option<&'d [u8]>,
-    /// The image offset behind its end, where that is stated.
+    /// The end of its range, exclusive, if it is stated.
     pub(crate) end: Option<u64>,
 }
 

@@ -41,7 +41,7 @@ impl Meter {
         if self.unpacked.get() > limit { Err(FaultKind::Unpacked { limit }) } else { Ok(()) }
     }
 
-    /// The fault behind an error of a reader: the limit that was exceeded, or what the error says.
+    /// The cause of an error of a reader: the limit that was exceeded, or what the error says.
     pub(crate) fn fault(&self, error: &io::Error) -> FaultKind {
         self.exceeded.borrow_mut().take().unwrap_or_else(|| match error.kind() {
             io::ErrorKind::UnexpectedEof => FaultKind::Damaged(format!("it is cut short: {error}")),

@@ -15,7 +15,7 @@ use crate::text::{Cursor, line_end};
 /// The fewest digits of a build id without the word `BuildId`.
 const BARE_ID: usize = 16;
 
-/// Reads the part of a frame that follows its number. The cursor is behind the number.
+/// Reads the part of a frame that follows its number. The cursor is after the number.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     cursor.take(b"pc")?;
     cursor.space().then_some(())?;

@@ -86,8 +86,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
 
-    /// Whether [`open_many`](Self::open_many), [`fetch_many`](Self::fetch_many) and [`ids_from`](Self::ids_from) ask for
-    /// all images at once. If not, the caller can as well open the images one by one, when they are needed.
+    /// Whether [`open_many`](Self::open_many), [`fetch_many`](Self::fetch_many) and [`ids_from`](Self::ids_from) ask
+    /// for all images at once. If not, the caller can as well open the images one by one, when they are needed.
     fn has_batches(&self) -> bool {
         false
     }
@@ -129,8 +129,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the index is damaged, if one of the stores fails, or if this store keeps values and the target needs
-    /// a whole index. Redis can be copied to Redis only.
+    /// [`Error`] if the index is damaged, if one of the stores fails, or if this store keeps values and the target
+    /// needs a whole index. Redis can be copied to Redis only.
     fn copy_to(&self, id: &ImageId, target: &dyn Store) -> Result<Option<PublishOutcome>, Error> {
         let Some(bytes) = self.get(id)? else { return Ok(None) };
         let path = || self.location(id).into();
@@ -146,11 +146,11 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         target.put_with(&index, &PutOptions::new().provenance(provenance)).map(Some)
     }
 
-    /// The ids of indexes that begin with each of `starts`, sorted, in the order of `starts`. Reports can state only the
-    /// first 16 bytes of an ELF image's build id.
+    /// The ids of indexes that begin with each of `starts`, sorted, in the order of `starts`. Reports can state only
+    /// the first 16 bytes of an ELF image's build id.
     ///
-    /// Redis answers all in one or two round trips, and knows longer ids by their first 16 bytes only. An object store is
-    /// listed in part, and a folder is searched. A web server answers whole ids only, because it cannot be listed.
+    /// Redis answers all in one or two round trips, and knows longer ids by their first 16 bytes only. An object store
+    /// is listed in part, and a folder is searched. A web server answers whole ids only, because it cannot be listed.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be reached or the index cannot be removed.
     fn remove(&self, id: &ImageId) -> Result<bool, Error>;
 
-    /// Removes the indexes that were not used for `unused`, and what killed processes have left behind.
+    /// Removes the indexes that were not used for `unused`, and what killed processes have left.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ pub fn begins_with(id: &ImageId, start: &ImageId) -> bool {
 pub struct StoreEntry {
     /// The image.
     pub id: ImageId,
-    /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only of
-    /// objects that have it. `None` if the store does not state it.
+    /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only
+    /// of objects that have it. `None` if the store does not state it.
     pub image_name: Option<String>,
     /// The same as [`Store::location`].
     pub location: String,

@@ -30,9 +30,9 @@ pub struct StoreUrl {
     scheme: Scheme,
     /// What is before `@`, without it.
     user: Option<String>,
-    /// The path of a folder; otherwise what is behind `//`, without the user and the query.
+    /// The path of a folder; otherwise the part after `//`, without the user and the query.
     place: String,
-    /// What is behind `?`, without it.
+    /// The part after `?`.
     query: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct RedisParts<'u> {
     /// Hosts with optional ports, separated by commas.
     pub(crate) hosts: &'u str,
     pub(crate) database: Option<&'u str>,
-    /// The user, and the password behind a colon. Percent-encoded.
+    /// The user, and the password after a colon, percent-encoded.
     pub(crate) user: Option<&'u str>,
     pub(crate) has_query: bool,
     pub(crate) is_tls: bool,

@@ -82,10 +82,10 @@ impl MachO {
     pub fn parts(&self) -> (Vec<u8>, u64, Vec<u8>) {
         let debug: Vec<u8> = self.debug.iter().flat_map(|(_, bytes)| bytes).copied().collect();
         // The size of the commands does not depend on the offsets in them.
-        let behind = self.commands(0, 0).len();
+        let size = self.commands(0, 0).len();
         let linkedit = self.linkedit();
-        let offset = self.debug_offset.max((behind + linkedit.len()) as u64);
-        let commands = self.commands(behind as u64, offset);
+        let offset = self.debug_offset.max((size + linkedit.len()) as u64);
+        let commands = self.commands(size as u64, offset);
         ([commands, linkedit].concat(), offset, debug)
     }
 

@@ -15,7 +15,7 @@ pub fn image(units: &[Unit]) -> Elf {
     Elf { base: BASE, ..Elf::default() }.debug(debug_sections(units))
 }
 
-/// A file of the debug sections of `units`, each name with `.dwo` behind it.
+/// A file of the debug sections of `units`, with `.dwo` appended to each name.
 pub fn object(units: &[Unit]) -> Elf {
     let mut elf = Elf { kind: object::elf::ET_REL, build_id: None, ..Elf::default() };
     elf = elf.debug(debug_sections(units));

@@ -95,7 +95,7 @@ impl Pass {
     fn new(steps: &[Step], shape: &Shape, code: usize) -> Option<Self> {
         let mut size = 1 + u32::from(code >= 0x80);
         let mut pass = Self { up: u8::from(!shape.has_children), hides: shape.hides(), ..STOP };
-        let (attributes, behind) = match shape.entry_size {
+        let (attributes, rest) = match shape.entry_size {
             EntrySize::Fixed(bytes) => (&[][..], bytes),
             EntrySize::Steps(first, end) => {
                 let (end, attributes) = steps[first as usize..end as usize].split_last()?;
@@ -117,7 +117,7 @@ impl Pass {
             };
             size = size.saturating_add(1);
         }
-        size = size.saturating_add(behind);
+        size = size.saturating_add(rest);
         pass.is_odd = !attributes.is_empty();
         pass.size = u8::try_from(size).ok()?;
         Some(pass)

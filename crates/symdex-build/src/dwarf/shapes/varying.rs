@@ -38,7 +38,7 @@ impl Varying {
 
     /// The end of the attribute that begins at `at`. The result may be past the end of `bytes`.
     #[inline]
-    pub(crate) fn behind(self, bytes: &[u8], mut at: usize) -> Option<usize> {
+    pub(crate) fn end(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         let block = |size: u8| {
             let (rest, own) = (sized(Spare::of(size), bytes, at)?, usize::from(size));
             Some(at.saturating_add(own).saturating_add(usize::try_from(rest).ok()?))

@@ -80,7 +80,7 @@ struct Made {
 }
 
 impl Made {
-    /// A unit with these bytes behind its header.
+    /// A unit with these bytes after its header.
     fn unit(self, entries: &[u8]) -> Vec<u8> {
         let offset = |value: usize| match self.is_64 {
             true => (value as u64).to_le_bytes().to_vec(),

@@ -242,7 +242,7 @@ fn every_home_gives_the_same_10000_answers() {
     let whole = StoredImage::Index(Box::new(whole));
     let mut named = 0;
     for number in 0..10_000 {
-        // Into functions, gaps, and behind the end.
+        // In functions, in gaps, and past the end.
         let offset = symdex::ImageOffset(number * 127);
         let expected = name_at(&whole, offset);
         named += usize::from(expected.is_some());
