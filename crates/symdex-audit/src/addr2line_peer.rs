@@ -61,14 +61,14 @@ impl Peer for Addr2line {
     }
 }
 
-/// addr2line with the image's sections. It shares nothing with others, and parses a unit when it first looks into it.
+/// addr2line with the image's sections. It shares nothing with other instances, and parses a unit on first use.
 pub(crate) fn context<'d>(facts: &Facts<'_, 'd>) -> Result<Context<Reader<'d>>, Error> {
     let context = Context::from_arc_dwarf(Arc::clone(&facts.dwarf));
     context.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })
 }
 
-/// The files that addr2line requests for split units, by the id of the unit. Each has one unit, as addr2line takes the
-/// first.
+/// The files that addr2line requests for split units, by the id of the unit. Each has one unit, because addr2line takes
+/// the first.
 pub(crate) fn split_files<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
     let split = |unit: &Unit<'d>| {
         let split = unit.split.as_ref()?;

@@ -1,4 +1,4 @@
-//! The DIEs and rows around an address, to find out why answers differ.
+//! The DIEs and rows around an address, to explain why answers differ.
 
 use std::fmt::Write as _;
 

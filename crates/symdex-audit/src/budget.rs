@@ -1,7 +1,7 @@
-//! What an audit may read of a debug file.
+//! Limits for reading a debug file in an audit.
 //!
-//! The builder leaves out what exceeds its limits. The audit does not compare such a file at all: it would have to read
-//! what the builder gave up, and addr2line has no limits.
+//! The builder omits what exceeds its limits. The audit does not compare such a file at all: it would have to read
+//! what the builder omitted, and addr2line has no limits.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const ROW: u64 = 160;
 /// About how many bytes of memory a unit takes.
 const UNIT: u64 = 2 << 10;
 
-/// How many more rows and ranges may be read, how much memory they may take, and until when.
+/// The remaining rows and ranges, their remaining memory, and the deadline.
 pub(crate) struct Budget {
     /// In a valid file a row or a range takes at least a byte. Hostile files state many in few bytes.
     rows: AtomicU64,

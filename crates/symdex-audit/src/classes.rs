@@ -1,4 +1,4 @@
-//! The known reasons why a symbolizer answers otherwise than the rules say.
+//! The known reasons why a symbolizer's answer differs from the rules.
 
 /// A reason why a symbolizer's answer differs from the one by the rules.
 ///
@@ -13,7 +13,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// A class that few addresses of a file are in. If it explains more than 1 % of them, the audit reports a finding:
+    /// A class for few addresses of a file. If it explains more than 1 % of them, the audit reports a finding:
     /// examples have to be checked, and the class described.
     ///
     /// `proof` says what the audit checks at each address before it counts the address in the class.

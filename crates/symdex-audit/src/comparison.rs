@@ -25,7 +25,7 @@ struct Comparison<'f, 'd, B> {
     facts: &'f Facts<'f, 'd>,
     index: &'f Index<B>,
     addr2line: addr2line::Context<Reader<'d>>,
-    /// The peer that the caller asks, and its answers at the addresses to come.
+    /// The peer that the caller adds, and its answers at the next addresses.
     asked: Option<(&'f dyn Peer, Answers<'f>)>,
     buffer: SearchBuffer,
     exact: Scratch,
@@ -221,7 +221,7 @@ impl<'c> Compared<'c> {
     }
 }
 
-/// What the index answers; `None` for a gap.
+/// The answer of the index; `None` for a gap.
 fn our_answer<'s, B: AsRef<[u8]>>(
     index: &Index<B>,
     offset: u64,
@@ -240,7 +240,7 @@ fn our_answer<'s, B: AsRef<[u8]>>(
     Ok(Some(Expected { frames: frames.iter().map(frame).collect(), function_start, table }))
 }
 
-/// The frames of what the index answers; none for a gap.
+/// The frames of the index's answer; none for a gap.
 pub(crate) fn our_frames<'s, B: AsRef<[u8]>>(
     index: &Index<B>,
     offset: u64,

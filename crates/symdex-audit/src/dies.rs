@@ -138,7 +138,7 @@ impl Dies<'_> {
         self
     }
 
-    /// Removes functions and inlined subroutines. What is left are the DIEs that DIEs of other units can refer to.
+    /// Removes functions and inlined subroutines. The remaining DIEs are those to which other units can refer.
     pub(crate) fn without_code(self) -> Self {
         Self { scopes: self.scopes, scope_of: self.scope_of, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What an address answers by the rules.
+//! The answer for an address by the rules.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub struct Frame<'f> {
     pub line: Option<u32>,
 }
 
-/// What an address answers by the rules.
+/// The answer for an address by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected<'f> {
     /// Innermost first, not empty.
@@ -217,7 +217,7 @@ impl<'d> Facts<'_, 'd> {
         frames
     }
 
-    /// What `offset` answers by the rules under the `exact` policy; `None` for a gap.
+    /// The answer for `offset` by the rules under the `exact` policy; `None` for a gap.
     pub(crate) fn expected(&self, position: &Position, offset: u64) -> Option<Expected<'_>> {
         let mut frames = self.frames(position, offset);
         if let Some(function) = position.function {

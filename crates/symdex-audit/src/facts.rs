@@ -1,4 +1,4 @@
-//! All that a debug file states, read once: its units, and the functions, sequences and symbols of all of them.
+//! The contents of a debug file, read once: its units, and the functions, sequences and symbols of all of them.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct FunctionId {
     pub(crate) function: u32,
 }
 
-/// All that a debug file states, as far as the audit needs it.
+/// The contents of a debug file, as far as the audit needs them.
 pub(crate) struct Facts<'a, 'd> {
     pub(crate) image: &'a Image<'d>,
     /// The sections of the image's own file.
@@ -102,7 +102,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         self.sequences_of_parts = Intervals::new(of_parts);
     }
 
-    /// Finds out what each piece of a line row answers under the `statement` policy.
+    /// Computes the answer of each piece of a line row under the `statement` policy.
     fn resolve_statements(&mut self) {
         let facts = &*self;
         let base = facts.image.info().base;
@@ -126,7 +126,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         self.image.files().first().is_none_or(|file| !file.starts_with(b"\x7fELF"))
     }
 
-    /// What `text` stands for if a symbol map hides it; otherwise itself.
+    /// Resolves `text` if it is a hidden name of a symbol map; otherwise returns it unchanged.
     pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
         resolve(self.image, text)
     }

@@ -1,12 +1,12 @@
-//! What is read of an image that the builder has loaded.
+//! Reads an image that the builder has loaded.
 
 use gimli::{EndianSlice, LittleEndian};
 use symdex_build::Image;
 
-/// What gimli reads from.
+/// The reader type for gimli.
 pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
-/// What a name, a path or a part of one stands for if a symbol map hides it; otherwise itself.
+/// Resolves a name, a path or a part of one if it is hidden by a symbol map; otherwise returns it unchanged.
 pub(crate) fn resolve<'d>(image: &Image<'d>, text: &'d [u8]) -> &'d [u8] {
     image.symbol_map().map_or(text, |map| map.resolve(text))
 }

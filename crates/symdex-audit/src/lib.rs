@@ -15,7 +15,7 @@
 //! those of docs/DEBUG-INFO.md. A naive reading of the debug file applies them. It shares only the loading of the file
 //! with the builder.
 //!
-//! symdex must answer as the rules say. If a peer answers otherwise, a [`Class`] must explain the difference. A class
+//! symdex must answer as the rules say. If a peer answers differently, a [`Class`] must explain the difference. A class
 //! is recognised by facts of the debug file. One check needs no rule: in each inline instance, the `statement` policy
 //! may answer only files and lines that `exact` answers in the same instance.
 
@@ -68,19 +68,19 @@ pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport
 use self::statements::InstanceLines;
 pub use self::units::Unit;
 
-/// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units they look into.
+/// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units that they read.
 const BATCH_LEN: usize = 1 << 18;
 
-/// Which of the addresses that the debug file states are compared.
+/// Which of the debug file's addresses are compared.
 #[derive(Clone, Copy, Debug)]
 enum Stated {
     All,
-    /// One block of each so many.
+    /// One of this many blocks.
     Every(usize),
     None,
 }
 
-/// What an audit compares.
+/// The options of an audit.
 ///
 /// [`audit`] uses the default options: all addresses that the debug file states, and addr2line as the only peer.
 ///
@@ -150,20 +150,20 @@ impl<'a> AuditOptions<'a> {
         Self { max_memory: bytes, ..self }
     }
 
-    /// How many seconds the audit may take. An audit that takes longer fails with [`Error::TooSlow`]. `None`, the
+    /// How many seconds the audit may take. A longer audit fails with [`Error::TooSlow`]. `None`, the
     /// default, is no limit.
     #[must_use]
     pub fn max_seconds(self, seconds: Option<u64>) -> Self {
         Self { max_seconds: seconds, ..self }
     }
 
-    /// Counts `time`, which was spent before, for example to build the index, as time of the audit.
+    /// Counts `time`, which was already spent, for example on building the index, as time of the audit.
     #[must_use]
     pub fn time_spent(self, time: Duration) -> Self {
         Self { time_spent: time, ..self }
     }
 
-    /// Compares with this peer too, beside addr2line.
+    /// Compares with this peer, in addition to addr2line.
     #[must_use]
     pub fn peer(self, peer: AskedPeer<'a>) -> Self {
         Self { peer: Some(peer), ..self }
@@ -173,9 +173,9 @@ impl<'a> AuditOptions<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the debug file cannot be read at all, or exceeds a limit of the builder, so that it is not
-    /// read in full. [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of the audit. [`Error::Index`] if the index is damaged, and the
-    /// error of the peer.
+    /// [`Error::Malformed`] if the debug file cannot be read at all, or exceeds a limit of the builder, so that it is
+    /// not read in full. [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of the audit. [`Error::Index`] if
+    /// the index is damaged, and the error of the peer.
     pub fn audit<B: AsRef<[u8]> + Sync>(
         &self,
         image: &Image<'_>,
@@ -251,7 +251,7 @@ pub fn audit<B: AsRef<[u8]> + Sync>(image: &Image<'_>, index: &Index<B>) -> Resu
     AuditOptions::new().audit(image, index)
 }
 
-/// Counts the answers of `statement` that `exact` gives nowhere in the same inline instance as wrong.
+/// Counts the answers of `statement` that `exact` gives nowhere in the same inline instance, as wrong.
 fn add_foreign<B: AsRef<[u8]>>(
     report: &mut AuditReport,
     facts: &Facts<'_, '_>,

@@ -9,7 +9,7 @@ use crate::intervals::{Interval, Intervals};
 use crate::rows::{RawSequence, Row, for_each_sequence};
 use crate::statements::Piece;
 
-/// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
+/// The line program of a unit. Addresses are image offsets, files are numbers of [`Lines::files`].
 #[derive(Default)]
 pub(crate) struct Lines {
     pub(crate) rows: Vec<Row>,
@@ -20,8 +20,8 @@ pub(crate) struct Lines {
     pub(crate) sequences: Vec<std::ops::Range<usize>>,
     /// The offset of each of them in `.debug_line`.
     offsets: Vec<Option<u64>>,
-    /// The sequences in which a set_address decreases the address, and those that follow them. addr2line takes such an
-    /// address for dropped code, and then drops the end of the sequence too.
+    /// The sequences in which a set_address decreases the address, and those that follow them. addr2line treats such an
+    /// address as dropped code, and then also drops the end of the sequence.
     pub(crate) backward: Vec<u32>,
     /// Whether addresses decrease in the last sequence that was read.
     last_is_backward: bool,

@@ -1,4 +1,4 @@
-//! Names of functions: those that the DIEs along the chain of declarations state, and which of them is used.
+//! Names of functions: those that the DIEs along the chain of declarations state, and the choice between them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use rayon::prelude::*;
 use crate::facts::Facts;
 use crate::image::Reader;
 
-/// Longer chains of declarations are taken for cycles.
+/// Longer chains of declarations are treated as cycles.
 const MAX_CHAIN: usize = 16;
 
-/// Longer names are cut.
+/// Longer names are truncated.
 const MAX_NAME: usize = 64 << 10;
 
 /// The name that is used.

@@ -1,4 +1,4 @@
-//! The symbolizers that symdex is compared with, and what the audit has to know about each.
+//! The symbolizers with which symdex is compared, and what the audit has to know about each.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::facts::Facts;
 use crate::names::{self, Link, Name};
 use crate::units::Unit;
 
-/// A symbolizer that symdex is compared with. It says what the symbolizer answers by the rules, and why its answers may
+/// A symbolizer with which symdex is compared: its answers by the rules, and the reasons why they may
 /// differ.
 pub trait Peer: Sync {
     /// Its name in reports.
@@ -63,9 +63,9 @@ pub type Ask<'a> = dyn Fn(Vec<u64>) -> Result<Answers<'a>, Error> + Sync + 'a;
 /// A peer that the caller of the audit asks.
 #[derive(Clone, Copy)]
 pub struct AskedPeer<'a> {
-    /// What is known about it.
+    /// Its properties.
     pub peer: &'a dyn Peer,
-    /// How it is asked.
+    /// Looks up its answers.
     pub ask: &'a Ask<'a>,
 }
 
@@ -217,10 +217,10 @@ impl<'q, 'd> Question<'q, 'd> {
     }
 }
 
-/// What a peer answers.
+/// The answer of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PeerAnswer<'c> {
-    /// Innermost first; empty if it knows nothing.
+    /// Innermost first; empty if it has no answer.
     Frames(Vec<Frame<'c>>),
     Error(String),
 }

@@ -1,4 +1,4 @@
-//! What an audit found.
+//! The results of an audit.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,13 +9,13 @@ use crate::line_report::LineReport;
 use crate::peer::PeerAnswer;
 use crate::producer::Producer;
 
-/// How many unexplained differences are kept in full.
+/// How many unexplained differences are stored in full.
 pub(crate) const MAX_SHOWN: usize = 20;
 
-/// The share of the addresses above which a class that nobody has described is a finding.
+/// The share of the addresses above which an undescribed class is a finding.
 const MAX_SHARE: f64 = 0.01;
 
-/// What an audit found.
+/// The results of an audit.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditReport {
@@ -35,7 +35,7 @@ pub struct AuditReport {
     pub wrong_len: u64,
     /// The first differences that no class explains, in address order.
     pub unexplained: Vec<Difference>,
-    /// For each slice whose symbol table the builder reads otherwise than the rules: the first function that differs.
+    /// For each slice whose symbol table the builder reads differently from the rules: the first function that differs.
     pub wrong_symbols: Vec<String>,
     /// The size of the code with answers; all 0 if only some addresses were compared.
     pub coverage: Coverage,
@@ -130,7 +130,7 @@ impl AuditReport {
     }
 
     /// The classes that explain more than 1 % of the addresses and are not described
-    /// ([`Class::described`]), one in a sentence. Somebody has to look at them: a class may explain too much.
+    /// ([`Class::described`]), a sentence for each. They need a review: a class may explain too much.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let is_finding = |class: &Class, count: u64| self.share(count) > MAX_SHARE && !class.is_described();

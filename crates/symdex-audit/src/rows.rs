@@ -1,5 +1,5 @@
-//! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's
-//! own. Nothing is sorted or merged.
+//! The raw rows of a line program. gimli decodes the instructions; this module implements the state machine (DWARF 5,
+//! 6.2.2). Nothing is sorted or merged.
 
 use gimli::{DwLns, FileEntry, LineInstruction, LineProgramHeader, Reader as _, constants as dw};
 

@@ -16,7 +16,7 @@ use crate::dies::{self, Dies};
 use crate::image::Reader;
 use crate::lines::Lines;
 
-/// A unit and what it states.
+/// A unit with its DIEs and lines.
 pub struct Unit<'d> {
     /// The unit that has the line program: the unit itself or, for a split unit, its skeleton.
     pub(crate) unit: gimli::Unit<Reader<'d>>,

@@ -1,8 +1,8 @@
 //! The debug sections of an image, for `symdex-audit`.
 //!
-//! The audit reads the debug information a second time, with code of its own, and needs the sections that the builder
+//! The audit reads the debug information a second time, with separate code, and needs the sections that the builder
 //! found. The types are those of gimli. They are in a hidden module, and not in [`Image`], so that a new version of
-//! gimli does not break users of this crate. Nothing but the audit and tests should use this module.
+//! gimli does not break users of this crate. Only the audit and tests should use this module.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::image::Image;
 pub use crate::limits::Deadline;
 use crate::reader::Reader;
 
-/// A unit whose debug information is in a file of its own, or in a package of such files.
+/// A unit whose debug information is in a separate file, or in a package of such files.
 #[derive(Debug)]
 pub struct SplitUnit<'d> {
     /// The offset in the image's `.debug_info` of the header of its skeleton.

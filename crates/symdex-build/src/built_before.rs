@@ -1,4 +1,4 @@
-//! Whether the index of an image with debug information exists already, so that no build is needed.
+//! Whether an index of an image with debug information already exists, so that no build is needed.
 
 use symdex::{ChunkRanges, Index, Table};
 
@@ -7,12 +7,12 @@ use crate::image::Image;
 use crate::report::{BuildReport, TextCoverage};
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 
-/// Whether `index` is the whole index of `image`, which has debug information, without reading that. Returns the report
-/// of a build, as far as the index tells it: what the build dropped, and its steps, are not known.
+/// Returns a build report if `index` is complete for `image`, judged by its metadata alone: the debug information of
+/// `image` is not read. The report lacks what the build dropped, and its steps.
 ///
-/// The index has to be undamaged, not partial, and made by this version of symdex. The id, the name, the architecture,
-/// the addresses of the code, the number of compile units, and the number of symbols have to be those of `image`. Another
-/// debug file of the same id that agrees in all of these is taken for the same file.
+/// The index has to be undamaged, not partial, and written by this version of symdex. It must have the id, the name,
+/// the architecture, the addresses of the code, the number of compile units, and the number of symbols of `image`. A
+/// different debug file with the same id that agrees in all of these counts as the same file.
 ///
 /// Returns `None` if the image has to be built. See [`up_to_date`](crate::up_to_date()) for an image without debug
 /// information.

@@ -1,4 +1,5 @@
-//! Where files that a debug file refers to are searched, and the memory of these files and of decompressed sections.
+//! The folders to search for files that a debug file refers to, and the memory of these files and of decompressed
+//! sections.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -24,7 +25,7 @@ pub struct Companions {
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
     deadline: Cell<Deadline>,
-    /// Whether something was not kept because of `max_memory`.
+    /// Whether something was omitted because of `max_memory`.
     is_exceeded: Cell<bool>,
     /// How many bytes `buffers` has.
     kept: Cell<usize>,
@@ -46,9 +47,9 @@ impl Companions {
         Self { max_memory: Some(bytes), ..self }
     }
 
-    /// How many seconds the loading of an image may take. An image that takes longer fails with [`Error::TooSlow`]. Give
-    /// [`BuildOptions::max_seconds`](crate::BuildOptions::max_seconds) the same limit: it counts this time, too. `None`
-    /// is no limit.
+    /// How many seconds the loading of an image may take. An image that takes longer fails with [`Error::TooSlow`].
+    /// Give [`BuildOptions::max_seconds`](crate::BuildOptions::max_seconds) the same limit: it counts this time, too.
+    /// `None` is no limit.
     #[must_use]
     pub fn max_seconds(self, seconds: Option<u64>) -> Self {
         Self { max_seconds: seconds, ..self }
@@ -85,7 +86,7 @@ impl Companions {
         self.check_loaded()
     }
 
-    /// Checks that the limits allowed all that was to be loaded.
+    /// Checks that no limit was exceeded during loading.
     ///
     /// # Errors
     ///
@@ -107,7 +108,7 @@ impl Companions {
     /// The `paths` that may be opened for the file at `file`: those in its folder, in a debug folder, or in a folder
     /// `.dwz` above it. Symbolic links are followed; the owner of the folder made them.
     ///
-    /// Debug files are uploads. They may state any path, such as that of a secret file, or of a file on another
+    /// Debug files may be untrusted. They may state any path, such as that of a secret file, or of a file on another
     /// machine.
     pub(crate) fn within(&self, file: &Path, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         let folder = file.parent().and_then(normal);
@@ -170,7 +171,7 @@ pub(crate) fn path_of(name: &[u8]) -> Option<PathBuf> {
     (name.len() <= LONGEST).then(|| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// The beginning of a name from a debug file, for messages. The name may be as long as the file.
+/// The start of a name from a debug file, for messages. The name may be as long as the file.
 pub(crate) fn shown(name: &[u8]) -> String {
     const LONGEST: usize = 300;
     match name.get(..LONGEST) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is no debug file of a supported kind.
+    /// The file is not a debug file of a supported kind.
     #[error(
         "not a debug file: {found}; expected a Mach-O file (a dSYM, the DWARF file inside one, a binary) or an ELF file"
     )]
@@ -17,7 +17,7 @@ pub enum Error {
     /// The file ends before something that its headers state.
     #[error("the file is cut short: {what} reaches to byte {end}, the file has {size}; copy it again")]
     Truncated {
-        /// What is not in the file, or not completely.
+        /// The part that is missing or incomplete.
         what: String,
         /// The offset of its end, in bytes.
         end: u64,
@@ -41,7 +41,7 @@ pub enum Error {
     NoSuchArch {
         /// The architecture asked for.
         wanted: String,
-        /// The architectures there are.
+        /// The architectures of the file.
         available: Vec<String>,
     },
     /// A folder without debug files.
@@ -76,7 +76,7 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A temporary file, for units that wait or for chunks, could not be written or read.
+    /// A temporary file, for pending units or for chunks, could not be written or read.
     #[error(
         "cannot keep a temporary file in {}: {source}; free space there, name another folder with TMPDIR, or keep more \
          in memory with --max-memory",
@@ -88,7 +88,7 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A file that was given as a symbol map is no symbol map.
+    /// A file that was given as a symbol map is not a symbol map.
     #[error("{}: not a symbol map: {found}", path.display())]
     NotASymbolMap {
         /// The file.

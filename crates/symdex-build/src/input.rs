@@ -78,7 +78,7 @@ pub fn search(input: &Path) -> Found {
         Err(source) => only(Err(unreadable(input, source))),
         Ok(metadata) if metadata.is_dir() => search_below(input),
         Ok(metadata) if metadata.is_file() => only(Ok(input.to_owned())),
-        // Opening a pipe would wait for its writer, and only files can be mapped.
+        // Opening a pipe would block until it has a writer, and only files can be mapped.
         Ok(_) => only(Err(unreadable(input, io::Error::other("neither a file nor a folder")))),
     }
 }
@@ -165,11 +165,11 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
     Ok(wanted.then(|| path.to_owned()))
 }
 
-/// Whether an entry of an archive may be a debug file, by its name in the archive and the first bytes of its contents. At
-/// least 24 bytes are needed.
+/// Whether an entry of an archive may be a debug file, by its name in the archive and the first bytes of its contents.
+/// At least 24 bytes are needed.
 ///
-/// The answer is the same as that of [`find`] for a file in a folder. Only of a universal binary, the first bytes do not
-/// tell whether it is linked.
+/// The answer is the same as that of [`find`] for a file in a folder, except for a universal binary, whose first bytes
+/// do not tell whether it is linked.
 #[must_use]
 pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
     let number = || head.get(4..8).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
@@ -183,7 +183,7 @@ pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
 }
 
 impl DebugFile {
-    /// Whether the file is a debug file, as [`find`] tells it: by its place in a bundle, or by its first bytes.
+    /// Whether the file is a debug file by the rules of [`find`]: by its place in a bundle, or by its first bytes.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
         _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
         _ => return Ok(is_linked(&head)),
     };
-    // A file that ends before its first slice is a cut debug file. Reading it reports that.
+    // A file that ends before its first slice is a truncated debug file. Reading it reports that.
     let Some(slice) = slice else { return Ok(true) };
     let slice = read_at(&mut file, slice)?;
     Ok(slice.is_empty() || is_linked(&slice))
@@ -248,7 +248,8 @@ fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a thin file that begins with `head` is Mach-O or ELF, and no object file. Object files are not linked yet.
+/// Whether a thin file that begins with `head` is Mach-O or ELF, and not an object file. Object files are not linked
+/// yet.
 fn is_linked(head: &[u8]) -> bool {
     const MH_OBJECT: &[u8] = &[1, 0, 0, 0];
     // ET_EXEC and ET_DYN, in the order of a little-endian file and of a big-endian one.
@@ -332,7 +333,7 @@ mod tests {
         assert_eq!(found.archives, archives);
         assert_eq!(found.indexes, [root.join("4c/4c11.symdex")]);
         assert!(matches!(&found.debug_files[..], [Ok(path)] if *path == root.join("folder.zip/plain")));
-        // An archive that is the input itself is returned as a debug file. Reading it reports an error.
+        // An archive that is itself the input is returned as a debug file. Reading it reports an error.
         assert!(search(&root.join("b.zip")).archives.is_empty());
     }
 

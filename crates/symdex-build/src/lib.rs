@@ -1,4 +1,4 @@
-//! Builds symdex indexes from debug files, and answers addresses straight from a debug file.
+//! Builds symdex indexes from debug files, and answers addresses directly from a debug file.
 //!
 //! # What to call first
 //!
@@ -8,7 +8,7 @@
 //! | a file or a folder that may hold debug files | [`find`]; [`search`] also returns indexes and archives |
 //! | the bytes of a debug file | [`slices`], then [`Image::load`] for each architecture |
 //! | an image | [`build()`]; [`BuildOptions`] limits memory, shows progress, and writes to a file |
-//! | an image, and a few addresses | [`DirectLookup`]: no index is made |
+//! | an image, and a few addresses | [`DirectLookup`]: no index is built |
 //! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
 //! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
@@ -16,7 +16,7 @@
 //! | an upload: many files at once | [`debug_files::BuildInputs`] |
 //!
 //! [`Companions`] owns the bytes that an image borrows in addition to its own file: decompressed sections, and files
-//! that the debug file refers to. It also has the folders in which such files are searched.
+//! to which the debug file refers. It also has the folders to search for such files.
 //!
 //! The crate `symdex` reads indexes, and `symdex-store` publishes them where readers look for them.
 //!

@@ -1,6 +1,6 @@
-//! The limits of the work that a debug file can ask for. A small file can be made to ask for any amount of it.
+//! The limits of the work that a debug file can cause. A small crafted file can cause any amount of it.
 //!
-//! A unit that exceeds a limit is given up, or a part of it is, and the metadata states the reason. docs/SECURITY.md
+//! If a unit exceeds a limit, the unit or a part of it is omitted, and the metadata states the reason. docs/SECURITY.md
 //! lists the limits.
 
 use std::fmt;
@@ -33,11 +33,11 @@ pub(crate) const FILES: usize = 1 << 17;
 pub(crate) const RANGES: u64 = 1 << 20;
 /// A further range-list entry is read for each `RANGE_BYTES` bytes of the image. An entry takes at least two bytes.
 pub(crate) const RANGE_BYTES: u64 = 4;
-/// How many bytes of a name are kept. Longer names are cut.
+/// How many bytes of a name are kept. Longer names are truncated.
 pub(crate) const NAME: usize = 64 << 10;
-/// How many bytes of a path are kept. Longer paths are cut.
+/// How many bytes of a path are kept. Longer paths are truncated.
 pub(crate) const PATH: usize = 64 << 10;
-/// How many entries are searched for a name. Origins and specifications form chains, and may form a circle.
+/// How many entries are searched for a name. Origins and specifications form chains, and may form cycles.
 pub(crate) const ORIGINS: usize = 16;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;
@@ -47,7 +47,7 @@ pub(crate) fn units(size: usize) -> usize {
     UNITS + size / UNIT_BYTES
 }
 
-/// When a build has to be done, if it has a limit of time.
+/// The deadline of a build, if it has a time limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deadline(Option<(Instant, u64)>);
 
@@ -59,7 +59,7 @@ impl Deadline {
         Self(seconds.and_then(at))
     }
 
-    /// The deadline without the time that was needed before.
+    /// The deadline, reduced by the time that was already spent.
     #[must_use]
     pub fn less(self, needed: Duration) -> Self {
         Self(self.0.map(|(at, seconds)| (at.checked_sub(needed).unwrap_or_else(Instant::now), seconds)))
@@ -70,7 +70,7 @@ impl Deadline {
         self.0.is_some_and(|(at, _)| Instant::now() >= at)
     }
 
-    /// Fails once it is over.
+    /// Fails once it has passed.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Deadline {
     }
 }
 
-/// What one unit may take.
+/// The limits of one unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitLimits<'m> {
     /// How many range-list entries.
@@ -135,7 +135,7 @@ pub(crate) enum UnitError {
     Damaged(gimli::Error),
     /// The entries have more attributes than [`READS`] and [`READS_PER_BYTE`] allow.
     TooManyReads,
-    /// The time or the memory of the build is exhausted. The build fails, so that nobody reads this.
+    /// The time or the memory of the build is exhausted. The build fails, so this is never reported.
     GivenUp,
 }
 

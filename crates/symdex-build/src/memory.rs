@@ -1,7 +1,7 @@
-//! The memory that a build may take, and how its parts share it.
+//! The memory that a build may take, and how it is divided.
 //!
 //! Only what a file can make large is counted: decompressed sections, the list of units, the functions and rows of the
-//! units that are being read, pending units, names, and chunks. The sizes are those of the elements, so that they do not
+//! units that are being read, pending units, names, and chunks. The sizes are those of the elements, so they do not
 //! depend on the machine's allocator.
 //!
 //! Whether a build fails does not depend on the number of threads. A unit that is read ahead of its turn and finds no
@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// The least value of `max_memory`.
 pub(crate) const LEAST: usize = 32_000_000;
-/// What a build takes beside all that is counted: code, stacks, tasks in queues, and buffers of the writer.
+/// Memory of a build that is not counted: code, stacks, tasks in queues, and buffers of the writer.
 const UNCOUNTED: usize = 8 << 20;
 
 /// How the memory of a build is divided.
@@ -22,12 +22,12 @@ const UNCOUNTED: usize = 8 << 20;
 pub(crate) struct Budget {
     /// `max_memory`.
     pub(crate) limit: usize,
-    /// The bytes that are taken as long as the build lasts: sections, symbols and the list of units.
+    /// The bytes that are taken for the whole build: sections, symbols and the list of units.
     fixed: usize,
 }
 
 impl Budget {
-    /// The budget of a build that takes `fixed` bytes as long as it lasts.
+    /// The budget of a build that takes `fixed` bytes for its whole duration.
     ///
     /// # Errors
     ///
@@ -39,12 +39,12 @@ impl Budget {
         Ok(budget)
     }
 
-    /// The bytes that are not taken as long as the build lasts.
+    /// The bytes that are not taken for the whole build.
     fn free(&self) -> usize {
         self.limit - self.fixed
     }
 
-    /// How many bytes one unit may take while it is read in its turn.
+    /// How many bytes one unit may take while it is read in turn.
     pub(crate) fn of_unit(&self) -> usize {
         self.free() / 10 * 4
     }
@@ -124,7 +124,7 @@ impl Memory {
     }
 }
 
-/// The memory that the reading of one unit takes. It is given back when this value is dropped.
+/// The memory that the reading of one unit takes. It is released when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Share<'m> {
     memory: &'m Memory,
@@ -137,7 +137,7 @@ impl<'m> Share<'m> {
         Self { memory, taken: Cell::new(0), is_exceeded: Cell::new(false) }
     }
 
-    /// Takes `bytes` more. Returns `false` if fewer are left. The unit is then given up.
+    /// Takes `bytes` more. Returns `false` if fewer are left. The unit is then abandoned.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let is_taken = self.memory.take(bytes);
         self.taken.set(self.taken.get() + if is_taken { bytes } else { 0 });
@@ -155,7 +155,7 @@ impl<'m> Share<'m> {
         self.is_exceeded.get()
     }
 
-    /// Gives all back but `bytes`, which belong to the caller from now on.
+    /// Releases all but `bytes`, which then belong to the caller.
     pub(crate) fn keep(self, bytes: usize) {
         if bytes > self.taken.get() {
             self.memory.used.fetch_add(bytes - self.taken.get(), Ordering::Relaxed);

@@ -163,7 +163,7 @@ impl Merge {
         self.size > max_memory.max(2 * self.least_size)
     }
 
-    /// Keeps a unit, or a part of one, until it is merged. Returns how many segments it has.
+    /// Stores a unit, or a part of one, until it is merged. Returns how many segments it has.
     fn keep(&mut self, mut unit: PendingUnit) -> usize {
         let index = self.free.pop().unwrap_or(self.units.len());
         let mut next = 0;

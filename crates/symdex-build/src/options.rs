@@ -11,7 +11,7 @@ use crate::report::BuildReport;
 /// The default of [`BuildOptions::max_memory`].
 pub(crate) const MAX_MEMORY: usize = 1 << 30;
 
-/// Options of a build: limits of memory and time, and a function that is told the progress.
+/// Options of a build: limits of memory and time, and a progress callback.
 ///
 /// [`build`] builds with the default options.
 ///
@@ -48,10 +48,10 @@ impl<'p> BuildOptions<'p> {
         Self { max_memory: MAX_MEMORY, max_seconds: None, progress: &|_, _| {} }
     }
 
-    /// About how many bytes of memory the build and its image may take, beside the bytes of the debug file: at least 32
-    /// MB. Units that wait for each other go to a temporary file, for example if an order file mixes their functions. If
-    /// something else needs more, the build fails with [`Error::TooLarge`]. The index does not depend on this limit, and
-    /// whether the build fails does not depend on the number of threads.
+    /// About how many bytes of memory the build and its image may take, excluding the bytes of the debug file: at least
+    /// 32 MB. Units that wait for each other go to a temporary file, for example if an order file mixes their
+    /// functions. If something else needs more, the build fails with [`Error::TooLarge`]. The index does not depend on
+    /// this limit, and whether the build fails does not depend on the number of threads.
     ///
     /// [`Companions::max_memory`](crate::Companions::max_memory) limits the sections that are decompressed before.
     #[must_use]
@@ -93,7 +93,7 @@ impl<'p> BuildOptions<'p> {
     /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, [`Error::Io`] if a
     /// temporary file cannot be written, [`Error::TooSlow`] after [`Self::max_seconds`], [`Error::TooLarge`] beyond
     /// [`Self::max_memory`], and [`Error::TooLittleMemory`] if that is too low. A unit or a function that
-    /// cannot be read is no error: it is left out and counted in the index's metadata.
+    /// cannot be read is not an error: it is omitted and counted in the index's metadata.
     pub fn build_into<W: Write + Send>(&self, image: &Image<'_>, mut out: W) -> Result<Built<W>, Error> {
         let (report, warnings) = build_image(image, self, &mut out)?;
         Ok(Built { bytes: out, warnings, report })
@@ -121,9 +121,9 @@ impl fmt::Debug for BuildOptions<'_> {
 pub struct Built<B = Vec<u8>> {
     /// The bytes of the index file, or the writer that they were written to.
     pub bytes: B,
-    /// What is odd about the debug file but changes no answer. What answers lack is in the index's metadata.
+    /// Oddities of the debug file that change no answer. The index's metadata states what answers lack.
     pub warnings: Vec<String>,
-    /// What was left out, and how much code has answers.
+    /// What was omitted, and how much code has answers.
     pub report: BuildReport,
 }
 

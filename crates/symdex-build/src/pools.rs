@@ -92,7 +92,7 @@ pub(crate) struct Pool<'d> {
 
 impl<'d> Pool<'d> {
     /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small file can have more names
-    /// than fit into memory. In no real file are the distinct names larger than the file.
+    /// than fit into memory. The distinct names of a real file are never larger than the file.
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, ..Self::default() }
     }

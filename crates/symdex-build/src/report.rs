@@ -1,11 +1,11 @@
-//! What a build could not read or left out, counted by reason.
+//! What a build could not read or omitted, counted by reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::Partial;
 use symdex::write::ImageInfo;
 
-/// The report of a build: what the index's metadata does not state.
+/// The report of a build: facts that the index's metadata does not state.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
@@ -13,7 +13,7 @@ pub struct BuildReport {
     pub has_dwarf: bool,
     /// How many units could not be read to their end. The metadata's `partial` has the reasons.
     pub failed_units: u64,
-    /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
+    /// Address ranges and line sequences that were dropped because they do not describe code of the image, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// Names and paths that are still hidden, because there is no symbol map or the map lacks them.
     pub hidden_names: u64,
@@ -207,7 +207,7 @@ impl Problems {
         }
     }
 
-    /// Counts what was left out because it states no code of the image. No answer is lost.
+    /// Counts what was dropped because it does not describe code of the image. No answer is lost.
     pub(crate) fn dropped(&mut self, reason: &'static str, count: u64) {
         if count != 0 {
             *self.dropped.entry(reason).or_default() += count;

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub struct Slice<'d> {
     /// The architecture.
     pub arch: Arch,
-    /// Its bytes. If the file is cut, the end of the slice and the size of the file.
+    /// Its bytes. If the file is truncated, the end of the slice and the size of the file.
     bytes: Result<&'d [u8], (u64, u64)>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 ///
 /// # Errors
 ///
-/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] if the header is cut.
+/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] if the header is truncated.
 pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
     match file.first_chunk::<4>().copied() {
         Some([0xca, 0xfe, 0xba, 0xbe]) => {

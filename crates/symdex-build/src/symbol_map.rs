@@ -1,7 +1,7 @@
-//! BCSymbolMaps: the names that are hidden in apps that were uploaded as bitcode.
+//! BCSymbolMaps: the hidden names of apps that were uploaded as bitcode.
 //!
 //! Xcode hid the symbols of such an app before the upload: in the debug file, `__hidden#12_` stands for line 12 of
-//! `<UUID>.bcsymbolmap`. The app store compiled the bitcode again, which gave the images other UUIDs. A map is named by
+//! `<UUID>.bcsymbolmap`. The App Store recompiled the bitcode, which gave the images other UUIDs. A map is named by
 //! the UUID of its image or by the original one. A dSYM states the original one in
 //! `Contents/Resources/<own UUID>.plist`.
 
@@ -22,11 +22,11 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(HIDDEN)
 }
 
-/// A text is no symbol map.
+/// The text is not a symbol map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a symbol map: {found}")]
 pub struct NotASymbolMap {
-    /// What the text is instead.
+    /// What the text looks like instead.
     pub found: String,
 }
 
@@ -54,7 +54,7 @@ impl SymbolMap {
     ///
     /// # Errors
     ///
-    /// [`NotASymbolMap`] if the text is no symbol map of version 2.0.
+    /// [`NotASymbolMap`] if the text is not a symbol map of version 2.0.
     pub fn parse(text: Vec<u8>) -> Result<Self, NotASymbolMap> {
         let failed = |found: String| Err(NotASymbolMap { found });
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -150,7 +150,7 @@ impl SymbolMaps {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if something cannot be read, [`Error::NotASymbolMap`] for a file that is named otherwise.
+    /// [`Error::Io`] if something cannot be read, [`Error::NotASymbolMap`] for a file with another name.
     pub fn find(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut found = Self::default();
         for path in paths {
@@ -176,8 +176,8 @@ impl SymbolMaps {
         id_of(name).is_some() && ["bcsymbolmap", "plist"].iter().any(|known| kind.eq_ignore_ascii_case(known))
     }
 
-    /// Adds the file at `path` if its `name` is that of a symbol map or of a property list. A file that was taken out of
-    /// an archive has another path. Returns whether it is a symbol map.
+    /// Adds the file at `path` if its `name` is that of a symbol map or of a property list. A file that was unpacked
+    /// from an archive has another path. Returns whether it is a symbol map.
     pub fn add(&mut self, name: &Path, path: &Path) -> bool {
         let Some(id) = id_of(name) else { return false };
         let kind = name.extension().unwrap_or_default();
@@ -196,7 +196,7 @@ impl SymbolMaps {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is something else.
+    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is not a symbol map.
     pub fn load(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
         let path = match self.maps.get(id) {
             Some(path) => Some(path),

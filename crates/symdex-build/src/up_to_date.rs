@@ -12,14 +12,14 @@ use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbol;
 
-/// Compares `index` with what [`build`](crate::build()) would make of `image`, without building it. Returns the report
-/// of the build if both are equal, and `None` if the image has to be built.
+/// Compares `index` with what [`build`](crate::build()) would build from `image`, without building it. Returns the
+/// report of the build if both are equal, and `None` if the image has to be built.
 ///
 /// The comparison uses the digest of the input that is kept in the index's metadata. All bytes of the index are
 /// verified. Returns `None` for:
 ///
 /// * an image with debug information, which is always built;
-/// * an index that has no digest of its input, as that of an image with debug information;
+/// * an index without a digest of its input, such as that of an image with debug information;
 /// * an index of other input, or by another version of symdex;
 /// * a damaged index.
 ///

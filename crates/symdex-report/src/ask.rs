@@ -1,4 +1,4 @@
-//! Asks sources for offsets, and keeps each distinct answer once.
+//! Asks sources for offsets, and stores each distinct answer once.
 
 use symdex::ImageOffset;
 
@@ -21,10 +21,10 @@ pub(crate) fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset)
     offsets.push(offset);
 }
 
-/// The answers that sources have given.
+/// The answers of the sources.
 pub(crate) struct FoundAnswers {
     pub(crate) answers: Vec<LookupResult>,
-    /// How many bytes the answers may still have.
+    /// The number of bytes that further answers may have.
     left: AnswerBytes,
 }
 
@@ -45,7 +45,7 @@ impl FoundAnswers {
     }
 }
 
-/// How many offsets a source is asked for at once. The answers of the source take more memory than those that are kept.
+/// How many offsets a source is asked for at once. The answers of the source take more memory than the stored ones.
 const OFFSETS_AT_ONCE: usize = 1 << 14;
 
 /// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. `positions`

@@ -6,7 +6,7 @@ use symdex::ImageId;
 const GUID_DIGITS: usize = 32;
 
 /// Returns the GUID of `debug_id`, without dashes and without the age. It is the `LC_UUID` of a Mach-O image. `None` if
-/// it is cut.
+/// it is too short.
 fn guid(debug_id: &str) -> Option<String> {
     let digits: String = debug_id.chars().filter(|digit| *digit != '-').take(GUID_DIGITS).collect();
     (digits.len() == GUID_DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some(digits)
@@ -19,8 +19,8 @@ pub fn uuid(debug_id: &str) -> Option<ImageId> {
     guid(debug_id)?.parse().ok()
 }
 
-/// Returns the first 16 bytes of the build id of the ELF image with Breakpad's `debug_id`, which has them in the order of
-/// a GUID: the first three fields are little-endian. `None` if it has fewer than 32 hexadecimal digits.
+/// Returns the first 16 bytes of the build id of the ELF image with Breakpad's `debug_id`, which has them in the order
+/// of a GUID: the first three fields are little-endian. `None` if it has fewer than 32 hexadecimal digits.
 ///
 /// An [`Image`](crate::Image) with this id has [`is_id_cut`](crate::Image::is_id_cut).
 ///

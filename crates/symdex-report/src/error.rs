@@ -7,7 +7,7 @@ pub enum Error {
     /// No format recognises the text.
     #[error("not a crash report of a known format{}", listed(near))]
     UnknownFormat {
-        /// The formats of which the text has some marks, the nearest first; at most three.
+        /// The formats that the text matches in part, the nearest first; at most three.
         near: Vec<NearFormat>,
     },
     /// The format is known, but a report of this kind has no stacks.
@@ -16,7 +16,7 @@ pub enum Error {
         /// What was found and what was expected.
         what: String,
     },
-    /// The format is known, but the text is broken or cut.
+    /// The format is known, but the text is broken or truncated.
     #[error("malformed report: {what} at byte {at}")]
     Malformed {
         /// What is wrong.
@@ -32,7 +32,7 @@ pub enum Error {
     },
 }
 
-/// A format of which a text has some marks.
+/// A format that a text matches in part.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearFormat {

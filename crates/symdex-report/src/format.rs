@@ -26,8 +26,8 @@ pub struct Format {
     pub(crate) description: &'static str,
     /// As [`Format::example`].
     pub(crate) example: &'static str,
-    /// What most reports of this format contain: titles of lines, keys of members. If no format recognises a text,
-    /// those with the most marks are named. Empty for a format whose frames are all it has.
+    /// Marks that most reports of this format contain: titles of lines, keys of members. If no format recognises a
+    /// text, those with the most marks are named. Empty for a format that has only frames.
     pub(crate) marks: &'static [&'static str],
     /// As [`Format::recognises`].
     pub(crate) recognises: fn(&[u8]) -> bool,
@@ -109,12 +109,12 @@ pub(crate) struct Edit {
 /// Returns the new text of a resolved frame. It takes the report's text, the frame's site and the answer.
 pub(crate) type Replacement = fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>;
 
-/// The edits of a report, without overlaps. The edits of a large report take much memory, so that most formats make each
+/// The edits of a report, without overlaps. The edits of a large report take much memory, so most formats create each
 /// when it is written.
 pub(crate) enum Edits {
-    /// The edit of each resolved frame by itself.
+    /// Creates the edit of one resolved frame.
     Frames(Replacement),
-    /// Makes all edits, in the order of the text.
+    /// Creates all edits, in the order of the text.
     Written(fn(&Symbolicated<'_, '_>, &mut Editor<'_>) -> io::Result<()>),
     /// All edits, in any order.
     All(Vec<Edit>),
@@ -133,7 +133,7 @@ impl Default for Edits {
     }
 }
 
-/// The edits of a format that replaces each frame by itself.
+/// The edits of a format that replaces each frame separately.
 pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) -> Edits {
     Edits::Frames(replacement)
 }

@@ -1,8 +1,8 @@
 //! A JSON parser that keeps the position of every value, so that a report can be edited in place.
 //!
 //! A document becomes one flat list of nodes, without recursion. Only brackets, quotes and separators are checked;
-//! numbers and words are parsed when they are read. Most values are short keys, numbers and words, so that their nodes
-//! have only the start; the end is found again when it is needed. A report of nothing but frames of two members then
+//! numbers and words are parsed when they are read. Most values are short keys, numbers and words, so their nodes
+//! have only the start; the end is found again when it is needed. A report that consists of frames of two members then
 //! takes less memory for its nodes than for its text.
 
 use std::borrow::Cow;
@@ -18,9 +18,9 @@ pub(crate) struct Json<'t> {
     end: usize,
 }
 
-/// The words of an object's or array's node: the start and the end in the text, and the position of the first node after
-/// the value and all that it contains. The nodes of an object's members are key, value, key, value. The node of any
-/// other value has one word, its start.
+/// The words of an object's or array's node: the start and the end in the text, and the position of the first node
+/// after the value and all that it contains. The nodes of an object's members are key, value, key, value. The node of
+/// any other value has one word, its start.
 const CONTAINER: usize = 3;
 
 /// Whether an object or array begins at `start`.
@@ -321,7 +321,7 @@ impl Parser<'_> {
         self.leaf(scalar_end(self.text, self.at));
     }
 
-    /// Adds the value from here to `end`, and goes there.
+    /// Adds the value from here to `end`, and moves there.
     fn leaf(&mut self, end: usize) {
         self.nodes.push(to_u32(self.at));
         self.at = end;

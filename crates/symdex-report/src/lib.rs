@@ -1,4 +1,4 @@
-//! Symbolicates crash reports: it reads a report in any of its formats, and writes it back with functions, files and
+//! Symbolicates crash reports: reads a report in any supported format, and writes it back with functions, files and
 //! lines.
 //!
 //! Start with three calls:
@@ -63,13 +63,14 @@
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the output
 //! of minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers,
-//! backtraces of lldb, gdb, glibc, Swift, Rust, Go and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
-//! address load_address`. [`formats`] returns all formats, and [`Report::format_name`] names the format of a report.
+//! backtraces of lldb, gdb, glibc, Swift, Rust, Go and Dart, profiles of pprof and of the Firefox Profiler, and lists
+//! of `image address load_address`. [`formats`] returns all formats, and [`Report::format_name`] names the format of a
+//! report.
 //!
 //! # Beyond the first report
 //!
 //! * [`Options`] choose the line policy, inlined functions, demangling and the handling of return addresses.
-//! * [`Symbolicated::images`] says for each image what answered for it, or why nothing did. [`KnownImageMap`] lists
+//! * [`Symbolicated::images`] says for each image which source answered, or why none did. [`KnownImageMap`] lists
 //!   known images that resemble a missing one.
 //! * Some reports do not state the ids of their images. [`match_by_name`] finds the only image of a name.
 //! * [`Symbolicated::resolution`] and [`Symbolicated::unresolved`] return the outcome of a single frame.

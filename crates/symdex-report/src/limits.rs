@@ -1,4 +1,4 @@
-//! How many frames of a report are read, and how much text the answers for one report may have.
+//! Limits for the frames of a report, and for the text of the answers for one report.
 //!
 //! A small index can have names of megabytes at each address, and a report can have any number of frames there.
 
@@ -10,17 +10,17 @@ use crate::symbolicate::ResolvedFrame;
 
 /// How many bytes the answers for one report may have, if the report is small.
 pub(crate) const ANSWER_BYTES: usize = 64 << 20;
-/// How many bytes of output the answers for a large report may have for each byte of the report. Real answers, with many
-/// inlined functions, have up to ten.
+/// How many bytes of output the answers for a large report may have for each byte of the report. Real answers, with
+/// many inlined functions, have up to ten.
 pub(crate) const OUTPUT_PER_BYTE: usize = 16;
 
-/// What is left of the bytes that answers may have.
+/// The remaining bytes that answers may have.
 pub(crate) struct AnswerBytes {
     left: usize,
 }
 
 impl AnswerBytes {
-    /// The limit for the answers that are kept in memory for a report of `size` bytes, each distinct answer once.
+    /// The limit for the answers that are stored for a report of `size` bytes, each distinct answer once.
     pub(crate) fn in_memory(size: usize) -> Self {
         Self { left: ANSWER_BYTES.max(size) }
     }
@@ -48,7 +48,7 @@ pub(crate) const BYTES_PER_FRAME: usize = 30;
 /// search takes time in proportion to the index.
 pub(crate) const FUNCTIONS: usize = 64;
 
-/// What of a report is not read.
+/// The parts of a report that are not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unread {
     /// As [`Report::unread_frames`](crate::Report::unread_frames).
@@ -59,7 +59,7 @@ pub(crate) struct Unread {
     pub(crate) bytes: u64,
 }
 
-/// How many frames of a report are still read, and how many were not.
+/// How many more frames of a report are read, and how many were skipped.
 pub(crate) struct FrameLimit {
     left: Cell<usize>,
     unread: Cell<u64>,
@@ -73,7 +73,7 @@ impl FrameLimit {
         Self { left: left.into(), ..Self::default() }
     }
 
-    /// How many frames are still read.
+    /// How many more frames are read.
     pub(crate) fn left(&self) -> usize {
         self.left.get()
     }
@@ -107,8 +107,8 @@ impl FrameLimit {
         left.is_some()
     }
 
-    /// Counts a stack without its frames. It takes more memory than a frame, but a log may well have many stacks of one
-    /// frame, so that it counts as one.
+    /// Counts a stack without its frames. It takes more memory than a frame, but a log often has many stacks of one
+    /// frame, so it counts as one.
     pub(crate) fn take_stack(&self) {
         self.left.set(self.left.get().saturating_sub(1));
     }

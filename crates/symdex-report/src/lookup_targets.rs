@@ -21,7 +21,7 @@ pub(crate) enum TargetOffset {
     Offset(ImageOffset),
 }
 
-/// Finds the lookup targets of a report's frames. They are not kept, because a large report has many.
+/// Finds the lookup targets of a report's frames. They are not stored, because a large report has many.
 pub(crate) struct LookupTargets<'r> {
     report: &'r Report<'r>,
     images: ImageMap<'r>,

@@ -111,7 +111,7 @@ fn stack(
     (images, limit): (&mut Images, &FrameLimit),
 ) -> Thread {
     let frame = |(depth, object): (usize, Value<'_>)| {
-        // Dart's addresses are those of the calls already.
+        // Dart's addresses are already those of the calls.
         let is_instruction = depth == 0 || is_dart;
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let image = images.of_frame(object);

@@ -1,5 +1,5 @@
 //! The JSON of rust-minidump's `minidump-stackwalk`: modules with Breakpad's debug ids, and frames with hexadecimal
-//! addresses, innermost first. A frame has room for the functions inlined into it.
+//! addresses, innermost first. A frame has a field for the functions inlined into it.
 
 use std::collections::HashMap;
 

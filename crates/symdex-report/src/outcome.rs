@@ -32,7 +32,7 @@ impl ImageOutcome {
         }
     }
 
-    /// Whether an index of the image is missing that a user is expected to have. Images of the system do not count,
+    /// Whether the image lacks an index that a user is expected to have. Images of the system do not count,
     /// unless the source has an index of one and the index is unusable.
     #[must_use]
     pub fn lacks_index_of(&self, image: &Image) -> bool {

@@ -8,7 +8,7 @@ pub struct Register {
     pub name: String,
     /// The value.
     pub value: u64,
-    /// What the report says about the value; empty if it says nothing.
+    /// The report's description of the value; empty if there is none.
     pub description: String,
 }
 

@@ -110,7 +110,7 @@ pub struct Thread {
     pub frames: Vec<Frame>,
 }
 
-/// A frame as the report describes it. A report can have millions, so that it is small.
+/// A frame as the report describes it. It is small, because a report can have millions.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Frame {
@@ -138,7 +138,7 @@ impl Frame {
     }
 }
 
-/// A position, of which `None` takes no further memory. It is stored plus one.
+/// A position. It is stored plus one, so that an `Option` takes no further memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Number(NonZeroU32);
 
@@ -181,7 +181,7 @@ impl Site {
     }
 }
 
-/// Converts a position to 32 bits. A report has at most 4 GiB, so that all positions fit.
+/// Converts a position to 32 bits. A report has at most 4 GiB, so all positions fit.
 pub(crate) fn to_u32(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
@@ -234,7 +234,7 @@ impl Image {
             "/lib64/",
         ];
         const SHARED_CACHE: u64 = 0x1_8000_0000;
-        // Simulators, and SDKs of older simulators, have the folders of the system below a folder of their own.
+        // Simulators, and SDKs of older simulators, have the folders of the system below a separate folder.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
             // Profiles name the kernel `[kernel.kallsyms]`, and its code in processes `[vdso]`.
@@ -281,7 +281,7 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The number of frames that are past a limit. They stay as they are. A report of more than 10 MB may have one
+    /// The number of frames that are past a limit. They stay unchanged. A report of more than 10 MB may have one
     /// frame for every 30 bytes. In a report of glibc, 64 functions may stand for images without a load address; the
     /// frames of others have no image.
     #[must_use]
@@ -289,7 +289,7 @@ impl<'t> Report<'t> {
         self.unread.frames
     }
 
-    /// The number of frames whose address or image is not a number that can be read. They stay as they are.
+    /// The number of frames whose address or image is not a valid number. They stay unchanged.
     #[must_use]
     pub fn malformed_frames(&self) -> u64 {
         self.unread.malformed
@@ -307,8 +307,8 @@ impl<'t> Report<'t> {
         self.format.name
     }
 
-    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if they do not tell
-    /// which of several images of the name it is. `None` if the frame states none.
+    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if it is ambiguous
+    /// between several images. `None` if the frame states none.
     #[must_use]
     pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
         if let Some(name) = (self.format.stated_image)(self.at(frame.site)) {

@@ -36,7 +36,7 @@ pub struct Symbolicated<'r, 't> {
     pub(crate) demangle: bool,
 }
 
-/// The outcome of a frame. A report can have millions, so that it is small.
+/// The outcome of a frame. It is small, because a report can have millions.
 #[derive(Debug)]
 struct Outcome {
     /// The position of its image in the report, or [`NOTHING`].
@@ -160,9 +160,9 @@ impl Resolution<'_> {
 
 /// Asks `source` for the answer of every frame that needs one.
 ///
-/// The source is prepared for all images, and then asked once for each image that has frames to answer; more than 16,384
-/// distinct offsets are asked for in parts. A frame needs an answer unless the report has its function, file and line
-/// already; see [`Options::only_missing`].
+/// The source is prepared for all images, and then asked once for each image that has frames to answer; more than
+/// 16,384 distinct offsets are asked for in parts. A frame needs an answer unless the report has its function, file and
+/// line already; see [`Options::only_missing`].
 ///
 /// ```
 /// # use symdex::{ImageOffset, LinePolicy, Table};
@@ -259,7 +259,7 @@ impl<'r> Symbolicated<'r, '_> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
         let FrameAnswer::Source(answer) = outcome.answer() else { return None };
         let resolved = self.answers.get(answer as usize)?.as_deref().ok()?;
-        // A report that was symbolicated before has the inlined functions as frames of their own. They stand before the
+        // A report that was symbolicated before has the inlined functions as separate frames. They come before the
         // frame of the concrete function and have its address.
         let frames = &self.report.threads.get(thread)?.frames;
         let before = frame.checked_sub(1).and_then(|before| frames.get(before));

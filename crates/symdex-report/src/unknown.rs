@@ -8,7 +8,7 @@ use crate::formats;
 /// How many formats [`Error::UnknownFormat`] lists.
 const MAX_NEAR: usize = 3;
 
-/// Files that crash reporters keep beside their reports: what all of them contain, and what they are.
+/// Files that crash reporters keep beside their reports: their common content, and what they are.
 const NO_REPORTS: [(&[&str], &str); 3] = [
     (
         &["\"crashedLastLaunch\"", "\"sessionsSinceLastCrash\""],

@@ -24,7 +24,7 @@ pub struct ReportView<'s> {
     unread: Option<UnreadView>,
 }
 
-/// What of a report is not read.
+/// The parts of a report that are not read.
 #[derive(Debug, Serialize)]
 struct UnreadView {
     /// As [`Report::unread_frames`](crate::Report::unread_frames).
@@ -35,7 +35,7 @@ struct UnreadView {
     bytes: u64,
 }
 
-/// The threads. Their JSON is much larger than the report, so that each frame is made when it is serialized.
+/// The threads. Their JSON is much larger than the report, so each frame is created when it is serialized.
 #[derive(Debug)]
 struct ThreadList<'s> {
     symbolicated: &'s Symbolicated<'s, 's>,

@@ -170,8 +170,8 @@ impl Image {
         Some(answers)
     }
 
-    /// What a lookup must answer: the `dwarf` table; the symbol table in its gaps, and for the name of a line without a
-    /// function.
+    /// The expected answer of a lookup: the `dwarf` table; the symbol table in its gaps, and for the name of a line
+    /// without a function.
     pub fn scan(&self, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
         let symbol = self.scan_table(Table::SymbolTable, offset, policy);
         let Some(mut answers) = self.scan_table(Table::Dwarf, offset, policy) else { return symbol };

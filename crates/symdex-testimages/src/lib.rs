@@ -1,4 +1,4 @@
-//! Made-up images, debug files and shared caches for the tests and benchmarks of the workspace.
+//! Synthetic images, debug files and shared caches for the tests and benchmarks of the workspace.
 //!
 //! * [`Image`]: the tables of an index with random contents, and the answers of a linear scan of them.
 //! * [`debug_file`]: Mach-O and ELF files with DWARF, valid or not.

@@ -143,7 +143,7 @@ macro_rules! main {
     };
 }
 
-/// As [`main!`], for a program that has a `main` of its own: declares the function `run_tests`.
+/// As [`main!`], for a program that has its own `main`: declares the function `run_tests`.
 #[macro_export]
 macro_rules! tests {
     ($($test:path),+ $(,)? $(; on request: $($slow:path),+ $(,)?)? $(; children: $($child:path),+ $(,)?)?) => {

@@ -61,7 +61,7 @@ pub struct CachedImage<'c> {
     pub path: String,
     /// The address of its header.
     address: u64,
-    /// Whether the images before it claim as many bytes for their tables as the cache has.
+    /// Whether the tables of the images before it already take as many bytes as the cache has.
     is_too_much: bool,
 }
 

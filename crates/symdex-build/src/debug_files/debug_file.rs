@@ -6,26 +6,26 @@ use crate::companions::{Companions, file_name};
 use crate::error::Error;
 use crate::image::Image;
 
-/// A debug file on disk, and the name that messages and the index have for it.
+/// A debug file on disk, and its name in messages and in the index.
 ///
-/// Both are equal, except for a file that was taken out of an archive. Such a file is in a temporary folder, and its
+/// The name is the path, except for a file from an archive. Such a file is in a temporary folder, and its
 /// name is that of the archive and the entry: `app.zip: MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFile {
     path: PathBuf,
     name: PathBuf,
-    /// The archive and the name in it, if the file was taken out of one.
+    /// The archive and the name in it, if the file comes from one.
     source: Option<(String, String)>,
 }
 
 impl DebugFile {
-    /// The file at `path`, which is called so.
+    /// The file at `path`.
     pub fn on_disk(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self { name: path.clone(), path, source: None }
     }
 
-    /// The file at `path`, which is the entry `entry` of `archive`. Nothing is opened by these names.
+    /// The file at `path`, unpacked from the entry `entry` of `archive`. These names are for messages only.
     pub fn of_archive(path: impl Into<PathBuf>, archive: &str, entry: &str) -> Self {
         let source = Some((archive.to_owned(), entry.to_owned()));
         Self { path: path.into(), name: format!("{archive}: {entry}").into(), source }
@@ -54,12 +54,12 @@ impl DebugFile {
         self.archive_entry().map_or(&self.path, |(_, entry)| Path::new(entry))
     }
 
-    /// This file, under the name of another file of its image, which has taken its place.
+    /// This file, with the name of another file of the same image, which replaces it.
     pub(super) fn called(&self, name: &Path) -> Self {
         Self { name: name.to_owned(), ..self.clone() }
     }
 
-    /// `image` was loaded from this file. It gets the name of the file.
+    /// Gives `image`, which was loaded from this file, the name of the file.
     pub(super) fn name_of_image<'d>(&self, image: Result<Image<'d>, Error>) -> Result<Image<'d>, Error> {
         let mut image = image?;
         if image.info.image_name == file_name(&self.path) {

@@ -8,10 +8,10 @@ use super::{FileError, ImageFiles, InputFiles, slices_of};
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum FindImageError {
-    /// A file could not be read, and no image in the other files is wanted.
+    /// A file could not be read, and the other files have no wanted image.
     #[error(transparent)]
     File(#[from] FileError),
-    /// All files could be read, and none of their images is wanted.
+    /// All files could be read, and they have no wanted image.
     #[error("none of the {} images is wanted", images.len())]
     NotFound {
         /// The images that were found.

@@ -1,4 +1,4 @@
-//! Images that are in several of the files of a build: the debug information in one file, more symbols in others.
+//! Images that are in several files of a build: the debug information in one file, more symbols in others.
 
 use std::collections::HashMap;
 

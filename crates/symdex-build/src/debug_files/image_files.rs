@@ -1,4 +1,4 @@
-//! The files of one image, and the image joined of them.
+//! The files of one image, and the image joined from them.
 
 use std::path::{Path, PathBuf};
 
@@ -87,8 +87,8 @@ impl ImageFiles {
         joined
     }
 
-    /// Loads the image from the file of this [`name`](Self::name) and joins the other files with it. Returns the image,
-    /// and why other files are left out.
+    /// Loads the image from the file with this [`name`](Self::name) and joins the other files with it. Returns the
+    /// image, and the reasons why other files are omitted.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl ImageFiles {
     }
 }
 
-/// An image that is joined of several files, as far as these can be read.
+/// An image joined from several files, as far as these can be read.
 #[non_exhaustive]
 #[derive(Debug, Default)]
 pub struct JoinedImage<'d> {
@@ -110,7 +110,7 @@ pub struct JoinedImage<'d> {
     pub image: Option<Image<'d>>,
     /// The files that are joined in it, in the order in which they were added.
     pub paths: Vec<PathBuf>,
-    /// Why other files are left out.
+    /// The reasons why other files are omitted.
     pub failures: Vec<FileError>,
 }
 

@@ -47,8 +47,8 @@ impl BuildJob<'_> {
     /// Loads the images of the job whose architectures are `wanted`, and calls `each` with every image, or with the
     /// reason why it cannot be loaded, in file order.
     ///
-    /// An image is joined with the other files of its group in `groups`. If it is joined into the image of another file,
-    /// it is left to that file's job.
+    /// An image is joined with the other files of its group in `groups`. If it is joined into the image of another
+    /// file, the job of that file builds it.
     pub fn for_each_image(
         &self,
         wanted: &[String],

@@ -28,7 +28,7 @@ pub struct ListedImage {
 ///
 /// # Errors
 ///
-/// [`FileError`] if nothing of the file can be read.
+/// [`FileError`] if the file cannot be read at all.
 pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     if !Cache::is_cache(path) {
         return slices_of(&DebugFile::on_disk(path));

@@ -1,5 +1,4 @@
-//! Debug files as a whole: which images they hold, which files belong to one image, and what a build of many files has
-//! to do.
+//! Debug files as a whole: the images in them, the files of one image, and the jobs of a build of many files.
 //!
 //! * [`images_in`] lists the images of one file, from its headers.
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
@@ -56,7 +55,7 @@ impl FileError {
         Self { path: path.into(), part: None, error }
     }
 
-    /// The same error, in this part of the file: a slice, or an image of a shared cache.
+    /// The same error for a part of the file: a slice, or an image of a shared cache.
     #[must_use]
     pub fn in_part(self, part: impl Into<String>) -> Self {
         Self { part: Some(part.into()), ..self }
@@ -67,7 +66,7 @@ impl FileError {
         Self::new(path, Error::Io { doing: "read", path: path.to_owned(), source })
     }
 
-    /// An earlier look at the headers of the file at `path` found the image, and it is no longer there.
+    /// The headers of the file at `path` listed the image before, but the file no longer has it.
     pub(crate) fn gone(path: &Path) -> Self {
         Self::new(path, gone())
     }

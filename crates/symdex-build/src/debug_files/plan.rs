@@ -1,4 +1,4 @@
-//! What a build of many debug files has to do.
+//! The jobs of a build of many debug files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -67,8 +67,7 @@ impl InputFiles {
         self.files.extend(debug_files.into_iter().map(|found| found.map(DebugFile::on_disk).map_err(failed)));
     }
 
-    /// Adds a file that may be a debug file and was taken out of an archive. Other files are not added. Returns whether
-    /// the file was added.
+    /// Adds a file from an archive if it may be a debug file. Returns whether the file was added.
     pub fn add_unpacked(&mut self, file: DebugFile) -> bool {
         match file.is_debug_file() {
             Ok(true) => self.files.push(Ok(file)),
@@ -119,7 +118,7 @@ impl BuildInputs {
         InputFiles::find(paths).into()
     }
 
-    /// The files that hold images of their own, as opposed to shared caches.
+    /// The files that are debug files, as opposed to shared caches.
     pub fn files(&self) -> impl Iterator<Item = &DebugFile> {
         self.inputs.iter().filter_map(|input| match input {
             BuildInput::File(file) => Some(file),
@@ -127,7 +126,7 @@ impl BuildInputs {
         })
     }
 
-    /// The jobs of the build, and only those for the architectures `wanted` if any are named.
+    /// The jobs of the build, limited to the architectures `wanted` if any are named.
     ///
     /// Files that have none of these architectures are skipped. If all files are, [`BuildJob::NoSuchArch`] is the last
     /// job.

@@ -36,7 +36,7 @@ pub(super) fn cut<'d>(unit: &UnitRanges<'d>, offsets: &[u64]) -> UnitRanges<'d> 
     }
 }
 
-/// Strings that are copied when they are first needed.
+/// Strings that are copied on first use.
 struct Strings<'u, S> {
     all: &'u [S],
     copied: Vec<S>,

@@ -1,4 +1,4 @@
-//! Answers straight from a debug file.
+//! Answers directly from a debug file.
 //!
 //! A few addresses need a few units. The code of a build walks these units, merges what they have at the addresses,
 //! and writes it as a small index. So each answer is the one that the index of the whole image gives.
@@ -37,7 +37,7 @@ const CACHE_SIZE: usize = 64 << 20;
 /// If more than this many times the bytes of the debug information were read, the whole index is built.
 const MAX_READS: usize = 2;
 
-/// Answers image offsets from a debug file without making its index. Only the units that have code there are read.
+/// Answers image offsets from a debug file without building its index. Only the units that have code there are read.
 ///
 /// Use it for a few addresses of an image that has no index. The answers are those of the index that
 /// [`build`](crate::build()) makes of the image: the same frames under both line policies, and the same aliases.

@@ -3,7 +3,7 @@
 //! Each unit knows the file that it is read from ([`UnitEntry::dwarf`]). A split unit takes the place of its skeleton
 //! in the order of `.debug_info`. The units of the supplementary file come after all others, because they have no code.
 //! They are read because entries refer to them. References from split units and supplementary files to further files
-//! are not followed, so that files cannot form a cycle.
+//! are not followed, so files cannot form a cycle.
 
 use std::sync::Arc;
 
@@ -94,8 +94,8 @@ pub(crate) struct Units<'d> {
 }
 
 impl<'d> Units<'d> {
-    /// Reads the unit headers and the root entry of each. Units that cannot be read are counted in `problems`. The result
-    /// takes its share of `memory`.
+    /// Reads the unit headers and the root entry of each. Units that cannot be read are counted in `problems`. The
+    /// result takes its share of `memory`.
     ///
     /// # Errors
     ///

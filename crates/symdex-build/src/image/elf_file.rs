@@ -73,7 +73,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         Ok(file)
     }
 
-    /// Checks that the file has all of its sections, even those that are not read. A file that is cut short is refused.
+    /// Checks that the file has all of its sections, even those that are not read. A truncated file is rejected.
     ///
     /// Sections must not overlap (System V ABI, 4, "Sections"), and segments of notes must not either. If each could be
     /// the whole file, reading all of them could take any amount of time.

@@ -33,7 +33,7 @@ impl<'d> Image<'d> {
     /// Reads the headers, sections and symbols of `slice`, a part of the file at `path`.
     ///
     /// Of the debug information, only the references to other files are read. Those files and decompressed sections are
-    /// kept in `companions`. If a file is not found, that is not an error: the metadata of the index then states what
+    /// kept in `companions`. A file that is not found is not an error: the metadata of the index then states what
     /// the index lacks.
     ///
     /// # Errors

@@ -219,7 +219,7 @@ fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
 }
 
 /// Checks that the file has all of its debug information, even the accelerator tables at its end, which are not read,
-/// because a cut file is not trusted. Other segments of a dSYM state the sizes that they have in the binary.
+/// because a truncated file is not trusted. Other segments of a dSYM state the sizes that they have in the binary.
 fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
     bytes: &[u8],
     commands: &Commands<'_, Mach>,
@@ -256,7 +256,7 @@ fn is_code<S: Section<Endian = Endianness>>(section: &S) -> bool {
 
 /// The bytes of the section with gimli's name `name`. Empty if there is none.
 ///
-/// Mach-O spells `.debug_info` as `__debug_info` and cuts names to 16 bytes (`__debug_str_offs`).
+/// Mach-O spells `.debug_info` as `__debug_info` and truncates names to 16 bytes (`__debug_str_offs`).
 fn debug_section<'d, Mach: MachHeader<Endian = Endianness>>(
     bytes: &'d [u8],
     commands: &Commands<'d, Mach>,

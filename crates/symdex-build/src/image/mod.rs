@@ -209,7 +209,7 @@ impl<'d> Image<'d> {
         self.debug_size / limits::RANGE_BYTES + limits::RANGES
     }
 
-    /// About how many bytes of memory it takes, beside the bytes of its files.
+    /// About how many bytes of memory it takes, excluding the bytes of its files.
     pub(crate) fn memory(&self) -> usize {
         let aliases = self.symbols.iter().map(|symbol| size_of_val(&symbol.aliases[..])).sum::<usize>();
         self.decompressed + size_of_val(&self.starts[..]) + size_of_val(&self.symbols[..]) + aliases
@@ -267,7 +267,7 @@ impl<'d> Image<'d> {
         Some(self.info.executable.get(after.checked_sub(1)?)?.1)
     }
 
-    /// What the index lacks because of missing files.
+    /// The parts that the index lacks because of missing files.
     pub(crate) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         self.missing.iter().for_each(|missing| problems.add(missing, 1));

@@ -59,8 +59,8 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     unit
 }
 
-/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is asked after each unit
-/// whether to merge up to the next unit, and whether to spill units.
+/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is called after each
+/// unit whether to merge up to the next unit, and whether to spill units.
 fn merged(
     units: Vec<UnitRanges<'static>>,
     entries: bool,
@@ -79,7 +79,7 @@ fn merged(
         let watermark = match lows.is_empty() {
             true => Some(u64::MAX),
             false => lows.iter().flatten().min().filter(|_| is_time_to_merge).map(|low| match entries {
-                // An entry is what the range that has it answers up to here, or to the end of the chunk.
+                // An entry is the answer of its range up to here, or to the end of the chunk.
                 true => low / u64::from(CHUNK) * u64::from(CHUNK),
                 false => *low,
             }),

@@ -13,7 +13,7 @@ const ENDIAN: Little = Little;
 
 /// The functions of the symbol tables, and those of the unwind information, which have no names.
 ///
-/// Most symbols state their size. Another one ends where unwind information states, or where the next one begins.
+/// Most symbols state their size. Others end where unwind information states, or where the next one begins.
 pub(crate) fn starts<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     base: u64,
@@ -89,7 +89,7 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
 }
 
 /// Whether the name is that of a mapping symbol of ARM or RISC-V, such as `$a`, `$d.7` or `$xrv64i`. These mark code
-/// and data and name no function.
+/// and data and do not name functions.
 fn is_mapping(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
         || name.starts_with(b"$xrv")

@@ -7,7 +7,7 @@ use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
-/// The local symbols of an image in a shared cache, which has them in a table of their own.
+/// The local symbols of an image in a shared cache, which has a separate table for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalSymbols<'d> {
     /// The symbols of all images.
@@ -18,7 +18,7 @@ pub(crate) struct LocalSymbols<'d> {
     pub(crate) count: u32,
 }
 
-/// What a symbol table is read from.
+/// The source of a symbol table.
 pub(crate) struct SymbolSource<'d, E: object::Endian> {
     /// The file that has the image's `__LINKEDIT`. Offsets in load commands count from its start.
     pub(crate) linkedit: &'d [u8],

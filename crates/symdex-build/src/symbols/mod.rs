@@ -106,8 +106,8 @@ pub(crate) fn functions<'d>(
     functions
 }
 
-/// The name at `offset`. Returns `None` if it has no end. A name that is longer than an index may hold is cut, because
-/// in a hostile file every symbol may have the same gigabyte as its name.
+/// The name at `offset`. Returns `None` if it has no end. A name that is longer than an index may hold is truncated,
+/// because in a hostile file every symbol may have the same gigabyte as its name.
 pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
     const TOO_LONG: usize = MAX_STRING + 2;
     let rest = strings.get(offset..)?;

@@ -1,5 +1,5 @@
 //! What gdb prints for `bt`, with the memory map that it prints for `info proc mappings`:
-//! `#1  0x0000555555555390 in ?? () from /opt/app.so`. There are no ids, so that an index is found by the name of
+//! `#1  0x0000555555555390 in ?? () from /opt/app.so`. There are no ids, so an index is found by the name of
 //! the file only.
 
 use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
@@ -31,7 +31,7 @@ const DIALECT: Dialect = Dialect {
     ..Dialect::PLAIN
 };
 
-/// The placeholder for a function that is not known.
+/// The placeholder for an unknown function.
 const NO_NAME: &[u8] = b"??";
 
 /// The parts of a line with a frame. Positions count from the start of the line.

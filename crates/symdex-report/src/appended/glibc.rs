@@ -1,5 +1,5 @@
 //! What `backtrace_symbols` of glibc prints: `./app(+0x1234) [0x55d0c0de1234]`, and with the name of an exported
-//! function `lib.so(f+0xc) [0x7f51400f302d]`. The lines have no ids, so that an index is found by the name of the
+//! function `lib.so(f+0xc) [0x7f51400f302d]`. The lines have no ids, so an index is found by the name of the
 //! file only.
 
 use super::{Dialect, FrameLine, ImageReference, appended, has_frame, parse};

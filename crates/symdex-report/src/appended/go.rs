@@ -2,8 +2,8 @@
 //! each function.
 //!
 //! Go's own functions have their names, files and lines in the report, even if the executable is stripped. `+0x1d` is
-//! the distance from the start of the function, and with `GOTRACEBACK=system` a `pc=0x...` follows. Only functions of C
-//! have nothing but an address. The report states no images; see [`mapped_or_executable`].
+//! the distance from the start of the function, and with `GOTRACEBACK=system` a `pc=0x...` follows. Only C functions
+//! have no more than an address. The report states no images; see [`mapped_or_executable`].
 
 use memchr::memmem::{find, rfind};
 
@@ -35,7 +35,7 @@ const DIALECT: Dialect = Dialect {
     ..Dialect::PLAIN
 };
 
-/// Reads a line that only Go prints: the signal, the location of a function, or a function of C without a name.
+/// Reads a line that only Go prints: the signal, the location of a function, or a C function without a name.
 fn marked(line: &[u8]) -> Option<FrameLine<'_>> {
     let signal = signal(line).map(|address| (address, AddressKind::ProgramCounter));
     let (address, kind) = match signal {
@@ -50,7 +50,7 @@ fn marked(line: &[u8]) -> Option<FrameLine<'_>> {
     Some(FrameLine::of_address(line, None, address, kind, mapped(address)))
 }
 
-/// Reads `pc=0x7f51400f302d`, which stands below the name of a function of C.
+/// Reads `pc=0x7f51400f302d`, which is below the name of a C function.
 fn bare(line: &[u8]) -> Option<FrameLine<'_>> {
     let address = hexadecimal(line.trim_ascii_start().strip_prefix(b"pc=").map(|_| line)?, b"pc=")?;
     Some(FrameLine::of_address(line, None, address, AddressKind::ReturnAddress, mapped(address)))
@@ -71,7 +71,7 @@ fn hexadecimal(text: &[u8], key: &[u8]) -> Option<u64> {
     Cursor::at_byte(text, find(text, key)? + key.len()).hexadecimal()
 }
 
-/// The line below the name of a function of Go: `\t/src/main.go:42 +0x1d fp=0xc000 sp=0xc000 pc=0x47ed1d`.
+/// The line below the name of a Go function: `\t/src/main.go:42 +0x1d fp=0xc000 sp=0xc000 pc=0x47ed1d`.
 struct Location<'l> {
     file: &'l [u8],
     line: u32,
@@ -102,7 +102,7 @@ impl<'l> Location<'l> {
     }
 }
 
-/// The placeholder for a file that is not known.
+/// The placeholder for an unknown file.
 const NO_FILE: &[u8] = b"??";
 
 /// Reads `goroutine 1 [running]:` and `runtime stack:`.

@@ -34,7 +34,7 @@ const DIALECT: Dialect = Dialect {
     ..Dialect::PLAIN
 };
 
-/// The placeholder for a function that is not known.
+/// The placeholder for an unknown function.
 const NO_NAME: &str = "??";
 
 /// The parts of a line with a frame. Positions count from the start of the line.

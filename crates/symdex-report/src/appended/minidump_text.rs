@@ -1,5 +1,5 @@
 //! The text of minidump-stackwalk: ` 1  App + 0x41ff`, with registers and `Found by:` below. There are no ids, so
-//! that an index is found by the name of the module only.
+//! an index is found by the name of the module only.
 
 use memchr::memmem::{find, rfind};
 

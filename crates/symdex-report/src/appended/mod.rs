@@ -1,7 +1,7 @@
 //! Text backtraces of debuggers, runtimes and C libraries. Each frame is a line. An answer is appended to the line, or
 //! replaces the function in it.
 //!
-//! The formats differ in their lines only. [`Dialect`] reads the lines of one format, and [`parse`] makes a report of
+//! The formats differ in their lines only. [`Dialect`] reads the lines of one format, and [`parse`] makes a report from
 //! them.
 
 pub(crate) mod dart;
@@ -32,8 +32,8 @@ struct Dialect {
     images: fn(&[u8]) -> Vec<Image>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
-    /// Whether only a title begins a stack. Other lines may then stand between frames without numbers, and the innermost
-    /// frame is an instruction.
+    /// Whether only a title begins a stack. Other lines may then occur between frames without numbers, and the
+    /// innermost frame is an instruction.
     is_split_by_titles: bool,
     /// Whether a line has the file and the line of the function in the line before.
     is_location: fn(&[u8]) -> bool,
@@ -68,7 +68,7 @@ struct FrameLine<'l> {
 enum ImageReference<'l> {
     /// By its address alone.
     Address,
-    /// By the name of an image of the list. Several can have the name; the frame's address tells which it is.
+    /// By the name of an image of the list. Several can have the name; the frame's address decides.
     Name(&'l [u8]),
     /// By the path and the load address.
     Loaded { path: &'l [u8], load_address: u64 },
@@ -76,7 +76,7 @@ enum ImageReference<'l> {
     Function { path: &'l [u8], function: &'l [u8], start: u64 },
 }
 
-/// What gdb prints for the frame that the kernel made to call a signal handler.
+/// What gdb prints for the frame that the kernel creates to call a signal handler.
 const SIGNAL_HANDLER: &[u8] = b"<signal handler called>";
 
 /// Whether `text` has a line with a frame.
@@ -84,7 +84,7 @@ fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
     lines(text).any(|(_, line)| (dialect.frame)(line).is_some())
 }
 
-/// Reads a report. Images may be listed after the stacks, so that they are read first.
+/// Reads a report. Images may be listed after the stacks, so they are read first.
 fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let mut images = Images::default();
     (dialect.images)(text).into_iter().for_each(|image| images.push(image));
@@ -153,8 +153,8 @@ fn images_in_lines(text: &[u8], image: impl Fn(&[u8]) -> Option<Image>) -> Vec<I
 /// The name of the executable in reports that state no images, for `--assume executable=FILE`.
 const EXECUTABLE: &str = "executable";
 
-/// The images of the memory map in `text`. Without one, the only image is the executable. Its addresses are then read as
-/// those of its file, which they are if it is not position-independent.
+/// The images of the memory map in `text`. Without one, the only image is the executable. Its addresses are then read
+/// as those of its file, which they are if it is not position-independent.
 fn mapped_or_executable(text: &[u8]) -> Vec<Image> {
     let mut images = memory_map::images(text);
     if images.is_empty() {
@@ -178,7 +178,7 @@ fn appended(symbolicated: &Symbolicated<'_, '_>) -> Edits {
 }
 
 impl<'l> FrameLine<'l> {
-    /// A frame in `line` without a function of its own. The line may have an answer of an earlier run.
+    /// A frame in `line` without a function in the report. The line may have an answer of an earlier run.
     fn of_address(
         line: &[u8],
         number: Option<u64>,

@@ -28,7 +28,7 @@ const DIALECT: Dialect =
 /// The mark of a return address.
 const RETURN_ADDRESS: &[u8] = b"[ra]";
 
-/// Whether a line has the mark of a return address after its number. No other format has it.
+/// Whether a line has the mark of a return address after its number, which no other format has.
 fn is_marked(line: &[u8]) -> bool {
     let mut cursor = Cursor::new(line);
     cursor.space();

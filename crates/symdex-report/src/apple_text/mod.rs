@@ -2,8 +2,8 @@
 //! Console.
 //!
 //! A frame is a line, `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Its answer replaces the text after the
-//! address. Consecutive frames are a stack. The list of images follows the stacks. All other lines stay unchanged, also
-//! a JSON header.
+//! address. Consecutive frames are a stack. The list of images follows the stacks. All other lines stay unchanged,
+//! including a JSON header.
 
 mod bare;
 mod frame;

@@ -10,7 +10,7 @@ use crate::report::{AddressKind, Frame, Span, Thread};
 use crate::symbolicate::Resolution;
 use crate::text::lossy;
 
-/// Reads the stack in `string`. It belongs to an exception, so that all addresses are return addresses.
+/// Reads the stack in `string`. It belongs to an exception, so all addresses are return addresses.
 pub(super) fn stack(string: Value<'_>, number: usize, limit: &FrameLimit) -> Thread {
     let start = string.span().start + 1;
     let frames = escaped_lines(string.unescaped()).filter_map(|span| {

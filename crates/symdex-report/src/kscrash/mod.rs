@@ -1,7 +1,7 @@
 //! KSCrash's reports: JSON with decimal addresses, and with the innermost frame first.
 //!
 //! If KSCrash itself crashed while it wrote a report, the new report contains the incomplete first one as
-//! `recrash_report`. Both describe one process, so that the images of both are used for both.
+//! `recrash_report`. Both describe one process, so the images of both are used for both.
 
 mod info;
 

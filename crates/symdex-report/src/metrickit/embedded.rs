@@ -1,4 +1,4 @@
-//! MetricKit's diagnostics as strings in other JSON. Some SDKs send them so: `{"callStack": "{\"callStacks\": ...}"}`.
+//! MetricKit's diagnostics as strings in other JSON, as some SDKs send them: `{"callStack": "{\"callStacks\": ...}"}`.
 //!
 //! The strings are edited in place. Their other characters keep their escapes.
 
@@ -39,7 +39,7 @@ fn recognises(text: &[u8]) -> bool {
     is_json && memchr::memmem::find(text, ROOTS).is_some()
 }
 
-/// The payloads in the strings of a document. A string that is no JSON has none.
+/// The payloads in the strings of a document. A string that is not JSON has none.
 fn payloads(root: Value<'_>) -> Vec<Payload<'_>> {
     let mut payloads = Vec::new();
     let mut open = vec![root];

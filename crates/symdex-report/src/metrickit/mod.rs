@@ -141,7 +141,7 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
             let (nodes, malformed) = nodes(stack);
-            // If the frames do not tell, the kind does: the roots are the innermost frames in stacks of crashes only.
+            // If the frames do not decide, the kind does: the roots are the innermost frames in stacks of crashes only.
             let is_of_crash = per_thread && (kind.is_empty() || kind.starts_with("crash"));
             let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!is_of_crash);
             let name = format!("{kind}Thread {number}");
@@ -159,7 +159,7 @@ fn kind_of(key: Value<'_>) -> String {
 }
 
 /// The frames of a stack, each before its `subFrames`, and the number of those whose address is not valid. Frames that
-/// state no address are left out.
+/// state no address are omitted.
 fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
     let (mut nodes, mut malformed) = (Vec::new(), 0);
     let mut open: Vec<(Value<'_>, usize)> = Vec::new();
@@ -179,7 +179,7 @@ fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
 
 const OFFSET: &str = "offsetIntoBinaryTextSegment";
 
-/// Whether the roots are the outermost frames. `None` if it cannot be told. In the first versions the root of a crash's
+/// Whether the roots are the outermost frames. `None` if this is unknown. In the first versions the root of a crash's
 /// stack was the innermost frame.
 fn is_outermost_first(nodes: &[Node<'_>]) -> Option<bool> {
     // A tree with branches is merged from samples, which begin with the outermost frame.

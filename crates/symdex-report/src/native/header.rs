@@ -6,7 +6,7 @@ use symdex::Arch;
 use super::info;
 use crate::text::lossy;
 
-/// The contents of a line. A log can have a prefix, so that the keys are searched in the whole line.
+/// The contents of a line. A log can have a prefix, so the keys are searched in the whole line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header<'l> {
     /// The name of the next stack.

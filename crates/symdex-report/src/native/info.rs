@@ -5,7 +5,7 @@ use memchr::memmem::find;
 use crate::info::{ReportInfo, set};
 use crate::text::lossy;
 
-/// Reads one line into `info`. A log can have a prefix, so that the keys are searched in the whole line.
+/// Reads one line into `info`. A log can have a prefix, so the keys are searched in the whole line.
 pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
     let after = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let unquoted = |text: String| text.trim_matches('\'').to_owned();

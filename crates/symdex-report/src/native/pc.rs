@@ -57,7 +57,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     })
 }
 
-/// Splits ` [arm64-v8a::0a1b2c]` from the end of a line. Bugly states the architecture and the build id so.
+/// Splits ` [arm64-v8a::0a1b2c]`, Bugly's architecture and build id, from the end of a line.
 fn arch_and_id(rest: &[u8]) -> Option<(&[u8], Option<Arch>, &[u8])> {
     let inside = rest.trim_ascii_end().strip_suffix(b"]")?;
     let open = memchr::memrchr(b'[', inside)?;

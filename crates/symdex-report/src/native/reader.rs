@@ -133,7 +133,7 @@ impl<'t> Reader<'t> {
         let frame = Frame {
             address: line.address,
             image: self.image(&line).map(Number::from),
-            // The writers have adjusted return addresses already.
+            // The writers have already adjusted return addresses.
             kind: AddressKind::ProgramCounter,
             detail: line.detail,
             function: line.function.map(|name| (site.start + name.start..site.start + name.end).into()),
@@ -164,7 +164,7 @@ impl<'t> Reader<'t> {
 }
 
 fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
-    // Paths that are no files: `[vdso]`, `<anonymous:7f00>`, `Not mapped`.
+    // Paths that are not files: `[vdso]`, `<anonymous:7f00>`, `Not mapped`.
     let is_file = !matches!(path.first(), Some(b'[' | b'<'))
         && !path.starts_with(b"anonymous:")
         && !matches!(path, b"Not mapped" | b"Unknown");
@@ -179,7 +179,7 @@ fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
     }
 }
 
-/// Parses hexadecimal digits as an id. `None` if they are invalid, as in a cut report.
+/// Parses hexadecimal digits as an id. `None` if they are invalid, as in a truncated report.
 fn build_id(digits: &[u8]) -> Option<ImageId> {
     let digits = std::str::from_utf8(digits).ok()?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.parse().ok())?

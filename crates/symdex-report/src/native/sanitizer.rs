@@ -8,7 +8,7 @@ use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end, opening_bracket};
 
-/// Reads the frame after its number. The cursor is there.
+/// Reads a frame. The cursor is after its number.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     let address = cursor.hexadecimal()?;
     let at = cursor.at();

@@ -1,7 +1,7 @@
 //! PLCrashReporter's binary reports: `plcrash`, a version, and a message.
 //!
-//! A frame has room for the name and the start of one function. The rewritten report has the concrete function of each
-//! frame; text and JSON have files, lines and inlined functions too.
+//! A frame has fields for the name and the start of one function. The rewritten report has the concrete function of
+//! each frame; text and JSON have files, lines and inlined functions too.
 
 use symdex::{Arch, ImageId};
 

@@ -1,8 +1,8 @@
 //! Profiles of pprof that have addresses and no symbols. A profile has one table of locations, which all its samples
-//! share. It is read as one stack. A profile that is compressed is decompressed before.
+//! share. It is read as one stack. A compressed profile is decompressed first.
 //!
-//! A location has room for the functions inlined into it. The rewritten profile has them, and new functions and strings
-//! at its end.
+//! A location has fields for the functions inlined into it. The rewritten profile has them, and new functions and
+//! strings at its end.
 
 use std::collections::{BTreeSet, HashMap};
 

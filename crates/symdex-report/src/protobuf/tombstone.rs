@@ -1,7 +1,7 @@
 //! Tombstones of Android 12 and later as Android stores them: `tombstone_00.pb`, and what `ApplicationExitInfo`
 //! returns.
 //!
-//! A frame has room for the name of one function and the distance from its start. The rewritten report has the
+//! A frame has fields for the name of one function and the distance from its start. The rewritten report has the
 //! concrete function of each frame; text and JSON have files, lines and inlined functions too.
 
 use std::collections::HashMap;
@@ -140,7 +140,7 @@ impl Images {
         Some(Frame {
             address: message.number(of_frame::RELATIVE_PC).unwrap_or_default(),
             image: self.number(message).map(Number::from),
-            // Android has moved return addresses back into the call already.
+            // Android has already moved return addresses back into the call.
             kind: AddressKind::ProgramCounter,
             detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
             site: message.span.clone().into(),

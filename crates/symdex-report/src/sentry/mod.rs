@@ -59,7 +59,7 @@ const IN_HEADERS: [&str; 4] = ["dsn", "sdk", "sent_at", "trace"];
 const EVENT_TYPES: [&[u8]; 2] = [b"event", b"transaction"];
 
 /// Returns the event in `text` and the number of bytes after it that are not read. In an envelope, items follow the
-/// header of the envelope: each is a header with a type, and what it contains. The bytes begin at the next event, or at
+/// header of the envelope: each is a header with a type, and a payload. The bytes begin at the next event, or at
 /// the header of its envelope; other items do not count.
 fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
     let has = |json: &Json<'_>, key: &str| json.root().get(key).is_some();
@@ -72,7 +72,7 @@ fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
     let mut event = None;
     let mut at = header.end();
     while let Ok(json) = Json::parse(text, at) {
-        // An event by itself has an id, and can have a type, too.
+        // A bare event has an id, and can have a type, too.
         let kind = json.root().get("type").filter(|_| !has(&json, "event_id")).map(Value::unescaped);
         let is_next = match kind {
             Some(kind) => EVENT_TYPES.contains(&kind),
@@ -93,7 +93,7 @@ fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
             at = end;
         }
     }
-    // An item or an event that is cut counts, too.
+    // A truncated item or event counts, too.
     let rest = text.get(at..).unwrap_or_default().trim_ascii_start();
     let rest = if event.is_some() && rest.starts_with(b"{") { rest.len() } else { 0 };
     Ok((event.unwrap_or(header), rest as u64))

@@ -55,13 +55,13 @@ impl Unit {
         Self { die: die.with(dw::DW_AT_ranges, Value::RelativeRanges(relative)), ..unit }
     }
 
-    /// The unit with one more attribute of its own.
+    /// The unit with one more attribute in its root DIE.
     pub fn root(mut self, attribute: gimli::DwAt, value: Value) -> Self {
         self.die = self.die.with(attribute, value);
         self
     }
 
-    /// The unit with another value for an attribute of its own.
+    /// The unit with another value for an attribute of its root DIE.
     pub fn replace(mut self, attribute: gimli::DwAt, value: Value) -> Self {
         self.die.attributes.retain(|(known, _)| *known != attribute);
         self.root(attribute, value)
