@@ -34,7 +34,7 @@ impl<'i> ImageAnswers<'i, '_> {
         }
     }
 
-    /// Prepares [`Self::lookup`] of `offsets`. From a debug file, this reads the units that have code there;
+    /// Prepares [`Self::lookup`] for `offsets`. From a debug file, this reads the units that have code there;
     /// afterwards, other offsets may have no answer. From a store, this fetches what the lookups need at once.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {

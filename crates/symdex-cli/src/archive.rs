@@ -29,7 +29,8 @@ pub(crate) fn open(path: &Path, limit: u64) -> io::Result<Option<File>> {
     if is_standard_input(path) {
         return spool(io::stdin().lock(), limit).map(Some);
     }
-    // What cannot be read is reported by the reader of other files. Opening a pipe would wait for its writer.
+    // Unreadable files are reported when they are read as debug files. Opening a pipe would block until it has a
+    // writer.
     if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
     }
@@ -39,7 +40,7 @@ pub(crate) fn open(path: &Path, limit: u64) -> io::Result<Option<File>> {
     Ok(is_archive(&head).then_some(file))
 }
 
-/// Makes a temporary folder to unpack archives to. A signal that ends the command deletes it.
+/// Creates a temporary folder for unpacked archives. A signal that ends the command deletes it.
 pub(crate) fn unpacker(limits: Limits) -> Result<Unpacker, Failure> {
     interrupt::delete_temporary_folders();
     Unpacker::new(limits).map_err(|error| no_temporary_folder(&error))

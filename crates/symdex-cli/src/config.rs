@@ -1,7 +1,7 @@
 //! The configuration file `symdex.toml`, and the environment variables of options.
 //!
-//! A key of the file is the long name of an option. Values of the file become the default values of the options, so that
-//! an option on the command line is preferred to the environment, and the environment to the file.
+//! A key of the file is the long name of an option. Values of the file become the default values of the options, so
+//! the command line overrides the environment, and the environment overrides the file.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -86,8 +86,8 @@ struct Setting {
 }
 
 impl Config {
-    /// Reads the file that the command line names, or the first `symdex.toml` in the working folder and the folders above
-    /// it.
+    /// Reads the file that the command line names, or the first `symdex.toml` in the working folder and the folders
+    /// above it.
     pub(crate) fn load(arguments: &[OsString]) -> Result<Self, Failure> {
         let mut words = arguments.iter().skip(1).take_while(|word| *word != "--");
         let mut named = None;
@@ -116,7 +116,8 @@ impl Config {
     }
 
     /// Gives the options of all commands their environment variables, and the values of the file as defaults. `--store`
-    /// and `--debug-source` get none: [`stores`] and [`debug_sources`] read them, because their URLs may have secrets and those of the command line may not.
+    /// and `--debug-source` get none: [`stores`] and [`debug_sources`] read them, because their URLs may have secrets
+    /// and those of the command line may not.
     pub(crate) fn apply(&self, command: Command) -> Command {
         command.mut_subcommands(|command| {
             command.mut_args(|arg| {
@@ -182,7 +183,7 @@ fn value_of(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// A relative path of the file `config`, in the folder of that file. A URL stays as it is.
+/// A relative path of the file `config`, in the folder of that file. A URL stays unchanged.
 fn in_folder(value: String, config: &Path) -> String {
     if let Some((layout, rest)) = value.split_once('+')
         && Layout::from_name(layout).is_some()
@@ -204,15 +205,16 @@ fn in_folder(value: String, config: &Path) -> String {
     format!("{scheme}{}", folder.join(path).display())
 }
 
-/// Show the configuration that is in force, and where each value comes from
+/// Show the effective configuration, and where each value comes from
 ///
-/// An option on the command line is preferred to its environment variable, and that to symdex.toml, which is searched in
-/// the working folder and in the folders above it. Keys of symdex.toml are the names of options. A relative path starts at the folder of the file. An environment variable has one value; a key of the file may have a
-/// list. Passwords are not shown. A file with a password in a URL has to be private (mode 600).
+/// An option on the command line overrides its environment variable, which overrides symdex.toml. symdex.toml is
+/// searched in the working folder and in the folders above it. Keys of symdex.toml are the names of options. A relative
+/// path starts at the folder of the file. An environment variable has one value; a key of the file may have a list.
+/// Passwords are not shown. A file with a password in a URL has to be private (mode 600).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
-    /// Print JSON, one object a line for each option: key, values, source
+    /// Print JSON, one object per line for each option: key, values, source
     #[arg(long)]
     json: bool,
 }

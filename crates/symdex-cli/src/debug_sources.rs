@@ -31,11 +31,11 @@ fn given(text: &str) -> Result<GivenUrl, Infallible> {
 /// The option that names sources of debug files.
 #[derive(clap::Args)]
 pub(crate) struct DebugSourceArgs {
-    /// Where the debug file of an image without an index is fetched: https://HOST or http://HOST (a debuginfod server), a
-    /// folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. May be repeated; the sources are asked in
-    /// this order. unified+, lldb+, gdb+, debuginfod+ or ssqp+ before the URL chooses the layout; folders and buckets are
-    /// searched in all of them otherwise. The default is in the environment variable SYMDEX_DEBUG_SOURCE, separated by
-    /// spaces, or in symdex.toml
+    /// The source from which to fetch the debug file of an image without an index: https://HOST or http://HOST (a
+    /// debuginfod server), a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX. May be repeated;
+    /// the sources are asked in this order. unified+, lldb+, gdb+, debuginfod+ or ssqp+ before the URL chooses the
+    /// layout; folders and buckets are searched in all of them otherwise. The default is in the environment variable
+    /// SYMDEX_DEBUG_SOURCE, separated by spaces, or in symdex.toml
     #[arg(long = KEY, value_name = "URL", value_parser = given)]
     debug_sources: Vec<GivenUrl>,
 }
@@ -62,7 +62,7 @@ impl DebugSourceArgs {
         }
         let servers = std::env::var_os(OF_DEBUGINFOD).unwrap_or_default();
         let servers = servers.to_string_lossy().into_owned();
-        // Words such as ima:enforcing are no servers.
+        // Words such as ima:enforcing are not servers.
         let servers = servers.split_whitespace().filter_map(|server| match server.split_once("://")? {
             ("file", path) => Some(format!("debuginfod+dir:{path}")),
             _ => Some(server.to_owned()),

@@ -12,7 +12,7 @@ use crate::text;
 /// The kinds of failure, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailureKind {
-    /// All files could be read, and they do not have what was asked for, such as an address or an architecture.
+    /// All files could be read, but they do not have what was asked for, such as an address or an architecture.
     NotFound,
     /// The command line or an address is wrong.
     Usage,

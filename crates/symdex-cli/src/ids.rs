@@ -19,9 +19,10 @@ use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
 ///
-/// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, a folder, which is
-/// searched for all of these, or an archive of debug files, as for `symdex build`. Only headers are read. The id is the one that crash reports state: the LC_UUID,
-/// in ELF the build id. If an image states no id, its id is h- and a hash of its code.
+/// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, a folder, which
+/// is searched for all of these, or an archive of debug files, as for `symdex build`. Only headers are read. The id is
+/// the one that crash reports state: the LC_UUID, in ELF the build id. If an image states no id, its id is h- and a
+/// hash of its code.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -30,7 +31,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// Print JSON, one object a line for each image
+    /// Print JSON, one object per line for each image
     #[arg(long)]
     json: bool,
 }
@@ -150,7 +151,7 @@ fn rows_of_store(store: &dyn Store) -> ImageRows {
                     location.as_ref(),
                 )))
             }
-            // It was removed meanwhile.
+            // It was removed in the meantime.
             Ok(None) => None,
             Err(error) => Some(Err(failed(error.into(), location))),
         }

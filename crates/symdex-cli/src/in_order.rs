@@ -1,4 +1,4 @@
-//! Parallel work with results in order, and few of them in memory.
+//! Parallel work with results in order, of which few are in memory.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;

@@ -6,7 +6,7 @@ use std::thread;
 
 use symdex_pipeline::archive::TemporaryFolder;
 
-/// When this has returned, a signal that ends the command deletes its temporary folders.
+/// Ensures that a signal that ends the command first deletes its temporary folders.
 pub(crate) fn delete_temporary_folders() {
     static BEGUN: Once = Once::new();
     BEGUN.call_once(|| {
@@ -36,12 +36,12 @@ fn wait_and_delete(ready: Sender<()>) {
     }
 }
 
-/// Whether the parent process may have set that `signal` is ignored, as nohup does. It stays ignored then.
+/// Whether the parent process may have set `signal` to be ignored, as nohup does. It then stays ignored.
 #[cfg(unix)]
 fn may_be_ignored(signal: i32) -> bool {
     use std::io::{IsTerminal as _, stderr, stdin};
 
-    // Linux has a file that says it, which has a bit for each signal.
+    // Linux has a file that states it, with a bit for each signal.
     let status = std::fs::read_to_string("/proc/self/status").ok();
     let ignored = status.as_deref().and_then(|status| {
         let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
@@ -61,7 +61,7 @@ fn wait_and_delete(ready: Sender<()>) {
         let Ok(mut pressed) = tokio::signal::windows::ctrl_c() else { return };
         drop(ready);
         if pressed.recv().await.is_some() {
-            // What Windows ends such a process with.
+            // The exit code with which Windows ends such a process.
             TemporaryFolder::remove_all(|| std::process::exit(0xc000_013a_u32.cast_signed()));
         }
     });

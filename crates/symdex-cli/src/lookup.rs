@@ -20,10 +20,10 @@ use symdex_store::IdPrefix;
 ///
 /// An address is hexadecimal if it begins with 0x, has a digit from a to f or a leading zero, or has 8, 12 or 16
 /// digits, as programs print addresses; otherwise it is decimal. A list with addresses of both kinds is an error.
-/// Addresses are offsets from the start of the image unless --load or --svma is given. They are looked up as they are:
-/// of a return address, give the address minus one. Without addresses, standard input is answered line by line.
+/// Addresses are offsets from the start of the image unless --load or --svma is given. They are looked up unchanged:
+/// for a return address, give the address minus one. Without addresses, standard input is answered line by line.
 ///
-/// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is built. The
 /// answers are those of its index. For many addresses, build the index once with `symdex build`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -37,8 +37,8 @@ pub(crate) struct Args {
     addresses: Vec<String>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// The image to use, if FILE has several, or in a store: its UUID, with or without dashes, its build id, or the first
-    /// digits of one, at least four
+    /// The image to use, if FILE has several, or in a store: its UUID, with or without dashes, its build id, or the
+    /// first digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// The architecture to use, if FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
+    /// A folder to search for files to which a debug file refers, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     /// Addresses are those of a process that loaded the image at ADDR
@@ -56,16 +56,16 @@ pub(crate) struct Args {
     #[arg(long)]
     svma: bool,
     /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
-    /// that the compiler made or merged, by the line of the last statement before it in the same function
+    /// that the compiler generated or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
     /// Print only the concrete function, with the line at which it calls the inlined function
     #[arg(long)]
     no_inlines: bool,
-    /// Print names as they are in the symbol table, not demangled
+    /// Print mangled names, as they are in the symbol table
     #[arg(long)]
     no_demangle: bool,
-    /// Print JSON, one object a line for each address
+    /// Print JSON, one object per line for each address
     #[arg(long)]
     json: bool,
 }
@@ -243,7 +243,7 @@ impl Lookup<'_, '_, '_> {
         address.checked_sub(base).map(ImageOffset).ok_or_else(below)
     }
 
-    /// Why nothing is known at `offset`.
+    /// Why there is no answer at `offset`.
     fn why_nothing(&self, offset: ImageOffset) -> String {
         let metadata = self.answers.metadata();
         let has_code =

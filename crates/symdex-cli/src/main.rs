@@ -34,9 +34,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 use crate::failure::{CommandError, FailureKind, complain};
 
-/// Makes small indexes from debug files, and answers crash addresses from them.
+/// Builds small indexes from debug files, and answers crash addresses from them.
 ///
-/// `build` makes an index for each image of a debug file, once. `symbolicate` puts functions, files and lines into
+/// `build` builds an index for each image of a debug file, once. `symbolicate` adds functions, files and lines to
 /// crash reports, and `lookup` and `atos` answer single addresses. They read the index, without the debug file, and
 /// answer within milliseconds.
 #[derive(Parser)]
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
             complain(&failure.message);
             failure.kind.exit_code().into()
         }
-        // `symdex ... | head` closes the pipe early. That is no failure.
+        // `symdex ... | head` closes the pipe early. That is not a failure.
         Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
     }
 }

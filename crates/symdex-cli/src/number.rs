@@ -109,7 +109,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "expected a time such as 45d, 12h or 30m".to_owned())
 }
 
-/// Parses a size for command line options: a number of bytes, or of kB, MB or GB if the text ends so.
+/// Parses a size for command line options: a number of bytes, or of kB, MB or GB with such a suffix.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let units = [("", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];

@@ -11,7 +11,7 @@ use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder};
 #[derive(Clone, Copy, Default, clap::Args)]
 pub(crate) struct AccessOption {
     /// Map every index into memory. By default, an index that others can change, or that is on a network file system,
-    /// is read instead: if a mapped file is cut, the command is killed
+    /// is read instead: if a mapped file is truncated, the command is killed
     #[arg(long)]
     map: bool,
 }

@@ -45,7 +45,7 @@ fn is_private(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.permissions().mode() & 0o077 == 0)
 }
 
-/// Whether others can read the file cannot be told here.
+/// Whether others can read the file is unknown on this system.
 #[cfg(not(unix))]
 fn is_private(_: &Path) -> bool {
     false

@@ -17,37 +17,37 @@ use crate::stores::StoreArgs;
 
 /// Answer crash reports and addresses over HTTP
 ///
-/// The server answers from the indexes in its stores. Without tokens, it listens at this machine only, and everybody on
-/// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Nothing of a report is logged.
+/// The server answers from the indexes in its stores. Without tokens, it listens on this machine only, and everyone on
+/// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Contents of reports are not logged.
 ///
 /// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits,
-/// and its index is put into the first store that can be written.
+/// and its index is put into the first writable store.
 ///
-/// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and requests that run have 30 seconds to end.
+/// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and running requests have 30 seconds to finish.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The address to listen at. Port 0 is any free port, which is printed
+    /// The address to listen on. Port 0 is any free port, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8040")]
     listen: SocketAddr,
     #[command(flatten)]
     stores: StoreArgs,
     #[command(flatten)]
     debug_sources: DebugSourceArgs,
-    /// How long a request waits for images that are fetched and built. Then it says that they are being fetched. At
+    /// How long a request waits for images to be fetched and built, before it reports them as being fetched. At
     /// most --timeout
     #[arg(long, value_name = "TIME", default_value = "45s", value_parser = number::parse_time)]
     fetch_wait: Duration,
-    /// For how long an image that no --debug-source has is not asked for again
+    /// How long an image that no --debug-source has is not requested again
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = number::parse_time)]
     fetch_absent: Duration,
     #[command(flatten)]
     access: AccessOption,
-    /// A token that may be used: its scopes and its hash, as --new-token prints it, after a name that appears in the
-    /// audit log and in what stores state of uploads. May be repeated
+    /// A valid token: its scopes and its hash, as --new-token prints it, with an optional name that appears in the
+    /// audit log and in the provenance of uploads. May be repeated
     #[arg(long, value_name = "[NAME=]SCOPES:sha256:HASH")]
     token: Vec<Token>,
-    /// Make a new token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
+    /// Create a token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
     /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, all jobs, deleting and
     /// replacing indexes)
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 0..)]
@@ -56,7 +56,7 @@ pub(crate) struct Args {
     /// each refusal. By default, they go to the log on standard error
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// Listen at an address of the network although there are no tokens, so that everybody may do everything
+    /// Listen on a network address without tokens, so that everyone may do everything
     #[arg(long)]
     insecure_public: bool,
     /// The certificate chain for TLS, in PEM
@@ -69,17 +69,17 @@ pub(crate) struct Args {
     /// repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
-    /// How many requests are answered at one time. The default is 4 for each CPU, at least 8
+    /// How many requests run at the same time. The default is 4 for each CPU, at least 8
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// How much memory the reports and answers of all requests may take. More requests are refused with 503
+    /// How much memory the reports and answers of all requests may take. Further requests are rejected with 503
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     request_memory: usize,
-    /// How much memory indexes and values of the stores may take. Those that were used last stay. Mapped files do not
+    /// How much memory indexes and values of the stores may take. The most recently used ones stay. Mapped files do not
     /// count
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = number::parse_size)]
     index_memory: usize,
-    /// How many bytes a request may have, before and after it is decompressed. Uploads are not limited by this
+    /// How many bytes a request may have, before and after decompression. Uploads are not limited by this
     #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = number::parse_size)]
     max_body: usize,
     /// How long a request may take until its answer begins
@@ -94,17 +94,17 @@ const UPLOADS: &str = "Uploads";
 
 #[derive(clap::Args)]
 struct UploadArgs {
-    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's folder for
-    /// state
+    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's state
+    /// folder
     #[arg(long, help_heading = UPLOADS, value_name = "DIR")]
     state: Option<PathBuf>,
     /// How many bytes an upload may have
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "16GB", value_parser = number::parse_size)]
     max_upload: usize,
-    /// How much of the disk stays free. Uploads that would take it are refused with 507
+    /// How much of the disk must stay free. Uploads that would leave less are rejected with 507
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "2GB", value_parser = number::parse_size)]
     min_free: usize,
-    /// How many debug files are built at one time. The default is one for two CPUs
+    /// How many debug files are built at the same time. The default is one for two CPUs
     #[arg(long, help_heading = UPLOADS, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     build_jobs: Option<u16>,
     /// How much memory each build may take, at least 32MB. Its child process may take a quarter and 256 MB more
@@ -114,16 +114,16 @@ struct UploadArgs {
     #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
-    /// Which index stays if an upload makes a different one of an image: keep (the one that is there, unless the same
-    /// token has sent both), replace (the new one), more (the one with more functions). A damaged one is always
+    /// Which index stays if an upload yields a different one of an image: keep (the existing one, unless the same
+    /// token uploaded both), replace (the new one), more (the one with more functions). A damaged one is always
     /// replaced. The default is keep with tokens, more without
     #[arg(long, help_heading = UPLOADS, value_name = "RULE")]
     on_conflict: Option<OnConflict>,
     /// How long finished jobs are kept
     #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "7d", value_parser = number::parse_time)]
     keep_jobs: Duration,
-    /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator:
-    /// GET /v1/jobs says so, and POST /v1/jobs/ID/resume or the next start of the server builds it again
+    /// How long publishing the indexes of an upload is retried if no store accepts them. The job then waits for an
+    /// operator: GET /v1/jobs says so, and POST /v1/jobs/ID/resume or the next start of the server builds it again
     #[arg(long, help_heading = UPLOADS, value_name = "TIME", default_value = "5m", value_parser = number::parse_time)]
     publish_within: Duration,
 }

@@ -45,7 +45,7 @@ pub(crate) fn open(
         (None, Some(object)) => match index_file(object, id)? {
             Some(path) => {
                 let index = Box::new(open::index(&path, id, access)?);
-                // A reader need not be allowed to write.
+                // The user may have no permission to write.
                 _ = symdex_store::record_use(&path);
                 AddressSource::Index { index, path }
             }

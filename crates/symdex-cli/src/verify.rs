@@ -57,7 +57,7 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     max_seconds: Option<u64>,
-    /// Print JSON, one object a line: each index, and the totals
+    /// Print JSON, one object per line: each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -317,7 +317,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     let arch = &index.metadata().arch.name;
     let JoinedImage { image, paths, failures, .. } =
         JoinedImage::find(debug_file, index.id(), arch, companions)?;
-    // A slice that cannot be read may be of another image. It is reported only if no file has the image.
+    // An unreadable slice may belong to another image. It is reported only if no file has the image.
     let Some((image, file)) = image.zip(paths.first()) else {
         let not_found = || {
             let message = format!("{}: no image {} in it", debug_file.display(), index.id());

@@ -99,7 +99,7 @@ fn found(
     scratch: &mut Scratch,
     names: &mut Scratch,
 ) -> Result<Vec<String>, Failure> {
-    // Apple's atos uses every line row, and looks return addresses up as they are.
+    // Apple's atos uses every line row, and looks up return addresses unchanged.
     let Some(frames) = answers.lookup(line.offset, LinePolicy::Exact, scratch)? else {
         return Ok(vec![line.nameless()]);
     };
@@ -151,7 +151,7 @@ impl AtosLine<'_> {
         }
     }
 
-    /// The line of an address without a name. It states the address as it was given.
+    /// The line of an address without a name. It has the address as given.
     fn nameless(&self) -> String {
         format!("{:#018x} (in {})", self.address, self.image)
     }

@@ -20,10 +20,10 @@ use symdex_store::IdPrefix;
 /// Answer addresses as Apple's atos does, from a debug file or from an index
 ///
 /// The options are those of atos, with one dash or two: -arch, -fullPath, -inlineFrames, and so on. Addresses are
-/// looked up as they are, and the output is that of atos. Without addresses, standard input is answered line by line.
+/// looked up unchanged, and the output is that of atos. Without addresses, standard input is answered line by line.
 /// As in atos, the exit code is 0 if the image could be read, even if no address has an answer.
 ///
-/// From a debug file, only the compile units that have code at the addresses are read, and no index is made.
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is built.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     /// -arch: the architecture to use, if the file has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
+    /// A folder to search for files to which a debug file refers, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The image to use, if FILE is a folder, or in a store: its UUID, with or without dashes, its build id, or the first
-    /// digits of one, at least four
+    /// The image to use, if FILE is a folder, or in a store: its UUID, with or without dashes, its build id, or the
+    /// first digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]
@@ -123,7 +123,7 @@ fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::Comma
     Ok(printer.gravest())
 }
 
-/// Answers standard input line by line: the writer may wait for each answer before it writes the next address.
+/// Answers standard input line by line, because the writer may wait for each answer before it writes the next address.
 fn answer_stdin(printer: &mut AtosPrinter<'_, '_, '_>, out: &mut impl Write) -> Result<(), CommandError> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();

@@ -9,7 +9,7 @@ use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Table};
 use super::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
 
-/// All of an index except its ranges. What a store of values does not have is left out.
+/// All of an index except its ranges. Members that a store of values does not have are absent.
 #[derive(Serialize)]
 struct IndexView<'i> {
     path: String,
@@ -170,7 +170,7 @@ fn chunks<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<ChunkView>, symdex::Er
     Ok(chunks)
 }
 
-/// Prints the ranges of a chunk, one object a line.
+/// Prints the ranges of a chunk, one object per line.
 pub(super) fn ranges<B: AsRef<[u8]>>(
     out: &mut impl Write,
     path: &Path,

@@ -24,8 +24,8 @@ pub(crate) struct Args {
     index: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// The image to use, if INDEX is a folder, or in a store: its UUID, with or without dashes, its build id, or the first
-    /// digits of one, at least four
+    /// The image to use, if INDEX is a folder, or in a store: its UUID, with or without dashes, its build id, or the
+    /// first digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// The table of chunk N
     #[arg(long, value_enum, value_name = "TABLE", default_value = "dwarf", requires = "chunk")]
     table: WhichTable,
-    /// Print JSON: one object for the index, or with --chunk one object a line for each range
+    /// Print JSON: one object for the index, or with --chunk one object per line for each range
     #[arg(long)]
     json: bool,
 }

@@ -10,7 +10,7 @@ use super::{Args, check_chunk, counts, digest, json, metadata, print_chunk};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::stores::FoundImage;
 
-/// What [`print`] says after the metadata.
+/// The note that [`print`] prints after the metadata.
 const NOT_SHOWN: &str = "sections, aliases and sizes of chunks are not shown, because the store keeps the index as values; the ranges of \
      one chunk are, with --chunk";
 

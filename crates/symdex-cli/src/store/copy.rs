@@ -15,7 +15,7 @@ use crate::write_options::WriteOptions;
 
 /// Copy indexes from one store to another
 ///
-/// Indexes that the target has already are skipped, so that the same command goes on after it was interrupted: the
+/// Indexes that the target already has are skipped, so the same command resumes an interrupted copy: the
 /// digests that both stores state are compared, and nothing is read. Each index is checked before it is written. If the
 /// target has a different index of an image, the better one stays. Redis keeps an index as values, which can be copied
 /// to Redis only.
@@ -34,7 +34,7 @@ pub(super) struct Args {
     jobs: Jobs,
     #[command(flatten)]
     writing: WriteOptions,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(super) struct Args {
 /// How many indexes are read or written at once.
 #[derive(clap::Args)]
 pub(super) struct Jobs {
-    /// The number of indexes that are worked on at once
+    /// The number of indexes that are copied at the same time
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: u16,
 }

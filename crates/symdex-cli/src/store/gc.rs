@@ -17,12 +17,12 @@ use crate::text;
 /// Remove the indexes that were not used for some time
 ///
 /// The last use counts; in an object store, which records no uses, the time of writing. In a folder, a use is recorded
-/// once a day by every command and server that reads the index and may write its file, whether it reads the folder as a
-/// store, with --index, or by its path. Uses of readers that may not write cannot be seen. Redis records a use once in a
-/// tenth of the time after which an index expires. An index that is used while gc runs stays.
+/// once a day by every command and server that reads the index and can write its file, whether it reads the folder as a
+/// store, with --index, or by its path. Uses of readers that cannot write are not recorded. Redis records a use once in
+/// a tenth of the time after which an index expires. An index that is used while gc runs stays.
 ///
-/// Temporary files that killed processes have left in a folder are removed, too, after a day. Values that killed processes
-/// have left in Redis expire by themselves.
+/// Temporary files that killed processes have left in a folder are removed, too, after a day. Values that killed
+/// processes have left in Redis expire by themselves.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -32,13 +32,13 @@ pub(super) struct Args {
     /// Remove indexes that were not used for this time: 45d, 6months. m is minutes. For less than a day, gc asks first
     #[arg(long, value_name = "AGE", value_parser = number::parse_time)]
     older_than: Duration,
-    /// Remove indexes also if they were used during the last day, or all of them with --older-than 0s, and do not ask
+    /// Also remove indexes that were used during the last day, or all of them with --older-than 0s, and do not ask
     #[arg(long)]
     force: bool,
-    /// Remove nothing, and print what would be removed
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ Exit codes:
 /// Uses are recorded at most once in this time.
 const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An index may become old after the store was listed and before its turn comes.
+/// An index may become old after the store was listed and before it is processed.
 const MARGIN: Duration = Duration::from_secs(10 * 60);
 
 pub(super) fn run(args: &Args) -> CommandResult {
@@ -102,11 +102,11 @@ pub(super) fn run(args: &Args) -> CommandResult {
     output.finish()
 }
 
-/// Makes sure that a short time is meant.
+/// Asks whether a short time is intended.
 ///
 /// # Errors
 ///
-/// A failure if it is not, or if nobody can be asked.
+/// A failure if it is not, or if there is no terminal to ask.
 fn confirm(age: Duration) -> Result<(), Failure> {
     let refused = |message: String| Err(Failure::new(FailureKind::Usage, message));
     if age.is_zero() {

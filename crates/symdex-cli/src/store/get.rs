@@ -17,7 +17,7 @@ use crate::text;
 /// Write indexes of a store to files
 ///
 /// An index is checked before it is written, and a file is written whole or not at all. An existing file is replaced.
-/// This is not a use of the index. Redis keeps no whole indexes, so that it has none to write.
+/// This is not a use of the index. Redis does not keep whole indexes, so it has none to write.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Write to this file, or into this folder. Without it, into the current folder. - is standard output
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }

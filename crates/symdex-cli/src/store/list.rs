@@ -15,7 +15,7 @@ use crate::text;
 
 /// List the indexes in stores: size, age, last use, expiry, layout, id and the name of the image
 ///
-/// Indexes are listed in the order in which the store lists them. Of an index in a folder, only the metadata is read; an
+/// Indexes are listed in the order of the store. For an index in a folder, only the metadata is read; an
 /// object store is asked for the metadata of each object. Totals are printed on standard error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,7 +25,7 @@ pub(super) struct Args {
     urls: Vec<UrlArgument>,
     #[command(flatten)]
     selection: Selection,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -62,7 +62,7 @@ Exit codes:
   1  a store cannot be listed
   3  no index has an id that --id gives";
 
-/// What a store states of an index, as a line of JSON.
+/// The description of an index in a store, as a line of JSON.
 #[derive(Serialize)]
 pub(super) struct EntryLine<'a> {
     store: &'a str,
@@ -78,7 +78,7 @@ pub(super) struct EntryLine<'a> {
     provenance: Option<ProvenanceView<'a>>,
 }
 
-/// Who has put an index into a store.
+/// The provenance of an index.
 #[derive(Serialize)]
 struct ProvenanceView<'a> {
     received: String,
@@ -163,7 +163,7 @@ fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> 
     }
 }
 
-/// Asks `store` for the names of images that its list does not state. A name that cannot be read is left out.
+/// Asks `store` for the names of images that its list does not state. A name that cannot be read is omitted.
 fn name(store: &dyn Store, entries: &mut [StoreEntry]) {
     thread::scope(|scope| {
         for entry in entries.iter_mut().filter(|entry| entry.image_name.is_none()) {
@@ -196,7 +196,7 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
     }
 }
 
-/// A row of the list. The widths are fixed, so that each row is printed when it is there.
+/// A row of the list. The widths are fixed, so that each row can be printed at once.
 fn row([stored, index, written, used, expires, layout]: [String; 6], rest: &str) -> String {
     format!("{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {rest}")
 }

@@ -20,7 +20,7 @@ use crate::failure;
 /// List, check, copy and remove the indexes in stores
 ///
 /// A store is a folder, an object store or Redis. `symdex build` and the commands that answer addresses use stores by
-/// their option --store. These commands are for the people who keep a store.
+/// their option --store. These commands manage a store.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

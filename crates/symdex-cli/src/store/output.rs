@@ -93,7 +93,7 @@ impl Output {
         Ok(())
     }
 
-    /// Counts a failure that is reported already.
+    /// Counts a failure that was already reported.
     pub(super) fn count_failure(&mut self, kind: FailureKind) {
         *self.totals.failures.entry(kind.name()).or_default() += 1;
         self.gravest = self.gravest.max(Some(kind));
@@ -116,7 +116,7 @@ impl Output {
         Ok(self.gravest)
     }
 
-    /// Prints the totals as JSON. For people, the lines say enough.
+    /// Prints the totals as JSON. As text, the lines suffice.
     pub(super) fn finish_quietly(self) -> CommandResult {
         if self.json { self.finish() } else { Ok(self.gravest) }
     }

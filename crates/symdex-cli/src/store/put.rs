@@ -18,7 +18,7 @@ use crate::write_options::WriteOptions;
 /// Put index files into a store
 ///
 /// Each index is checked first. If the store has a different index of the same image, --on-conflict decides which one
-/// stays. By default, that is the better one, whatever the order. `symdex build --store URL` does the same with a new
+/// stays. By default, the better one stays, whatever the order. `symdex build --store URL` does the same with a new
 /// index.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,11 +33,11 @@ pub(super) struct Args {
     jobs: super::copy::Jobs,
     #[command(flatten)]
     writing: WriteOptions,
-    /// Which index stays if the store has a different one of the image: keep (the one that is there), replace (the new
+    /// Which index stays if the store has a different one of the image: keep (the existing one), replace (the new
     /// one), more (the one with more functions). A damaged one is always replaced
     #[arg(long, value_name = "RULE", default_value_t)]
     on_conflict: OnConflict,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }

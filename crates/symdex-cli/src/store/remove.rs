@@ -11,7 +11,7 @@ use crate::text;
 
 /// Remove indexes from a store, by whole ids
 ///
-/// First digits of an id are not enough. A reader that has opened an index keeps its answers. The local cache of an
+/// The first digits of an id are not enough. A reader that has opened an index can still use it. The local cache of an
 /// object store keeps an index for up to ten minutes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Whole ids of images, with or without dashes
     #[arg(required = true, value_name = "ID")]
     ids: Vec<IdPrefix>,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }

@@ -10,10 +10,10 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::text;
 
-/// Show what a store states of single indexes: name of the image, place, sizes, times, layout, provenance
+/// Show what a store states about single indexes: name of the image, location, sizes, times, layout, provenance
 ///
-/// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows what an
-/// index has.
+/// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows the
+/// contents of an index.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Ids of images, or their first digits, at least four
     #[arg(required = true, value_name = "ID")]
     ids: Vec<IdPrefix>,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }

@@ -82,7 +82,7 @@ pub(super) fn open_all(arguments: &[UrlArgument]) -> Result<Vec<Box<dyn Store>>,
     Ok(stores)
 }
 
-/// A folder that does not exist is an empty store. For somebody who lists it, the path is probably wrong.
+/// A folder that does not exist is an empty store. When it is listed, its path is probably wrong.
 fn check_existence(store: &dyn Store) -> Result<(), Failure> {
     let Some(path) = store.url().path() else { return Ok(()) };
     match fs::metadata(&path) {

@@ -18,7 +18,7 @@ use crate::text;
 
 /// Check that the indexes of stores are whole: every page, every value, and that all of it decodes
 ///
-/// Everything is fetched from the store, not from a cache. Values that were lost or are damaged are named by their
+/// Everything is fetched from the store, not from a cache. Lost and damaged values are named by their
 /// numbers. In Redis this is a use of the indexes; elsewhere it is not.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -30,7 +30,7 @@ pub(super) struct Args {
     selection: Selection,
     #[command(flatten)]
     jobs: super::copy::Jobs,
-    /// Print JSON, one object a line for each index, and the totals
+    /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -57,12 +57,12 @@ Exit codes:
   1  a store cannot be read
   3  no index has an id that --id gives";
 
-/// So many values are fetched at once.
+/// The number of values that are fetched at once.
 const BATCH: usize = 256;
 /// More values than any index has. Metadata that states more are damaged.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// What was found of an index.
+/// The result for an index.
 struct Checked {
     layout: StoredLayout,
     image: String,

@@ -15,7 +15,7 @@ struct FormatView {
     example: &'static str,
 }
 
-/// Prints all formats: a paragraph each, or one object a line.
+/// Prints all formats: a paragraph each, or one object per line.
 pub(super) fn list(is_json: bool) -> failure::CommandResult {
     let mut out = BufWriter::new(io::stdout().lock());
     for format in formats() {

@@ -31,7 +31,7 @@ pub(super) struct Inputs {
     pub(super) unpacker: Option<Unpacker>,
 }
 
-/// What is said of a debug file that was given in a report's place.
+/// The message for a debug file that was given as a report.
 pub(super) const DEBUG_FILE: &str = "a debug file, not a report; pass it with --dsym";
 /// The deepest folder that is searched for reports.
 const MAX_DEPTH: usize = 64;
@@ -65,7 +65,7 @@ impl Inputs {
         inputs
     }
 
-    /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are left out. In a
+    /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are skipped. In a
     /// crash point of Xcode, reports are in folders named `Logs`.
     fn folder(&mut self, folder: &Path, is_crash_point: bool, depth: usize) {
         let entries = std::fs::read_dir(folder)
@@ -182,7 +182,7 @@ impl Input {
             start = self.read().unwrap_or_default();
             start.truncate(len);
         } else if let Ok(file) = File::open(self.file_path()) {
-            // What was read before an error tells enough.
+            // The bytes before an error suffice.
             let _ = file.take(len as u64).read_to_end(&mut start);
         }
         start

@@ -36,57 +36,57 @@ use crate::progress::Progress;
 use crate::stores::{StoreArgs, user_cache};
 use crate::write_options::WriteOptions;
 
-/// Put functions, files and lines into crash reports, with every inlined function
+/// Add functions, files and lines to crash reports, with every inlined function
 ///
-/// REPORT is a report of Apple's systems, Android or HarmonyOS, of a crash reporter, or a list of `image address load`
+/// REPORT is a report of Apple's systems, Android, HarmonyOS or a crash reporter, or a list of `image address load`
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
-/// reports, a zip archive of reports or an .xccrashpoint of Xcode. Reports may be compressed with gzip or zstd.
+/// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
 ///
-/// SOURCES. Images are matched by their ids. Indexes are searched in the folders given with --index and in the folders
+/// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
 /// image without an index is answered from the debug files given with --dsym: up to 200 addresses directly, from the
 /// compile units that have them. For more addresses, or with --store, its index is built into the first store. If the
 /// store cannot be written, the index is kept in memory, and a warning says so. A damaged source is reported, and the
-/// next one answers. A store that cannot be reached is reported and not asked again; images that no other source answers
-/// are listed, and the exit code is 1. A new index replaces a damaged one in the store.
+/// next one answers. A store that cannot be reached is reported and not asked again; images that no other source
+/// answers are listed, and the exit code is 1. A new index replaces a damaged one in the store.
 ///
 /// FETCHING. The debug files of images that none of these sources has are fetched from those given with --debug-source;
-/// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into the
-/// first store, so that an image is fetched once. A fetched file of another image is not used.
+/// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into
+/// the first store, so that an image is fetched once. A fetched file of another image is not used.
 ///
-/// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks that were cut out of a report state
+/// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks copied from a report state
 /// no ids. Their frames are answered only with --match-by-name or --assume. Such an answer may be of another build:
 /// JSON and the summary mark it. --match-by-name uses the only index or debug file of the image's name and
 /// architecture. If there are several, it lists them and uses none. --assume says which one to use, even for an image
 /// with an id.
 ///
-/// ADDRESSES. A return address is looked up one byte before, in the call. The innermost frame of a thread, and the
-/// frame that a signal interrupted, are looked up as they are. So are the frames of Android, HarmonyOS and sanitizers,
-/// whose addresses are adjusted already. In a list, consecutive lines are a stack, innermost frame first. If they are
-/// not, give --addresses as-given. The image in a list is an id, or a name with the id in a further column. Both
-/// numbers have 0x.
+/// ADDRESSES. For a return address, the byte before it is looked up, in the call. The innermost frame of a thread, and
+/// the frame that a signal interrupted, are looked up unchanged. So are the frames of Android, HarmonyOS and
+/// sanitizers, whose addresses are already adjusted. In a list, consecutive lines are a stack, innermost frame first.
+/// If they are not, give --addresses as-given. The image in a list is an id, or a name with the id in a further column.
+/// Both numbers have 0x.
 ///
-/// OUTPUT. Every byte that is not the answer of a frame stays as it is. A frame that has a name and no line gets its
-/// line. A frame that has both is not changed. An inlined function gets a frame of its own before the frame it is
-/// inlined into, marked `[inlined]`, in JSON "inline": true (KSCrash: "inlined"). In call trees it is between the frame
+/// OUTPUT. Every byte that is not part of a frame's answer stays. A frame that has a name and no line gets its
+/// line. A frame that has both is not changed. An inlined function gets a separate frame before the frame into which it
+/// is inlined, marked `[inlined]`, in JSON "inline": true (KSCrash: "inlined"). In call trees it is between the frame
 /// and its callees. Frames of Android and HarmonyOS get `(function+offset)`, and after them one line `file:line
 /// (function)` for each function. Frames of sanitizers get `in function file:line` in place of the image.
 ///
-/// Frames of PLCrashReporter's binary reports, of Android's binary tombstones and of profiles of the Firefox Profiler have
-/// room for one function only. They get the concrete function; the other output formats have the rest.
+/// Frames of PLCrashReporter's binary reports, of Android's binary tombstones and of profiles of the Firefox Profiler
+/// have fields for one function only. They get the concrete function; the other output formats have the rest.
 ///
-/// With --format text, a report in JSON or a binary one is written in the layout of a .crash: header, exception,
+/// With --format text, a JSON or binary report is written in the layout of a .crash: header, exception,
 /// threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write exceptions become
 /// call trees with numbers of samples.
 ///
-/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as
-/// they are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of
-/// more than 10 MB, one frame is read for every 30 bytes. 64 functions may stand for load addresses that are missing.
+/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this limit stay
+/// unchanged; JSON marks them too_large, the summary counts them, and the command exits with code 3. In a report of
+/// more than 10 MB, one frame is read for every 30 bytes. Up to 64 functions may stand for missing load addresses.
 /// Frames whose address is not a whole number, and text after the end of a report, such as a second report in a file,
 /// are not read; the summary counts them, and the command exits with code 3.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
-/// and indexes that are near a missing image: another build of its name, or its id for another architecture.
+/// and near matches of a missing image: another build of its name, or its id for another architecture.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -103,7 +103,7 @@ pub(crate) struct Args {
     /// archive of these, such as appDsyms.zip. May be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
-    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
+    /// A folder to search for files to which a debug file refers, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     #[command(flatten)]
@@ -127,9 +127,9 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["reports", "needs", "output"])]
     list_formats: bool,
     /// The output file, or for several reports the output folder. In a folder, each report keeps its name. The
-    /// extension becomes .json with --format json, and .crash with --format text if the report is JSON or binary. Reports of the
-    /// same name keep their folders, too. A file that is not a report of a known format is copied unchanged. No report
-    /// is overwritten. On standard output, a line `==> PATH <==` begins
+    /// extension becomes .json with --format json, and .crash with --format text if the report is JSON or binary.
+    /// Reports of the same name keep their folders, too. A file that is not a report of a known format is copied
+    /// unchanged. No report is overwritten. On standard output, a line `==> PATH <==` begins
     /// each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -146,14 +146,15 @@ pub(crate) struct Args {
     /// inlined function
     #[arg(long)]
     no_inlines: bool,
-    /// Write names as they are in the symbol table, not demangled
+    /// Write mangled names, as they are in the symbol table
     #[arg(long)]
     no_demangle: bool,
     /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
-    /// that the compiler made or merged, by the line of the last statement before it in the same function
+    /// that the compiler generated or merged, by the line of the last statement before it in the same function
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
-    /// How to look up return addresses: `adjusted` looks one byte before, `as-given` looks at the address, as atos does
+    /// How to look up return addresses: `adjusted` looks up the byte before, `as-given` the address itself, as atos
+    /// does
     #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
     addresses: Addresses,
 }
@@ -172,7 +173,7 @@ Examples:
 To answer as atos does:
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given
 
-JSON, one object a line for each report:
+JSON, one object per line for each report:
   {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
    \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\",
      \"reason\", \"matched_by\", \"source\", \"near\"}],
@@ -205,9 +206,9 @@ If several apply, the first of 4, 6, 5, 1, 3 counts.";
 enum OutputFormat {
     /// The format of the report. Only frames are changed
     Native,
-    /// Text for people. A report in JSON or a binary one gets the layout of a .crash; others are written as with native
+    /// Text for people. A JSON or binary report gets the layout of a .crash; others are written as with native
     Text,
-    /// JSON, one object a line for each report
+    /// JSON, one object per line for each report
     Json,
 }
 
@@ -378,7 +379,7 @@ impl Answering<'_> {
     }
 }
 
-/// What a file that was given in a report's place is, and the option for it. `None` for any other file.
+/// The kind of a file that was wrongly given as a report, and the option for it. `None` for any other file.
 fn misplaced(file: &[u8]) -> Option<&'static str> {
     if !matches!(Index::open(file), Err(symdex::Error::NotAnIndex { .. })) {
         return Some("an index, not a report; pass it with --index");

@@ -26,7 +26,7 @@ struct NeededImage<'s> {
     reason: Option<String>,
     matched_by: Option<&'static str>,
     source: Option<&'s str>,
-    /// Known images that are near this one, as in the JSON of a report.
+    /// Near matches of this image, as in the JSON of a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
 }

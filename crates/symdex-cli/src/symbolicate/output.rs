@@ -196,7 +196,7 @@ fn is_json_or_binary(report: &Input) -> bool {
     let is_file = report.source().is_some_and(Path::is_file);
     let start = if is_file { report.start(BEGINNING) } else { Vec::new() };
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
-    // A bracket alone does not tell: lines of a log may begin with one, too.
+    // A bracket alone does not decide: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
     // Only binary formats have no line as an example. Binary files begin with a byte that no text has.
     let is_binary = |text: Vec<u8>| {
@@ -243,7 +243,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
-/// The output of a report. That of a large report waits in a temporary file, not in memory.
+/// The output of a report. That of a large report is buffered in a temporary file, not in memory.
 pub(super) enum Text {
     Memory(Vec<u8>),
     File(fs::File),

@@ -176,7 +176,7 @@ pub(super) struct RunSummary {
     total: ReportCounts,
     /// Reports without frames, by format.
     without_frames: BTreeMap<&'static str, u64>,
-    /// Files that are no reports and were copied unchanged to the output folder.
+    /// Files that are not reports and were copied unchanged to the output folder.
     copied: u64,
     gravest: Option<FailureKind>,
 }
@@ -413,7 +413,7 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
         _ => None,
     };
     match outcome {
-        // A store that could not be asked is no failure if another source answers.
+        // A store that could not be asked is not a failure if another source answers.
         ImageOutcome::Found(by) => {
             by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
         }
