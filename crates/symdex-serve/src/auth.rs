@@ -101,7 +101,7 @@ fn is_name(text: &str) -> bool {
 pub struct NewToken {
     /// What the client sends: `Authorization: Bearer <secret>`. It has 244 random bits.
     pub secret: String,
-    /// What the configuration has, which is no secret.
+    /// The line of the configuration, which is not secret.
     pub configured: String,
 }
 

@@ -21,14 +21,14 @@ pub struct ServerOptions {
     pub symbolicator: SymbolicatorOptions,
     /// Who may do what. Without tokens, everybody may do everything.
     pub tokens: Vec<Token>,
-    /// Listen at an address of the network although there are no tokens.
+    /// Listen on a network address without tokens.
     pub insecure_public: bool,
     /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default. `*` is every
     /// origin.
     pub cors_origins: Vec<String>,
-    /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
+    /// How many requests run at the same time. The default is 4 for each CPU, at least 8, because threads wait for
     /// stores.
     pub threads: usize,
     /// How many requests may wait for a thread, half of them from one client. More are refused with 503. Bodies that
@@ -60,7 +60,7 @@ pub struct ServerOptions {
     /// How many bytes of the file system with the folder [`state`](Self::state) stay free. Uploads that would take them
     /// are refused with 507. The default is 2 GB. Only Unix systems enforce it.
     pub min_free: u64,
-    /// How many debug files are built at one time. The default is one for two CPUs.
+    /// How many debug files are built at the same time. The default is one for two CPUs.
     pub build_jobs: usize,
     /// How many bytes of memory each build may take. Its child process may allocate a quarter and 256 MiB more. The
     /// default is 1 GB.
@@ -74,8 +74,8 @@ pub struct ServerOptions {
     pub on_conflict: Option<OnConflict>,
     /// The file to which the audit log is appended. Without it, the entries are in the log of the process.
     pub audit_log: Option<PathBuf>,
-    /// How long the indexes of an upload that no store takes are put again. Then its job waits for an operator. The
-    /// default is 5 minutes.
+    /// How long publishing the indexes of an upload is retried if no store accepts them. Its job then waits for an
+    /// operator. The default is 5 minutes.
     pub publish_within: Duration,
     /// Where the debug files of images that no store has are fetched. None by default. They are built as
     /// [`isolation`](Self::isolation) says.

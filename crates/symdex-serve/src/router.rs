@@ -72,7 +72,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
         .layer(cors(&app.options.cors_origins))
 }
 
-/// Ends a request that takes too long. Its work on a thread of the pool goes on to its end, and counts until then.
+/// Ends a request that takes too long. Its work on a thread of the pool runs to its end, and counts until then.
 async fn in_time(State(app): State<SharedApp>, request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(app.options.timeout, next.run(request)).await;
     answered.map_err(|_| Problem::new(ProblemKind::Timeout, "the answer was not ready in time"))

@@ -57,7 +57,7 @@ impl fmt::Debug for Server {
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The address is one of the network, and there are no tokens.
+    /// The address is a network address, and there are no tokens.
     #[error(
         "{listen}: others can reach this address, and there are no tokens; give tokens, or --insecure-public"
     )]
@@ -148,7 +148,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, tls } = self;
         let (router, graceful) = (router(&app), GracefulShutdown::new());
-        // The log says which stores cannot be asked, before somebody needs them.
+        // The log says which stores cannot be reached before they are needed.
         let asked = SharedApp::clone(&app);
         tokio::spawn(async move { failed_stores(&asked).await });
         let fitting = files::connections_that_fit();

@@ -66,7 +66,7 @@ impl Workers {
     }
 
     /// Does `work` on a thread of the pool, in the lane of this task's request. If the caller stops waiting, work that
-    /// has not begun is dropped with what it holds. Work that has begun goes on to its end.
+    /// has not begun is dropped with what it holds. Work that has begun runs to its end.
     ///
     /// # Errors
     ///

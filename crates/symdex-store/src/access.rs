@@ -9,7 +9,7 @@ use crate::buffer::IndexBytes;
 
 /// How the bytes of an index file get into memory.
 ///
-/// A mapped file is opened in microseconds, and a lookup reads a few kilobytes of it. But if somebody cuts the file
+/// A mapped file is opened in microseconds, and a lookup reads a few kilobytes of it. But if the file is truncated
 /// while it is mapped, the next lookup kills the process (on Unix with SIGBUS). A file that was read cannot change any
 /// more; opening it takes time and memory for all of its bytes. `docs/SECURITY.md` has figures.
 ///
@@ -19,7 +19,7 @@ use crate::buffer::IndexBytes;
 pub enum IndexAccess {
     /// Reads a file that others can change, and maps all other files.
     ///
-    /// On Unix, others can change a file if it or a folder above it belongs to somebody else than the user of this
+    /// On Unix, others can change a file if it or a folder above it belongs to someone other than the user of this
     /// process or root, or if its group or everybody may write to it. A sticky folder such as `/tmp` may be writable.
     /// What is below a folder that only its owner may search is out of reach. On Linux and macOS, all files of network
     /// file systems count as files that others can change; on Linux so do those of FUSE. On other systems than Unix,

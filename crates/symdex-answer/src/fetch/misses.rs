@@ -1,4 +1,4 @@
-//! Images that no index answers: each is worked for once, in the background.
+//! Images without an index: each is looked up once, in the background.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -49,7 +49,7 @@ impl MissOptions {
         }
     }
 
-    /// Sets for how many images work is done at one time. The default is 4.
+    /// Sets how many images are fetched or built at the same time. The default is 4.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
@@ -62,8 +62,8 @@ impl MissOptions {
         self
     }
 
-    /// Sets how many threads may wait in [`Misses::ask`] at one time. The images of others are pending at once. There is
-    /// no limit by default.
+    /// Sets how many threads may wait in [`Misses::ask`] at one time. The images of others are pending at once. There
+    /// is no limit by default.
     pub fn waiting(mut self, threads: usize) -> Self {
         self.waiting = threads;
         self
@@ -96,8 +96,8 @@ impl Default for MissOptions {
     }
 }
 
-/// Works for images that have no index, in threads of its own. The work for an image is done once, however many threads
-/// ask for it, and goes on to its end even if nobody waits for it.
+/// Fetches images that have no index, on separate threads. The work for an image is done once, however many threads
+/// ask for it, and runs to its end even if no thread waits for it.
 ///
 /// ```
 /// use symdex_answer::fetch::{DebugSources, MissOptions, Misses, Outcome, Verdict, WantedImage};

@@ -1,11 +1,12 @@
 //! Fetches debug files from folders, symbol servers and object stores.
 //!
-//! [`DebugSources`] finds the debug file of an image by its id, in the [`Layout`]s of several kinds of symbol servers. A
-//! file is streamed to a temporary file, decompressed, with limits. [`Misses`] does so once for each image that has no
-//! index, in the background, and remembers the outcome. [`FetchingSource`] puts both before a
+//! [`DebugSources`] finds the debug file of an image by its id, in the [`Layout`]s of several kinds of symbol servers.
+//! A file is streamed to a temporary file, decompressed, with limits. [`Misses`] does so once for each image that has
+//! no index, in the background, and remembers the outcome. [`FetchingSource`] puts both before a
 //! [`Source`](symdex_report::Source) of answers.
 //!
-//! This module does not read debug files: whoever builds an index of a file has to check that it is of the wanted image.
+//! This module does not read debug files: the code that builds the index of a file has to check that it is of the
+//! wanted image.
 //!
 //! ```
 //! use symdex_answer::fetch::{DebugSources, FetchOptions, Verdict, WantedImage};

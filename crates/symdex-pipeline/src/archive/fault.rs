@@ -17,7 +17,7 @@ pub enum FaultKind {
     Duplicate,
     /// The name of the entry is too long.
     LongName,
-    /// The entry is a device, a pipe, or of another kind that is no regular file.
+    /// The entry is not a regular file, but a device, a pipe or similar.
     Special,
     /// The entry is a symbolic or a hard link. Links are not followed.
     Link,
@@ -30,7 +30,7 @@ pub enum FaultKind {
     Encrypted,
     /// The entry is compressed by another method than those that are read.
     Method(u16),
-    /// The file is no archive of a kind that is read.
+    /// The file is not an archive of a supported kind.
     NotAnArchive,
     /// The archive or the entry is damaged.
     Damaged(String),

@@ -14,7 +14,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a file that begins with `head`; `None` if it is no archive.
+    /// The kind of a file that begins with `head`; `None` if it is not an archive.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         // An empty zip archive begins with its end.
         const ZIP: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
@@ -26,7 +26,8 @@ impl Kind {
     }
 }
 
-/// Whether a file that begins with `head` is an archive or a compressed file that this crate reads. 512 bytes are enough.
+/// Whether a file that begins with `head` is an archive or a compressed file that this crate reads. 512 bytes are
+/// enough.
 #[must_use]
 pub fn is_archive(head: &[u8]) -> bool {
     Kind::of(head).is_some()

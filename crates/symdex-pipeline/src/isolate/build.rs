@@ -1,8 +1,8 @@
 //! Builds of indexes in child processes of the command `symdex`.
 //!
 //! [`Isolation::plan`] reads the headers of debug files and lists the tasks of their build. [`Isolation::build`] does
-//! one of them. [`Isolation::images`] lists the images of files. The types of this module are what parent and child send each other. Paths are [`OsString`]s, because
-//! JSON cannot have a `PathBuf` that is not UTF-8.
+//! one of them. [`Isolation::images`] lists the images of files. The types of this module are what parent and child
+//! send each other. Paths are [`OsString`]s, because JSON cannot have a `PathBuf` that is not UTF-8.
 
 mod outputs;
 mod plan;
@@ -69,7 +69,7 @@ pub struct TaskFile {
 }
 
 impl TaskFile {
-    /// The file at `path`, which is called so.
+    /// The file at `path`.
     pub fn on_disk(path: impl Into<OsString>) -> Self {
         Self { path: path.into(), archive_entry: None }
     }

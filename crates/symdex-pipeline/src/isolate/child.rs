@@ -81,7 +81,7 @@ impl<R: Serialize> Channel<R> {
     pub fn progress(&self, size: u64, done: u64, total: u64) {
         let percent = done.saturating_mul(100) / total.max(1);
         if self.percent.fetch_max(percent, Ordering::Relaxed) < percent {
-            // If the parent does not read it any more, this process is about to end.
+            // If the parent no longer reads it, this process is about to end.
             let _ = self.write(&Line::Progress { size, done, total });
         }
     }

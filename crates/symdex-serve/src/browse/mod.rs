@@ -77,7 +77,7 @@ impl App {
         let turn = Arc::clone(&self.browser.turn).lock_owned().await;
         self.run(move |app| {
             let _turn = turn;
-            // Another request may have made it meanwhile.
+            // Another request may have created it in the meantime.
             app.browser.find(&id).map_or_else(|| app.make_browsed(&id), Ok)
         })
         .await?

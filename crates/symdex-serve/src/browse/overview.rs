@@ -48,7 +48,7 @@ pub(crate) enum OverviewError {
     Damaged(Error),
     /// The index has more ranges than this.
     TooManyRanges(u64),
-    /// There is no memory for it now.
+    /// There is not enough memory for it now.
     NoMemory,
 }
 

@@ -188,7 +188,7 @@ async fn respond(
 ) -> Result<Response, Problem> {
     let running = {
         let app = SharedApp::clone(app);
-        // The answer goes on in a task of its own, for the same client.
+        // The answer continues in a separate task, for the same client.
         Lane::current().scope(async move { app.run(work).await? })
     };
     let mut running = Running::start(running);

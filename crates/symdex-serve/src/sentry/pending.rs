@@ -29,7 +29,7 @@ impl Running {
         let (sender, receiver) = watch::channel(None);
         tokio::spawn(async move {
             let answer = work.await;
-            // It fails if nobody waits any more.
+            // It fails if the request is no longer waiting.
             let _ = sender.send(Some(answer));
         });
         Self(receiver)
@@ -87,7 +87,7 @@ impl PendingRequests {
         Ok(id)
     }
 
-    /// The request with this id; `None` if there was none, or if its answer is not kept any more.
+    /// The request with this id; `None` if there was none, or if its answer has expired.
     pub(super) fn get(&self, id: Uuid) -> Option<Running> {
         lock(&self.requests).get(&id).cloned()
     }

@@ -1,4 +1,4 @@
-//! Requests of Symbolicator. Members that it does not know are ignored, as they are there.
+//! Requests of Symbolicator. Unknown members are ignored, as by Symbolicator itself.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub(super) struct Stacktrace {
     pub(super) frames: Vec<Frame>,
 }
 
-/// A frame before it is symbolicated. What it states is a part of the answer if there is no symbol.
+/// A frame before it is symbolicated. Its members are part of the answer if there is no symbol.
 #[derive(Deserialize)]
 pub(super) struct Frame {
     #[serde(default)]
@@ -171,7 +171,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// A problem if it is no request, or has too many frames.
+    /// A problem if it is not a request, or has too many frames.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let mut request: Self =
             serde_json::from_slice(bytes).map_err(|error| Problem::bad_request(error.to_string()))?;

@@ -199,7 +199,7 @@ fn places(
             return FramePlace::UnknownImage;
         };
         let Some(offset) = offset else { return FramePlace::Module(module, None) };
-        // Offsets in a module that has no place in memory are looked up as they are.
+        // Offsets in a module without a load address are looked up unchanged.
         let Some(address) = modules.modules[module].address(offset) else {
             return FramePlace::Module(module, Some(offset));
         };

@@ -60,7 +60,7 @@ enum FunctionOrder {
 pub(crate) struct FunctionList {
     /// How many functions the image has.
     total: usize,
-    /// Where the next request goes on; null at the end. With `search`, an answer may have fewer functions than `limit`
+    /// The offset of the next request; null at the end. With `search`, an answer may have fewer functions than `limit`
     /// and more may follow: a request looks at 50,000 functions.
     next_offset: Option<usize>,
     functions: Vec<FunctionView>,

@@ -22,7 +22,7 @@ use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
 /// How many ids a request may have.
 const MAX_IDS: usize = 100_000;
-/// How many requests a store gets at one time that has no batches.
+/// How many requests are sent at the same time to a store without batches.
 const AT_A_TIME: usize = 16;
 /// How many images of the same name are told.
 const MAX_NEAR: usize = 5;

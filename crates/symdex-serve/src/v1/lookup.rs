@@ -52,7 +52,7 @@ pub(crate) struct LookupRequest {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum AddressKind {
-    /// Addresses of instructions. They are looked up as they are.
+    /// Addresses of instructions. They are looked up unchanged.
     #[default]
     Instruction,
     /// Return addresses. They are looked up one byte before.

@@ -54,8 +54,8 @@ impl UploadOptions {
 
 /// Sends a debug file or an archive of debug files, which is then built.
 ///
-/// The body is the file as it is: a Mach-O or ELF file, or a zip, tar, gzip or zstd archive. The answer is the job of its
-/// build. The same file again is the same job.
+/// The body is the file itself: a Mach-O or ELF file, or a zip, tar, gzip or zstd archive. The response is the job of
+/// its build. The same file again is the same job.
 #[utoipa::path(put, path = "/v1/debug-files", tag = "symdex", security(("bearer" = ["upload"])),
     params(UploadOptions), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(

@@ -39,8 +39,8 @@ impl FolderStore {
         Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
     }
 
-    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. An index that
-    /// is put again keeps its time.
+    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. An index
+    /// that is put again keeps its time.
     #[must_use]
     pub fn flat(path: &Path) -> Self {
         Self { url: StoreUrl::from(path), folder: IndexFolder::new(path) }
@@ -66,7 +66,7 @@ impl FolderStore {
         move |error| Error::Store { location, action, reason: error.to_string(), is_unavailable: false }
     }
 
-    /// The entry of the index of `id` at `path`; `None` if it was removed meanwhile.
+    /// The entry of the index of `id` at `path`; `None` if it has been removed since.
     fn entry(id: ImageId, path: &Path) -> io::Result<Option<StoreEntry>> {
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

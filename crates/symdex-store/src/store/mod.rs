@@ -81,7 +81,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     }
 
     /// Fetches values of several images that this store has opened, in the order of `requests`. Each result is that of
-    /// [`StoredValues::fetch`]. Redis needs one round trip for all, if they are no more than 256 values.
+    /// [`StoredValues::fetch`]. Redis needs one round trip for up to 256 values.
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
@@ -170,7 +170,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     }
 
     /// Calls `visit` for each index, in no particular order, until it returns [`ControlFlow::Break`]. The memory in use
-    /// does not depend on the number of indexes. Indexes that come or go meanwhile may be left out.
+    /// does not depend on the number of indexes. Indexes that are added or removed during the call may be missing.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Tar archives, compressed or not, and compressed files that are no tar archive.
+//! Tar archives, compressed or not, and compressed files that are not tar archives.
 
 mod header;
 mod pax;

@@ -40,8 +40,8 @@ impl Protections {
 ///
 /// # Errors
 ///
-/// [`io::Error`] if a limit of a resource cannot be set. A kernel without Landlock or seccomp is no error; the result
-/// says so.
+/// [`io::Error`] if a limit of a resource cannot be set. A kernel without Landlock or seccomp is not an error; the
+/// result says so.
 pub fn confine(limits: &Limits, access: &Access) -> io::Result<Protections> {
     let mut protections = Protections::default();
     #[cfg(unix)]
@@ -87,7 +87,7 @@ fn restrict_system_calls(_: bool) -> bool {
     false
 }
 
-/// Lets this process use the CPU time of another result, from now on.
+/// Grants this process the CPU time of another result.
 pub(crate) fn renew_cpu_time(limits: &Limits) -> io::Result<()> {
     #[cfg(unix)]
     unix::renew_cpu_time(limits)?;

@@ -67,7 +67,7 @@ impl ObjectsStore {
                 // Another writer was faster.
                 Err(Failed::Client(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. })) => {
                 }
-                // The object was removed meanwhile.
+                // The object was removed in the meantime.
                 Err(Failed::Client(ClientError::NotFound { .. })) if outcome != PublishOutcome::Written => {}
                 Err(error) => return Err(error.at(location, "write")),
             }

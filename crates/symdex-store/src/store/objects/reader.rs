@@ -1,4 +1,4 @@
-//! Single objects of an object store that are no indexes.
+//! Single objects of an object store that are not indexes.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -31,13 +31,13 @@ pub struct ObjectBody {
 }
 
 impl ObjectReader {
-    /// A reader of the objects below `url`: `s3://`, `gs://`, `az://` or `https://`. The environment has the credentials,
-    /// as for stores. `timeout` is how long the object store may take to answer, with all retries, or to send the next
-    /// bytes. Nothing is connected yet.
+    /// A reader of the objects below `url`: `s3://`, `gs://`, `az://` or `https://`. The environment has the
+    /// credentials, as for stores. `timeout` is how long the object store may take to answer, with all retries, or to
+    /// send the next bytes. Nothing is connected yet.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the environment has no valid configuration, or if `url` is no object store.
+    /// [`Error::Store`] if the environment has no valid configuration, or if `url` is not an object store.
     pub fn open(url: &StoreUrl, timeout: Duration) -> Result<Self, Error> {
         let failed = |reason| Error::Store {
             location: url.to_string(),

@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    /// The connection, made now if there is none. Others wait meanwhile.
+    /// The connection, opened now if there is none. Other threads wait.
     async fn connect(&self) -> RedisResult<(u64, Connection)> {
         let mut connection = self.connection.lock().await;
         if let Some(connection) = &*connection {

@@ -1,7 +1,7 @@
 //! A store in Redis or Valkey.
 //!
-//! An image has one value of metadata and one value for each part of its index ([`keys`]). A `put` writes the parts under
-//! new keys and then replaces the metadata in one step, which decides what readers see ([`scripts`]).
+//! An image has one value of metadata and one value for each part of its index ([`keys`]). A `put` writes the parts
+//! under new keys and then replaces the metadata in one step, which decides what readers see ([`scripts`]).
 
 mod client;
 mod config;
@@ -189,7 +189,7 @@ impl Store for RedisStore {
         }
     }
 
-    /// Only another store in Redis can be the target. The values are copied as they are.
+    /// Only another store in Redis can be the target. The values are copied unchanged.
     fn copy_to(&self, id: &ImageId, target: &dyn Store) -> Result<Option<PublishOutcome>, Error> {
         let any: &dyn Any = target;
         let (Some(target), source) = (any.downcast_ref::<Self>(), self.find(id, "read")?) else {
