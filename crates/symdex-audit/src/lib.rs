@@ -173,7 +173,7 @@ impl<'a> AuditOptions<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the debug file cannot be read at all, or exceeds a limit of the builder, so that it is
+    /// [`Error::Malformed`] if the debug file cannot be read at all, or exceeds a limit of the builder, so it is
     /// not read in full. [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of the audit. [`Error::Index`] if
     /// the index is damaged, and the error of the peer.
     pub fn audit<B: AsRef<[u8]> + Sync>(

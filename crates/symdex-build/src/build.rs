@@ -475,7 +475,7 @@ mod tests {
     use super::*;
     use crate::{Companions, slices};
 
-    /// The index of the first image in the file at `path`. No chunk is written until all units are merged, so that all
+    /// The index of the first image in the file at `path`. No chunk is written until all units are merged, so all
     /// of them wait.
     fn merged_as_listed(path: &Path, max_pending: usize) -> (usize, Vec<u8>) {
         let bytes = std::fs::read(path).expect("readable");

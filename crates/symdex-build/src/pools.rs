@@ -39,7 +39,7 @@ impl StringTable {
     pub(crate) fn find<'s>(&self, string: &Hashed<'_>, string_of: impl Fn(u32) -> &'s [u8]) -> Option<u32> {
         let is_it = |(hash, number): &(u32, u32)| {
             *hash == string.hash && {
-                // Linkers keep one copy of a string, so that the bytes are rarely compared.
+                // Linkers keep one copy of a string, so the bytes are rarely compared.
                 let known = string_of(*number);
                 std::ptr::eq(known, &*string.string) || *known == *string.string
             }
@@ -91,7 +91,7 @@ pub(crate) struct Pool<'d> {
 }
 
 impl<'d> Pool<'d> {
-    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small file can have more names
+    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so a small file can have more names
     /// than fit into memory. The distinct names of a real file are never larger than the file.
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, ..Self::default() }

@@ -174,7 +174,7 @@ impl<'j> Tables<'j> {
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(report.text, 0) else {
         return Vec::new();
     };
@@ -195,7 +195,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let text = symbolicated.report.text;
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else {
         return Edits::default();
     };

@@ -117,7 +117,7 @@ impl Unanswered {
         all.into_iter().min_by_key(rank)
     }
 
-    /// Returns whether a store could not be asked, so that nobody knows whether it has the image.
+    /// Returns whether a store could not be asked, so it is unknown whether the store has the image.
     #[must_use]
     pub fn is_of_store(&self) -> bool {
         matches!(self, Unanswered::StoreFailed(_))

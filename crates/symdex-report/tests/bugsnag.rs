@@ -51,7 +51,7 @@ fn inlined_frame(more: &str) -> String {
     )
 }
 
-/// Android's client writes the library as the file, so that a name with a file still wants a line.
+/// Android's client writes the library as the file, so a name with a file still wants a line.
 #[test]
 fn frames_of_android_with_a_name_get_a_line() {
     let frame = format!(

@@ -53,7 +53,7 @@ fn frames_with_a_name_get_a_line() {
     assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
-/// An exception is caught before it is reported, so that the innermost frame has a return address. Registers override
+/// An exception is caught before it is reported, so the innermost frame has a return address. Registers override
 /// this.
 #[test]
 fn the_innermost_frame_of_an_exception_is_a_return_address() {

@@ -44,8 +44,8 @@ fn answered(list: &str) -> (usize, usize, usize) {
     (count(None), count(Some(&Unresolved::TooLarge)), out.len())
 }
 
-/// 64 MiB of answers are kept in memory. A demangled name is cut after 64 KiB, so that an answer has a little more than
-/// 1 MiB.
+/// 64 MiB of answers are kept in memory. A demangled name is truncated after 64 KiB, so an answer has a little more
+/// than 1 MiB.
 #[test]
 fn answers_past_the_limit_of_a_report_are_marked_and_left_out() {
     let (few, too_large, _) = answered(&list((0..60).map(|frame| frame * 16)));

@@ -199,7 +199,7 @@ fn call_trees_of_metrickit_are_written_with_sample_counts() {
     assert_eq!(readable(&text), expected);
 }
 
-/// Indentation has a limit, so that the output of a deep recursion is proportional to the input.
+/// Indentation has a limit, so the output of a deep recursion is proportional to the input.
 #[test]
 fn the_indentation_of_a_deep_tree_is_limited() {
     let depth = 20_000;

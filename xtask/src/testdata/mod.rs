@@ -1,7 +1,7 @@
 //! `cargo xtask testdata`: makes the committed debug files and the demo from `testdata/src`.
 //!
 //! The same sources, the same LLVM and the same GCC yield the same bytes on every machine: paths are mapped, times are
-//! 0, UUIDs are hashes. Everything is made in a scratch folder first, so that a failure leaves the committed files
+//! 0, UUIDs are hashes. Everything is built in a scratch folder first, so that a failure leaves the committed files
 //! unchanged.
 
 use std::collections::BTreeMap;

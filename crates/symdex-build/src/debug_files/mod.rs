@@ -100,7 +100,7 @@ impl fmt::Display for FileError {
     }
 }
 
-/// Its text has the text of [`FileError::error`], so that it has no source.
+/// Its text includes the text of [`FileError::error`], so it has no source.
 impl std::error::Error for FileError {}
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ const MAX_READS: usize = 2;
 ///   stated ranges of that unit leave the code out.
 /// * The address has line rows of several units and no function, and the units are not in address order.
 /// * The file exceeds the limits of a build, which bound its work in proportion to the size of the file. In a build,
-///   all units share these limits, so that it may leave out what a direct lookup still reads.
+///   all units share these limits, so it may omit what a direct lookup still reads.
 ///
 /// ```
 /// # use std::path::Path;

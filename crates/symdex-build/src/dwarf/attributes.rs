@@ -54,7 +54,7 @@ impl<'d> Attributes<'d> {
         Some(())
     }
 
-    /// Takes an uncommon step. Returns the bytes from which the next step starts. It is a function of its own so that
+    /// Takes an uncommon step. Returns the bytes from which the next step starts. It is a separate function so that
     /// the common steps need few registers.
     #[inline(never)]
     fn read_odd<'b>(&mut self, step: &Step, rest: &'b [u8]) -> Option<&'b [u8]> {

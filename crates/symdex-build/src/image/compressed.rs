@@ -80,7 +80,7 @@ impl<R: Read> Read for Timed<R> {
 /// Reads at most `size` bytes, until the deadline.
 fn read(from: impl Read, size: u64, deadline: Deadline) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Pages that are reserved and not written take no memory, so that a wrong size costs nothing.
+    // Pages that are reserved and not written take no memory, so a wrong size costs nothing.
     bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
     Timed { from, deadline }.take(size).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -51,7 +51,7 @@ impl Start<'_> {
     }
 }
 
-/// Subtracts the size of `name` from the `left` bytes that all names of a table may have. Names may overlap, so that a
+/// Subtracts the size of `name` from the `left` bytes that all names of a table may have. Names may overlap, so a
 /// small hostile file could have any amount of them.
 fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
     let rest = left.checked_sub(name.len());
@@ -98,7 +98,7 @@ pub(crate) fn functions<'d>(
         };
         let mut names = group.iter().filter_map(|start| start.name);
         let name = names.next();
-        // Most have one name, so that the set stays empty.
+        // Most have one name, so the set stays empty.
         let mut seen = HashSet::new();
         let aliases = names.filter(|other| Some(*other) != name && seen.insert(*other)).collect();
         functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases });

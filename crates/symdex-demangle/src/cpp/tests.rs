@@ -302,7 +302,7 @@ fn expansions_that_print_nothing_are_cut_after_the_maximum_steps() {
     assert_bounded(&name);
 }
 
-/// The only pack is empty, so that each expansion of it removes the long name that it printed.
+/// The only pack is empty, so each expansion of it removes the long name that it printed.
 #[test]
 fn text_that_is_printed_and_removed_again_counts() {
     let removed = |times: usize| {

@@ -91,7 +91,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
     let mut symbols = Vec::new();
     for payload in payloads(json.root()) {
@@ -106,7 +106,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let text = symbolicated.report.text;
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
     let mut edits = Vec::new();
     let mut thread = 0;

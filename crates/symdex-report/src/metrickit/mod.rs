@@ -60,7 +60,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
     let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
     stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
@@ -68,7 +68,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 
 fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let text = symbolicated.report.text;
-    // The text was parsed before, so that this does not fail.
+    // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else { return Ok(()) };
     for (thread, stack) in stacks(json.root()).enumerate() {
         editor.all(stack_edits(text, &stack, symbolicated, thread))?;
@@ -233,7 +233,7 @@ impl<'j> Node<'j> {
             address: self.address,
             image: image.map(Number::from),
             kind,
-            // The edits insert into the object, so that this span is only its start.
+            // The edits insert into the object, so this span is only its start.
             site: (start..start + 1).into(),
             detail,
             function: symbol.map(Value::inner),
