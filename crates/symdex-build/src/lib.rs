@@ -13,7 +13,6 @@
 //! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
-//! | an upload: many files at once | [`debug_files::BuildInputs`] |
 //!
 //! [`Companions`] owns the bytes that an image borrows in addition to its own file: decompressed sections, and files
 //! to which the debug file refers. It also has the folders to search for such files.

@@ -1,13 +1,10 @@
-//! Files of images, and the plan of a build, over the debug files of `testdata`.
+//! Files of images, over the debug files of `testdata`.
 
 use std::fs;
 use std::path::Path;
 
 use symdex_build::Companions;
-use symdex_build::debug_files::{
-    BuildInputs, BuildJob, DebugFile, FindImageError, ImageGroups, InputFiles, JoinedImage, NoSuchArch,
-    find_image, images_in,
-};
+use symdex_build::debug_files::{FindImageError, InputFiles, JoinedImage, find_image, images_in};
 
 const FAT: &str = "../../testdata/dsyms/fat.dSYM";
 const THIN: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
@@ -51,75 +48,6 @@ fn a_file_that_cannot_be_read_counts_only_if_no_other_has_the_image() {
     assert!(find_image(InputFiles::find([root.path()]), None, |_| true).is_ok());
     let failed = find_image(InputFiles::find([root.path()]), None, |_| false).expect_err("no such image");
     assert!(matches!(&failed, FindImageError::File(error) if error.path().ends_with("cut")), "{failed}");
-}
-
-#[test]
-fn files_without_a_wanted_architecture_are_skipped_unless_all_are() {
-    let archs = archs(&file_in(FAT));
-    let wanted = [archs.last().expect("it has some").clone()];
-    let inputs = BuildInputs::find([FAT, THIN]);
-    let thin = images_in(&file_in(THIN)).expect("readable").remove(0).expect("readable").arch;
-    assert_ne!(thin, wanted[0]);
-    assert_eq!(inputs.plan(&[]).jobs.len(), 2);
-    let plan = inputs.plan(&wanted);
-    assert!(matches!(plan.jobs[..], [BuildJob::File(file)] if file.path() == file_in(FAT)));
-    assert_eq!(plan.skipped, 1);
-    let inputs = BuildInputs::find([THIN]);
-    match &inputs.plan(&wanted).jobs[..] {
-        [BuildJob::NoSuchArch(NoSuchArch { file: Some(file), available, .. })] => {
-            assert_eq!((file, &available[..]), (&file_in(THIN), &[thin][..]));
-        }
-        _ => panic!("one job is expected"),
-    };
-}
-
-#[test]
-fn files_of_one_image_are_joined_in_one_of_them() {
-    let root = tempfile::tempdir().expect("a folder");
-    for name in ["a", "b"] {
-        fs::copy(file_in(THIN), root.path().join(name)).expect("copied");
-    }
-    let inputs = BuildInputs::find([root.path()]);
-    let groups = ImageGroups::of(&inputs);
-    let companions = Companions::default();
-    for name in ["a", "b"] {
-        let path = root.path().join(name);
-        let bytes = fs::read(&path).expect("readable");
-        let slice = &symdex_build::slices(&bytes).expect("readable")[0];
-        // Both have debug information, so neither is joined into the other.
-        let joined =
-            groups.join(&DebugFile::on_disk(&path), slice, &companions).expect("it is no part of the other");
-        assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
-    }
-}
-
-#[test]
-fn a_job_loads_the_wanted_images_of_its_file() {
-    let root = tempfile::tempdir().expect("a folder");
-    let (file, all) = (file_in(FAT), archs(&file_in(FAT)));
-    let companions = Companions::default();
-    let loaded = |wanted: &[String], paths: &[&Path]| {
-        let inputs = BuildInputs::find(paths);
-        let mut loaded = Vec::new();
-        for job in inputs.plan(wanted).jobs {
-            job.for_each_image(wanted, &ImageGroups::of(&inputs), &companions, |image| {
-                loaded.push(
-                    image
-                        .map(|image| image.image.info().arch.name.clone())
-                        .map_err(|error| error.to_string()),
-                );
-            });
-        }
-        loaded
-    };
-    assert_eq!(loaded(&[], &[&file]).into_iter().collect::<Result<Vec<_>, _>>(), Ok(all.clone()));
-    assert_eq!(loaded(&all[1..2], &[&file]), [Ok(all[1].clone())]);
-    let (cut, gone) = (root.path().join("cut"), root.path().join("gone"));
-    fs::write(&cut, &fs::read(&file).expect("readable")[..40]).expect("written");
-    let failed = loaded(&[], &[&cut, &gone]);
-    assert_eq!(failed.iter().filter(|image| image.is_err()).count(), 2, "{failed:?}");
-    let none = loaded(&["none".to_owned()], &[&file]);
-    assert!(matches!(&none[..], [Err(error)] if error.contains("no slice for \"none\"")), "{none:?}");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Which types threads may share. The tests compile only if this is true.
 
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, BuildPlan, FileError, FindImageError, ImageFiles, ImageGroups, JoinedImage,
-    ListedImage,
+    DebugFile, FileError, FindImageError, ImageFiles, InputFiles, JoinedImage, ListedImage,
 };
 use symdex_build::{
     BuildOptions, BuildReport, Built, Cache, CachedImage, Companions, DirectLookup, Error, Found, Identity,
@@ -26,12 +25,10 @@ fn images_and_what_they_are_made_of_can_be_shared() {
 }
 
 #[test]
-fn builds_and_their_plans_can_be_shared() {
-    is_shared::<BuildInputs>();
-    is_shared::<BuildPlan<'_>>();
-    is_shared::<BuildJob<'_>>();
+fn builds_and_debug_files_can_be_shared() {
+    is_shared::<DebugFile>();
+    is_shared::<InputFiles>();
     is_shared::<ImageFiles>();
-    is_shared::<ImageGroups>();
     is_shared::<JoinedImage<'_>>();
     is_shared::<ListedImage>();
     is_shared::<FileError>();

@@ -87,8 +87,7 @@ pub(crate) fn configure(config: &Config) {
     }
 }
 
-impl From<FetchError> for Failure {
-    fn from(error: FetchError) -> Self {
-        Self::new(FailureKind::Other, error.to_string())
-    }
+/// Debug files cannot be fetched.
+pub(crate) fn cannot_fetch(error: &FetchError) -> Failure {
+    Failure::new(FailureKind::Other, error.to_string())
 }

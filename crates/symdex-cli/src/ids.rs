@@ -9,9 +9,10 @@ use serde::Serialize;
 use symdex::{ImageId, Metadata};
 use symdex_build::debug_files::{FileError, ListedImage, images_in, slices_of};
 use symdex_build::{Error, Found};
+use symdex_pipeline::Batch;
 use symdex_store::{Store, StoredImage};
 
-use crate::archive::{self, ArchiveFiles};
+use crate::archive;
 use crate::failure::{self, Failure, FailureKind, FailureView, complain};
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
@@ -83,7 +84,7 @@ type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let mut images = ImageRows::new();
     for path in &args.paths {
-        match archive::debug_files(path, None) {
+        match archive::debug_files(path, &()) {
             Ok(Some(archive)) => images.extend(rows_of_archive(archive)),
             Ok(None) => images.extend(rows_below(path)),
             Err(failure) => images.push(Err((path.clone(), failure))),
@@ -110,10 +111,9 @@ fn rows_below(path: &Path) -> ImageRows {
 }
 
 /// The images in the debug files of an archive.
-fn rows_of_archive(archive: ArchiveFiles) -> ImageRows {
-    let ArchiveFiles { files, failures, unpacker: _unpacker } = archive;
+fn rows_of_archive(mut archive: Batch) -> ImageRows {
     let mut rows = ImageRows::new();
-    for file in files.into_files() {
+    for file in std::mem::take(&mut archive.files).into_files() {
         let of_file = |error: FileError| (error.path().to_owned(), error.into());
         match file.and_then(|file| Ok((slices_of(&file)?, file))) {
             Ok((images, file)) => rows.extend(
@@ -122,7 +122,8 @@ fn rows_of_archive(archive: ArchiveFiles) -> ImageRows {
             Err(error) => rows.push(Err(of_file(error))),
         }
     }
-    rows.extend(failures.into_iter().map(|failure| Err((failure.path.clone().unwrap_or_default(), failure))));
+    let failures = std::mem::take(&mut archive.failures).into_iter();
+    rows.extend(failures.map(|failure| Err((failure.path.clone().unwrap_or_default(), failure))));
     rows
 }
 
@@ -175,7 +176,7 @@ fn print(images: &[Result<ImageRow, (PathBuf, Failure)>], is_json: bool) -> fail
             Ok(row) => writeln!(out, "{}", row.text(widths))?,
             Err((path, failure)) => {
                 if is_json {
-                    let error = failure.view();
+                    let error = failure.into();
                     writeln!(out, "{}", json(&UnreadFile { path: path.display().to_string(), error })?)?;
                 }
                 complain(&failure.message);

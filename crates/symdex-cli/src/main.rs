@@ -8,7 +8,6 @@ mod config;
 mod debug_sources;
 mod failure;
 mod ids;
-mod in_order;
 mod inspect;
 mod interrupt;
 mod lookup;
@@ -82,17 +81,18 @@ enum Command {
     #[cfg(feature = "serve")]
     Serve(Box<serve::Args>),
     Config(config::Args),
-    /// Reads one debug file for `build --isolate`
-    #[command(name = build::child::COMMAND, hide = true)]
-    IsolatedChild,
 }
 
 fn main() -> ExitCode {
+    // A child reads no configuration: its parent has read it.
+    if let Some(code) = symdex_pipeline::run_child() {
+        return code;
+    }
     match run() {
         Ok(code) => code,
         Err(CommandError::Failure(failure)) => {
             complain(&failure.message);
-            failure.kind.exit_code().into()
+            failure::exit_code(failure.kind).into()
         }
         // `symdex ... | head` closes the pipe early. That is not a failure.
         Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
@@ -126,12 +126,11 @@ fn run() -> Result<ExitCode, CommandError> {
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args, &config, &commands),
-        Command::IsolatedChild => return Ok(build::child::run()),
     };
     gravest.map(exit_code)
 }
 
 /// The exit code for the gravest failure, if there was one.
 fn exit_code(gravest: Option<FailureKind>) -> ExitCode {
-    gravest.map_or(0, FailureKind::exit_code).into()
+    gravest.map_or(0, failure::exit_code).into()
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use symdex_answer::SymbolicatorOptions;
+use symdex_pipeline::isolate::Isolation;
 use symdex_serve::{NewToken, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::{OnConflict, ReaderOptions};
 
-use crate::build::child;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
@@ -130,7 +130,7 @@ struct UploadArgs {
 
 impl UploadArgs {
     fn set(&self, options: &mut ServerOptions) -> Result<(), Failure> {
-        options.isolation = Some(child::isolation()?);
+        options.isolation = Some(Isolation::of_this_program()?);
         options.state = self.state.clone().or_else(default_state);
         options.max_upload = self.max_upload as u64;
         options.min_free = self.min_free as u64;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use symdex::{Index, Metadata};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
-use symdex_pipeline::archive::Unpacker;
+use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 use crate::answers::ImageAnswers;
-use crate::archive::{self, ArchiveFiles};
+use crate::archive;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::open::{self, AccessOption};
 use crate::stores::{FoundImage, StoreArgs};
@@ -25,7 +25,7 @@ pub(crate) enum AddressSource {
     DebugFiles {
         files: ImageFiles,
         /// Owns the files of an archive.
-        _unpacker: Option<Unpacker>,
+        _archive: Option<Batch>,
     },
 }
 
@@ -119,16 +119,16 @@ fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, F
 /// Finds the files of the one image in `object` that has this architecture and this id. If `object` is an archive,
 /// reports what is wrong with it.
 fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<AddressSource, Failure> {
-    let (files, unpacker) = match archive::debug_files(object, None)? {
+    let (files, archive) = match archive::debug_files(object, &())? {
         None => (InputFiles::find([object]), None),
-        Some(ArchiveFiles { files, mut failures, unpacker }) => {
-            if files.files().is_empty()
-                && let Some(failure) = failures.pop()
+        Some(mut archive) => {
+            if archive.files.files().is_empty()
+                && let Some(failure) = archive.failures.pop()
             {
                 return Err(failure);
             }
-            failures.iter().for_each(|failure| complain(&failure.message));
-            (files, Some(unpacker))
+            archive.failures.iter().for_each(|failure| complain(&failure.message));
+            (std::mem::take(&mut archive.files), Some(archive))
         }
     };
     let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
@@ -151,7 +151,7 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
         }
         error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
     });
-    Ok(AddressSource::DebugFiles { files: found?, _unpacker: unpacker })
+    Ok(AddressSource::DebugFiles { files: found?, _archive: archive })
 }
 
 /// Describes an image by its file's path below `object`, its architecture and its id.

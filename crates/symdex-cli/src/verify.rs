@@ -10,14 +10,13 @@ use symdex::{Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, SymbolMaps};
+use symdex_pipeline::{in_order, pool};
+use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
-use crate::build::{pool, symbol_maps};
-use crate::failure::{self, CommandError, Failure, FailureKind, complain};
-use crate::in_order::in_order;
+use crate::failure::{self, CommandError, Failure, FailureKind, FailureView, complain};
 use crate::number;
 use crate::open;
 use crate::text::count;
-use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
 /// Check that indexes are whole: every checksum, and that all of it decodes
 ///
@@ -89,8 +88,9 @@ pub(crate) type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
-    let pool = pool(None)?;
-    let maps = symbol_maps(&args.symbol_map)?;
+    let pool = pool(0)?;
+    let maps = symdex_build::SymbolMaps::find(&args.symbol_map)
+        .map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
     let indexes: Vec<FoundIndex> =
         args.indexes.iter().flat_map(|path| indexes_of(path, args.id.as_ref())).collect();
     let are_many = indexes.len() > 1;
@@ -144,7 +144,7 @@ struct CheckedIndex {
 }
 
 fn as_text<S: serde::Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    failure.as_ref().map(Failure::view).serialize(serializer)
+    failure.as_ref().map(FailureView::from).serialize(serializer)
 }
 
 /// The contents of a whole index.

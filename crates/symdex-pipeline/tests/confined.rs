@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use symdex_pipeline::isolate::build::{Planned, PlannedPart, Task, TaskFile, TaskResult};
 use symdex_pipeline::isolate::child::{Channel, enter};
 use symdex_pipeline::isolate::{Access, ChildError, Death, Event, Isolation, Limits, Protections};
 use symdex_testkit::{Need, ignore};
@@ -22,14 +21,12 @@ symdex_testkit::tests! {
     each_limit_ends_the_child_with_its_name,
     a_child_that_waits_is_killed,
     a_child_ends_with_its_parent,
-    a_plan_names_the_files_at_which_children_end,
     a_program_that_is_missing_is_no_death
 }
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some("child") => return enter(|task: String, parent| work(&task, parent)),
-        Some("planner") => return enter(plan),
         Some("parent") => {
             let _ = run("wait", &Access::none(), Limits::new(), |result| println!("{result}"));
             return ExitCode::SUCCESS;
@@ -92,22 +89,6 @@ fn work(task: &str, parent: &Channel<String>) {
 fn deep(depth: u64) -> u64 {
     let frame = std::hint::black_box([depth; 512]);
     deep(depth + 1) + frame[0]
-}
-
-/// A planner that aborts at files named `bad`.
-fn plan(task: Task, parent: &Channel<TaskResult>) {
-    let Task::Plan(task) = task else { panic!("a plan") };
-    for file in task.files {
-        if file.path.to_string_lossy().contains("bad") {
-            std::process::abort();
-        }
-        parent.send(TaskResult::Planned(Planned {
-            file: Some(file),
-            size: 1,
-            part: Ok(PlannedPart::default()),
-        }));
-    }
-    parent.send(TaskResult::Skipped { files: 3, failure: None });
 }
 
 /// The parent's side.
@@ -252,23 +233,6 @@ fn a_child_ends_with_its_parent() {
             (0..600).take_while(|_| is_there()).inspect(|_| std::thread::sleep(Duration::from_millis(100)));
         assert!(tries.count() < 600, "the child {} lives on", line.trim());
     }
-}
-
-fn a_plan_names_the_files_at_which_children_end() {
-    let program = std::env::current_exe().expect("this program");
-    let files = ["a", "bad1", "b", "c", "d", "bad2", "e"];
-    let found = files.iter().map(|file| Ok(TaskFile::on_disk(file))).collect();
-    let plan = Isolation::new(program).arg("planner").plan(found, &[]).expect("a plan");
-    let tasks: Vec<_> = plan
-        .tasks
-        .iter()
-        .map(|task| match &task.part {
-            Ok(_) => task.file.clone().expect("a file").path.into_string().expect("text"),
-            Err(failure) => format!("{} {}", failure.kind, failure.message.split(": ").next().unwrap_or("")),
-        })
-        .collect();
-    assert_eq!(tasks, ["a", "killed bad1", "b", "c", "d", "killed bad2", "e"]);
-    assert_eq!(plan.skipped, 3);
 }
 
 fn a_program_that_is_missing_is_no_death() {

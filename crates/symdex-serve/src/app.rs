@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{SourceError, Symbolicator};
+use symdex_pipeline::PipelineOptions;
+use symdex_pipeline::archive::TemporaryFolder;
 use symdex_report::{Image, Source};
 use symdex_store::OnConflict;
-use tempfile::TempDir;
 
 use crate::audit::Audit;
 use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
-use crate::jobs::{BuildLimits, Builder, Jobs, Publishing, StateFolder, Uploads, WORK};
+use crate::jobs::{Builder, Jobs, Publishing, StateFolder, Uploads};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::misses;
@@ -46,7 +47,7 @@ pub(crate) struct App {
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
-    _work: TempDir,
+    _work: TemporaryFolder,
 }
 
 /// The state of the router.
@@ -73,11 +74,10 @@ fn open_state(path: &Path) -> Result<StateFolder, AppError> {
     StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
 }
 
-/// A folder for temporary files of builds, in the state folder if there is one.
-fn work_folder(options: &ServerOptions) -> Result<TempDir, AppError> {
+/// A folder for temporary files of builds, in the state folder if there is one. Those of killed servers are deleted.
+fn work_folder(options: &ServerOptions) -> Result<TemporaryFolder, AppError> {
     let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
-    let made =
-        std::fs::create_dir_all(&path).and_then(|()| tempfile::Builder::new().prefix(WORK).tempdir_in(&path));
+    let made = std::fs::create_dir_all(&path).and_then(|()| TemporaryFolder::new_in(&path));
     made.map_err(|error| AppError::Folder { path, error })
 }
 
@@ -91,27 +91,30 @@ impl App {
         let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
-        let limits = BuildLimits {
-            children: options.build_jobs,
-            memory: options.build_memory,
-            seconds: options.build_seconds,
-            min_free: options.min_free,
-        };
         let audit = Arc::new(Audit::open(options.audit_log.as_deref()).map_err(|error| AppError::Audit {
             path: options.audit_log.clone().unwrap_or_default(),
             error,
         })?);
         let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
         let on_conflict = options.on_conflict.unwrap_or(default_rule);
-        let builder = options.isolation.clone().map(|isolation| {
+        let builder = options.isolation.clone().map(|isolation| -> Result<_, AppError> {
             let publishing = Publishing {
                 symbolicator: Arc::clone(&symbolicator),
                 known: Arc::clone(&known),
                 audit: Arc::clone(&audit),
                 on_conflict,
             };
-            Arc::new(Builder::new(isolation, publishing, work.path().to_owned(), limits))
+            let mut pipeline = PipelineOptions::default();
+            pipeline.at_once = Some(options.build_jobs.max(1));
+            pipeline.max_memory = options.build_memory;
+            pipeline.max_seconds = Some(options.build_seconds);
+            pipeline.isolation = Some(isolation);
+            work.path().clone_into(&mut pipeline.temporary);
+            work.path().clone_into(&mut pipeline.unpublished);
+            let builder = Builder::new(pipeline, publishing, options.min_free);
+            Ok(Arc::new(builder.map_err(|failure| AppError::Threads(std::io::Error::other(failure)))?))
         });
+        let builder = builder.transpose()?;
         let misses = match &builder {
             _ if options.debug_sources.is_empty() => None,
             None => return Err(AppError::NoIsolation),

@@ -9,8 +9,9 @@ use prometheus_client::metrics::family::Family;
 use symdex_answer::fetch::{
     DebugSources, FetchError, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
 };
+use symdex_pipeline::{FailureKind, Input};
 
-use crate::jobs::{BuildInput, BuildResults, Builder};
+use crate::jobs::{BuildResults, Builder};
 use crate::options::ServerOptions;
 
 /// After how many seconds a client should ask again for an image that is being fetched.
@@ -75,9 +76,9 @@ fn name_of(outcome: &Outcome) -> &'static str {
 fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict<Outcome> {
     let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
-    let input = BuildInput { path, name, origin };
+    let input = Input::Named { path, name, origin };
     let put = builder.put_options(false, None);
-    let BuildResults { images, .. } = builder.build(&[input], Some(&wanted.id), &put, &|_, _| false, &|_| ());
+    let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &|_, _| false, &|_| ());
     if images.iter().any(Result::is_ok) {
         return Verdict::Used(Outcome::Built);
     }
@@ -86,7 +87,9 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     match &failures[..] {
         [] => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
         // The disk is full, for example. Other sources would not help.
-        [failure, ..] if failure.kind == "other" => Verdict::Used(Outcome::Failed(messages.join("; "))),
+        [failure, ..] if failure.kind == FailureKind::Other => {
+            Verdict::Used(Outcome::Failed(messages.join("; ")))
+        }
         _ => Verdict::Refused(messages.join("; ")),
     }
 }

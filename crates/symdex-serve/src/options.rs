@@ -49,8 +49,10 @@ pub struct ServerOptions {
     /// How many connections may be open. More are refused with 503. The default is 16384, or as many as the limit of
     /// open files of the process allows, less 256. A server raises the soft limit to the hard limit.
     pub max_connections: usize,
-    /// How child processes are started that read debug files: a program with the code of symdex's child. Its limits are
-    /// set by the options below. Without it, debug files are refused.
+    /// How child processes are started that read debug files:
+    /// [`Isolation::of_this_program`](symdex_pipeline::isolate::Isolation::of_this_program), if this program calls
+    /// [`symdex_pipeline::run_child`] first of all in its `main`. The limits of children are set by the options below.
+    /// Without it, debug files are refused.
     pub isolation: Option<Isolation>,
     /// The folder for uploads and jobs. It is made if it does not exist. One server at a time may use it. Without it,
     /// uploads are refused.

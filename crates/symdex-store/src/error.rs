@@ -59,7 +59,7 @@ pub enum Error {
         error: symdex::Error,
     },
     /// Several indexes in a folder have ids that begin with the same digits.
-    #[error("{}: {} ids begin with {prefix}; give more digits", folder.display(), ids.len())]
+    #[error("{}: several ids begin with {prefix}: {}; give more digits", folder.display(), first_of(ids))]
     AmbiguousId {
         /// The folder.
         folder: PathBuf,
@@ -156,4 +156,12 @@ impl Error {
             _ => false,
         }
     }
+}
+
+/// The first ten of `ids` for a message, and how many more there are.
+fn first_of(ids: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let more = ids.len().saturating_sub(SHOWN);
+    let shown = ids[..ids.len() - more].join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }

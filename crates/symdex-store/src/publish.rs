@@ -58,7 +58,8 @@ impl PublishOutcome {
     }
 
     /// Whether the existing index stays.
-    pub(crate) fn keeps_existing(&self) -> bool {
+    #[must_use]
+    pub fn keeps_existing(&self) -> bool {
         matches!(self, PublishOutcome::Unchanged | PublishOutcome::Kept | PublishOutcome::ConflictKept)
     }
 

@@ -1,10 +1,14 @@
 //! A debug file on disk, and its name for messages.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::companions::{Companions, file_name};
 use crate::error::Error;
 use crate::image::Image;
+use crate::slice::Slice;
 
 /// A debug file on disk, and its name in messages and in the index.
 ///
@@ -54,13 +58,8 @@ impl DebugFile {
         self.archive_entry().map_or(&self.path, |(_, entry)| Path::new(entry))
     }
 
-    /// This file, with the name of another file of the same image, which replaces it.
-    pub(super) fn called(&self, name: &Path) -> Self {
-        Self { name: name.to_owned(), ..self.clone() }
-    }
-
     /// Gives `image`, which was loaded from this file, the name of the file.
-    pub(super) fn name_of_image<'d>(&self, image: Result<Image<'d>, Error>) -> Result<Image<'d>, Error> {
+    fn name_of_image<'d>(&self, image: Result<Image<'d>, Error>) -> Result<Image<'d>, Error> {
         let mut image = image?;
         if image.info.image_name == file_name(&self.path) {
             image.info.image_name = file_name(self.entry());
@@ -68,9 +67,13 @@ impl DebugFile {
         Ok(image)
     }
 
-    /// The size of the file in bytes; 0 if it cannot be read.
-    pub(super) fn size(&self) -> u64 {
-        self.path.metadata().map_or(0, |file| file.len())
+    /// Loads the image in `slice`, which is a slice of this file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Image::load`].
+    pub fn load<'d>(&self, slice: &Slice<'d>, companions: &'d Companions) -> Result<Image<'d>, Error> {
+        self.name_of_image(Image::load(slice, &self.path, companions))
     }
 
     /// Loads the image with this id and architecture; `None` if the file has no such image.
@@ -81,5 +84,22 @@ impl DebugFile {
         companions: &'d Companions,
     ) -> Result<Option<Image<'d>>, Error> {
         Image::find(&self.path, id, arch, companions)?.map(|image| self.name_of_image(Ok(image))).transpose()
+    }
+}
+
+/// As its path and its place in an archive. A [`PathBuf`] in JSON would have to be UTF-8, unlike an [`OsString`].
+impl Serialize for DebugFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (self.path.as_os_str(), &self.source).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for DebugFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (path, source) = <(OsString, Option<(String, String)>)>::deserialize(deserializer)?;
+        Ok(match source {
+            None => Self::on_disk(path),
+            Some((archive, entry)) => Self::of_archive(path, &archive, &entry),
+        })
     }
 }

@@ -139,13 +139,7 @@ impl<'d> JoinedImage<'d> {
     }
 
     /// Joins the image of this id and architecture in `file` with the files before it.
-    pub(super) fn add_file(
-        &mut self,
-        file: &DebugFile,
-        id: &ImageId,
-        arch: &str,
-        companions: &'d Companions,
-    ) {
+    pub fn add_file(&mut self, file: &DebugFile, id: &ImageId, arch: &str, companions: &'d Companions) {
         let found = file.find(id, arch, companions);
         self.add(file.name(), found.and_then(|found| found.ok_or_else(gone)));
     }

@@ -1,11 +1,9 @@
-//! Debug files as a whole: the images in them, the files of one image, and the jobs of a build of many files.
+//! Debug files as a whole: the images in them, and the files of one image.
 //!
 //! * [`images_in`] lists the images of one file, from its headers.
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
 //!   and [`ImageFiles::load`] joins them.
-//! * [`InputFiles`] finds the debug files of a build, and [`BuildInputs`] opens the shared caches among them. Its
-//!   [plan](BuildInputs::plan) lists the jobs that can run at once. [`BuildJob::for_each_image`] loads the images of a
-//!   job, and [`ImageGroups`] joins the files of one image.
+//! * [`InputFiles`] finds the debug files of folders and bundles. The crate `symdex-pipeline` plans and does their build.
 //!
 //! ```
 //! use symdex_build::debug_files::{InputFiles, find_image, images_in};
@@ -22,11 +20,9 @@
 
 mod debug_file;
 mod find;
-mod groups;
 mod image_files;
-mod job;
+mod inputs;
 mod list;
-mod plan;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,11 +31,9 @@ use crate::error::Error;
 
 pub use self::debug_file::DebugFile;
 pub use self::find::{FindImageError, find_image};
-pub use self::groups::ImageGroups;
 pub use self::image_files::{ImageFiles, JoinedImage};
-pub use self::job::{JobError, JobImage};
+pub use self::inputs::{InputFiles, UnreadArchives};
 pub use self::list::{ListedImage, images_in, slices_of};
-pub use self::plan::{BuildInputs, BuildJob, BuildPlan, InputFiles, NoSuchArch, UnreadArchives, is_wanted};
 
 /// Why a debug file, or a part of it, could not be read. The message names the file.
 #[derive(Debug)]
@@ -62,7 +56,8 @@ impl FileError {
     }
 
     /// The file at `path` could not be read.
-    pub(crate) fn unreadable(path: &Path, source: std::io::Error) -> Self {
+    #[must_use]
+    pub fn unreadable(path: &Path, source: std::io::Error) -> Self {
         Self::new(path, Error::Io { doing: "read", path: path.to_owned(), source })
     }
 

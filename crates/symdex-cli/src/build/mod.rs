@@ -1,28 +1,26 @@
 //! `symdex build`: indexes from debug files.
 
-mod batch;
-pub(crate) mod child;
-mod intake;
-mod isolated;
-mod job;
+mod inputs;
 mod required;
+mod run;
 mod shard;
 mod summary;
 mod totals;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use rayon::ThreadPool;
-use symdex_build::SymbolMaps;
+use symdex_pipeline::isolate::Isolation;
+use symdex_pipeline::{Pipeline, PipelineOptions};
 use symdex_store::{FolderStore, OnConflict, ReaderOptions, Store, StoreReader};
 
-use self::batch::Build;
-use self::intake::{InputArgs, Intake};
-use self::isolated::Isolated;
-use self::required::{Required, RequiredArgs};
+use self::inputs::InputArgs;
+use self::required::RequiredArgs;
+use self::run::{Build, BuildHost};
 pub(crate) use self::summary::outcome_words;
 use crate::failure::{self, Failure, FailureKind, complain};
+use crate::interrupt;
 use crate::number;
 use crate::open::AccessOption;
 use crate::progress::Progress;
@@ -157,6 +155,22 @@ impl Args {
         }
     }
 
+    fn pipeline_options(&self) -> Result<PipelineOptions, Failure> {
+        let mut options = PipelineOptions::default();
+        options.archs.clone_from(&self.arch);
+        options.debug_dirs.clone_from(&self.debug_dir);
+        options.symbol_maps.clone_from(&self.symbol_map);
+        options.threads = self.jobs.map_or(0, usize::from);
+        options.max_memory = self.max_memory;
+        options.max_seconds = self.max_seconds;
+        options.verify = self.verify;
+        options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
+        if let Some(folder) = &self.output {
+            options.unpublished.clone_from(folder);
+        }
+        Ok(options)
+    }
+
     /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
     /// that a build would make.
     fn builds_all(&self) -> bool {
@@ -192,17 +206,9 @@ Exit codes:
   3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";
 
-/// Images are built at the same time only if each of them may take this much memory. It is enough for a debug file of a
-/// few hundred megabytes.
-const ENOUGH_MEMORY: usize = 250_000_000;
-
-/// How many times as much memory the comparison with the debug file may take. It keeps all of the file's rows.
-pub(crate) const AUDIT_MEMORY: usize = 4;
-
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
-    let pool = pool(args.jobs)?;
-    let maps = symbol_maps(&args.symbol_map)?;
+    let pipeline = Pipeline::new(args.pipeline_options()?)?;
     let inputs = args.inputs.list()?;
     if inputs.is_empty() {
         args.warn("there is nothing to build: no input is listed, or none is in this shard");
@@ -210,20 +216,14 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let stores = StoreReader::new(stores(args)?, &ReaderOptions::of_one_run());
     check(&stores)?;
     let progress = if args.quiet { Progress::hidden() } else { Progress::new(0) };
-    let required = Required::new(&args.required);
-    let isolated = args.isolate.then(|| Isolated::new(args)).transpose()?;
-    let mut intake = Intake::new(&args.inputs, inputs, maps);
-    let mut build = Build::new(args, &pool, &stores, &progress, &required);
+    interrupt::delete_temporary_folders();
+    let mut intake = args.inputs.intake(&inputs);
+    let host = BuildHost { args, stores: &stores, progress: &progress, is_told: AtomicBool::new(false) };
+    let mut build = Build::new(&pipeline, &host);
     while let Some(batch) = intake.next_batch(&progress)? {
-        build.batch(batch, isolated.as_ref())?;
+        build.batch(&batch)?;
     }
     build.finish(begun)
-}
-
-/// How many of `jobs` run at one time. Each has an equal share of the memory, and there are not more of them than have
-/// enough.
-fn in_flight(args: &Args, pool: &ThreadPool, jobs: usize) -> usize {
-    pool.current_num_threads().min(jobs).min(args.max_memory / ENOUGH_MEMORY).max(1)
 }
 
 /// The output folder and the stores that the command line names. Without any, the stores of the environment or the
@@ -260,19 +260,4 @@ fn check(stores: &StoreReader) -> Result<(), Failure> {
     let last = if failures.len() == stores.stores().len() { failures.pop() } else { None };
     failures.iter().for_each(|failure| complain(&failure.message));
     last.map_or(Ok(()), Err)
-}
-
-/// A pool of `jobs` threads; of one for each core if `jobs` is `None`.
-pub(crate) fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
-    // In rayon, 0 means one thread for each core.
-    let threads = jobs.map_or(0, usize::from);
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start {threads} threads: {error}")))
-}
-
-/// The symbol maps at `paths` and in the folders there.
-pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
-    SymbolMaps::find(paths).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))
 }

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use symdex::{Index, Partial, Table};
 use symdex_build::can_be_avoided;
-use symdex_pipeline::isolate::build::{BuiltImage, Coverage, Verified};
+use symdex_pipeline::{BuiltImage, BuiltIndex, Coverage, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
-use super::job::{BuiltBytes, FinishedIndex};
 use super::{Args, Verbosity};
-use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
+use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 
 /// The result for one image. With `--json`, it is one line.
@@ -46,24 +45,22 @@ pub(super) struct ImageSummary {
     partial: Vec<Partial>,
     warnings: Vec<String>,
     verified: Option<Verified>,
-    pub(super) outcome: &'static str,
-    /// The outcome as text for people.
-    #[serde(skip)]
-    outcome_text: &'static str,
+    /// The outcome in the first store; `None` if the index has a wrong answer and was therefore not published.
+    #[serde(serialize_with = "in_one_word")]
+    pub(super) outcome: Option<PublishOutcome>,
     pub(super) conflict: bool,
     seconds: f64,
 }
 
 impl ImageSummary {
-    /// Whether the index has a wrong answer and was therefore not published.
-    pub(super) fn is_rejected(&self) -> bool {
-        self.index.is_none()
-    }
-
     /// Whether a part of the debug file could not be read.
     pub(super) fn is_partial(&self) -> bool {
         !self.partial.is_empty()
     }
+}
+
+fn in_one_word<S: Serializer>(outcome: &Option<PublishOutcome>, serializer: S) -> Result<S::Ok, S::Error> {
+    outcome_words(outcome.as_ref()).0.serialize(serializer)
 }
 
 /// Prints `value` as one line of JSON on standard output.
@@ -92,7 +89,7 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
     complain(&failure.message);
     if json {
         let input = failure.path.as_ref().map(|path| path.display().to_string());
-        print_line(&FailedInput { input, error: failure.view() })?;
+        print_line(&FailedInput { input, error: failure.into() })?;
     }
     Ok(())
 }
@@ -100,15 +97,14 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
 pub(super) fn publish(
-    finished: FinishedIndex,
+    built: &BuiltIndex,
     stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<ImageSummary, Failure> {
-    let FinishedIndex { image, bytes } = finished;
-    let BuiltImage { file, joined, debug_size, mut warnings, verified, time, .. } = image;
-    let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = image;
-    let file = PathBuf::from(file);
-    let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
+    let file = PathBuf::from(&built.image.file);
+    let BuiltImage { joined, debug_size, mut warnings, verified, time, .. } = built.image.clone();
+    let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = built.image.clone();
+    let index = Index::open(built.bytes()).map_err(|error| Failure::index(&file, &error))?;
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let outcomes = if is_right {
         put(&index, stores, options).map_err(|error| error.of_path(&file))?
@@ -126,9 +122,7 @@ pub(super) fn publish(
             text::count(unexplained, "address")
         ));
     }
-    let outcome = outcomes.first();
     let mut locations = stores.stores().iter().take(outcomes.len()).map(|store| store.location(index.id()));
-    let (word, outcome_text) = outcome_words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
     Ok(ImageSummary {
@@ -155,23 +149,19 @@ pub(super) fn publish(
         partial: metadata.partial.clone(),
         warnings,
         verified,
-        outcome: word,
-        outcome_text,
+        outcome: outcomes.into_iter().next(),
         seconds: time.as_secs_f64(),
     })
 }
 
 /// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
 fn put(
-    index: &Index<BuiltBytes>,
+    index: &Index<&[u8]>,
     stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<Vec<PublishOutcome>, Failure> {
-    let bytes = Index::open(index.as_bytes()).map_err(|error| {
-        Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
-    })?;
     let outcomes: Vec<_> =
-        (0..stores.stores().len()).map(|store| stores.put(store, &bytes, options)).collect();
+        (0..stores.stores().len()).map(|store| stores.put(store, index, options)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 
@@ -223,7 +213,8 @@ pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Res
 
 fn human(summary: &ImageSummary) -> String {
     let ImageSummary { image, id, arch, index, index_size, debug_size, .. } = summary;
-    let ImageSummary { units, functions, ranges, symbols, seconds, outcome_text, .. } = summary;
+    let ImageSummary { units, functions, ranges, symbols, seconds, outcome, .. } = summary;
+    let (_, outcome) = outcome_words(outcome.as_ref());
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
     let counts = [(units, "unit"), (functions, "function"), (ranges, "range"), (symbols, "symbol")];
     let counts = counts.map(|(number, noun)| text::count(*number, noun)).join(", ");
@@ -237,6 +228,6 @@ fn human(summary: &ImageSummary) -> String {
         summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
         "{id}  {arch}  {image}\n{joined}    \
-         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{outcome_text}{verified}\n"
+         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{outcome}{verified}\n"
     )
 }

@@ -6,8 +6,9 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
+use symdex_store::PublishOutcome;
 
-use super::summary::{ImageSummary, print_line};
+use super::summary::{ImageSummary, outcome_words, print_line};
 use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::text::count;
 
@@ -63,14 +64,17 @@ impl BuildTotals {
         match image {
             Ok(image) => {
                 self.images += 1;
-                self.written += u64::from(matches!(image.outcome, "written" | "repaired" | "replaced"));
-                self.unchanged += u64::from(image.outcome == "unchanged");
+                match &image.outcome {
+                    Some(PublishOutcome::Unchanged) => self.unchanged += 1,
+                    Some(outcome) if outcome.keeps_existing() => {}
+                    Some(_) => self.written += 1,
+                    None => self.gravest = self.gravest.max(Some(FailureKind::Other)),
+                }
                 self.partial += u64::from(image.is_partial());
                 self.bytes += image.index_size;
-                *self.outcomes.entry(image.outcome).or_default() += 1;
+                *self.outcomes.entry(outcome_words(image.outcome.as_ref()).0).or_default() += 1;
                 self.conflicts += u64::from(image.conflict);
                 self.without_dwarf += u64::from(!image.has_dwarf);
-                self.gravest = self.gravest.max(image.is_rejected().then_some(FailureKind::Other));
             }
             Err(failure) => {
                 self.failed += 1;

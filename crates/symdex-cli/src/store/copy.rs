@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 use symdex::ImageId;
+use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, PublishOutcome, Store};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::build::{outcome_words, pool};
+use crate::build::outcome_words;
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
-use crate::in_order::in_order;
 use crate::progress::Progress;
 use crate::write_options::WriteOptions;
 
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
         return Err(Failure::new(FailureKind::Usage, message).into());
     }
     let listed = args.selection.list(&*from)?;
-    let pool = pool(Some(args.jobs.jobs))?;
+    let pool = pool(args.jobs.jobs.into())?;
     let mut output = Output::new(args.json);
     let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
     let copied = in_order(

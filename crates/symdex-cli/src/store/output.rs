@@ -87,7 +87,7 @@ impl Output {
         id: Option<&ImageId>,
         failure: &Failure,
     ) -> Result<(), CommandError> {
-        self.json(&FailureLine { store, id: id.map(ToString::to_string), error: failure.view() })?;
+        self.json(&FailureLine { store, id: id.map(ToString::to_string), error: failure.into() })?;
         complain(&failure.message);
         self.count_failure(failure.kind);
         Ok(())

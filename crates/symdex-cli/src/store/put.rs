@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use symdex::{ImageId, Index};
+use symdex_pipeline::{in_order, pool};
 use symdex_store::{OnConflict, PublishOutcome, PutOptions, ReaderOptions, Store, StoreReader};
 
 use super::output::Output;
 use super::target::{self, UrlArgument};
-use crate::build::{outcome_words, pool};
+use crate::build::outcome_words;
 use crate::failure::{CommandError, CommandResult, Failure};
-use crate::in_order::in_order;
 use crate::open::{self, AccessOption};
 use crate::verify::indexes_of;
 use crate::write_options::WriteOptions;
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let stores = vec![args.url.open_target(&args.writing)?];
     let reader = StoreReader::new(stores, &ReaderOptions::of_one_run());
     let store = &*reader.stores()[0];
-    let pool = pool(Some(args.jobs.jobs))?;
+    let pool = pool(args.jobs.jobs.into())?;
     let options = PutOptions::new().on_conflict(args.on_conflict);
     let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
     let mut output = Output::new(args.json);

@@ -4,15 +4,14 @@ use std::ops::Range;
 
 use serde::Serialize;
 use symdex::{ImageId, Index, Metadata, VerifiedCounts};
+use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
 use super::list::layout_name;
 use super::output::Output;
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::build::pool;
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
-use crate::in_order::in_order;
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, FailureView, complain};
 use crate::progress::Progress;
 use crate::text;
 
@@ -111,7 +110,7 @@ fn verify(
     args: &Args,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let pool = pool(Some(args.jobs.jobs))?;
+    let pool = pool(args.jobs.jobs.into())?;
     let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
     in_order(
         &pool,
@@ -263,7 +262,7 @@ fn report(
         values: *values,
         lost_values: lost,
         damaged_values: damaged,
-        error: failure.as_ref().map(Failure::view),
+        error: failure.as_ref().map(FailureView::from),
     };
     match failure {
         None => output.line(&line, || checked.text(id)),

@@ -67,31 +67,30 @@ pub(super) fn report_notes(notes: &[Note]) {
     }
 }
 
-impl From<SourceError> for Failure {
-    fn from(error: SourceError) -> Self {
-        let (kind, message) = match error {
-            SourceError::Index(error) => return error.into(),
-            SourceError::DebugFile(error) => return error.into(),
-            SourceError::SharedCache { path } => {
-                let message = "a dyld shared cache; build indexes of its images with `symdex build`, then give \
+/// A source of answers cannot be used.
+pub(super) fn failure_of(error: SourceError) -> Failure {
+    let (kind, message) = match error {
+        SourceError::Index(error) => return error.into(),
+        SourceError::DebugFile(error) => return error.into(),
+        SourceError::SharedCache { path } => {
+            let message = "a dyld shared cache; build indexes of its images with `symdex build`, then give \
                                their folder with --index";
-                (FailureKind::Unsupported, format!("{}: {message}", path.display()))
-            }
-            SourceError::UnknownId { name, id } => {
-                let message =
-                    "there is no file of that name, and no image of that id in --index, --dsym or the store";
-                (FailureKind::Missing, format!("--assume {name}={id}: {message}"))
-            }
-            SourceError::AmbiguousId { name, id, images } => {
-                let images = images.iter().map(|KnownImage { name, arch, id }| {
-                    format!("{} {arch} {id}", text::printable(name.into()))
-                });
-                let images = text::list(images);
-                let message = format!("several ids begin with {id}: {images}; give more digits");
-                (FailureKind::Usage, format!("--assume {name}={id}: {message}"))
-            }
-            error => (FailureKind::Other, error.to_string()),
-        };
-        Self::new(kind, message)
-    }
+            (FailureKind::Unsupported, format!("{}: {message}", path.display()))
+        }
+        SourceError::UnknownId { name, id } => {
+            let message =
+                "there is no file of that name, and no image of that id in --index, --dsym or the store";
+            (FailureKind::Missing, format!("--assume {name}={id}: {message}"))
+        }
+        SourceError::AmbiguousId { name, id, images } => {
+            let images = images
+                .iter()
+                .map(|KnownImage { name, arch, id }| format!("{} {arch} {id}", text::printable(name.into())));
+            let images = text::list(images);
+            let message = format!("several ids begin with {id}: {images}; give more digits");
+            (FailureKind::Usage, format!("--assume {name}={id}: {message}"))
+        }
+        error => (FailureKind::Other, error.to_string()),
+    };
+    Failure::new(kind, message)
 }

@@ -9,6 +9,7 @@ use symdex_answer::fetch::{
 };
 
 use super::events::Events;
+use crate::debug_sources::cannot_fetch;
 use crate::failure::Failure;
 
 /// How many debug files are fetched and built at one time.
@@ -26,7 +27,7 @@ pub(super) fn misses(
         bar.add(expected);
         bar.done(arrived);
     });
-    let sources = DebugSources::open(urls, &options)?;
+    let sources = DebugSources::open(urls, &options).map_err(|error| cannot_fetch(&error))?;
     if sources.is_empty() {
         return Ok(None);
     }

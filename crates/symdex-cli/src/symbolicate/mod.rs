@@ -18,18 +18,17 @@ use symdex_answer::fetch::{FetchingSource, Misses};
 use symdex_answer::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
-use symdex_pipeline::archive::Unpacker;
+use symdex_pipeline::{Batch, in_order};
 use symdex_report::{Image, Options, Report, symbolicate};
 use symdex_store::{ReaderOptions, StoreUrl};
 
-use self::events::Events;
+use self::events::{Events, failure_of};
 use self::input::{Input, Inputs};
 use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
 use crate::archive;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
-use crate::in_order::in_order;
 use crate::lookup::LineRows;
 use crate::open::AccessOption;
 use crate::progress::Progress;
@@ -232,9 +231,9 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         None => sources.debug_files(file.path()),
     });
     let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
-        progress.suspend(|| summary.failure(&skipped.into()));
+        progress.suspend(|| summary.failure(&failure_of(skipped)));
     });
-    let symbolicator = Arc::new(symbolicator.map_err(Failure::from)?);
+    let symbolicator = Arc::new(symbolicator.map_err(failure_of)?);
     progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Arc::new(Events::new(progress.bar().clone()));
     let misses = match args.needs {
@@ -285,30 +284,30 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     Ok(summary.gravest())
 }
 
-/// What --dsym names: debug files of archives, which are unpacked, and other paths. The unpackers own the former.
+/// What --dsym names: debug files of archives, which are unpacked, and other paths. The batches own the former.
 fn debug_files(
     paths: &[PathBuf],
     progress: &Progress,
     summary: &mut RunSummary,
-) -> (Vec<DebugFile>, Vec<Unpacker>) {
-    let (mut files, mut unpackers) = (Vec::new(), Vec::new());
+) -> (Vec<DebugFile>, Vec<Batch>) {
+    let (mut files, mut archives) = (Vec::new(), Vec::new());
     for path in paths {
-        match archive::debug_files(path, Some(progress)) {
+        match archive::debug_files(path, progress) {
             Ok(None) => files.push(DebugFile::on_disk(path)),
-            Ok(Some(archive)) => {
-                unpackers.push(archive.unpacker);
+            Ok(Some(mut archive)) => {
                 progress.suspend(|| archive.failures.iter().for_each(|failure| summary.failure(failure)));
-                for file in archive.files.into_files() {
+                for file in std::mem::take(&mut archive.files).into_files() {
                     match file {
                         Ok(file) => files.push(file),
                         Err(error) => progress.suspend(|| summary.failure(&error.into())),
                     }
                 }
+                archives.push(archive);
             }
             Err(failure) => progress.suspend(|| summary.failure(&failure)),
         }
     }
-    (files, unpackers)
+    (files, archives)
 }
 
 /// The output of a report, `None` with `--needs`, and its counts.

@@ -323,7 +323,7 @@ struct FailedReport<'f> {
 /// One line of JSON for a report that could not be read.
 pub(super) fn json_failure(path: &Path, failure: &Failure) -> Text {
     // Values of text and numbers alone are always serialized.
-    let failed = FailedReport { report: shown(path), error: failure.view() };
+    let failed = FailedReport { report: shown(path), error: failure.into() };
     let mut out = serde_json::to_vec(&failed).unwrap_or_default();
     out.push(b'\n');
     Text::Memory(out)

@@ -331,12 +331,16 @@ fn jobs_survive_a_killed_server() {
     let mut open = TcpStream::connect(host).expect("connected");
     write!(open, "PUT /v1/debug-files HTTP/1.1\r\nHost: {host}\r\nContent-Length: 100\r\n\r\nfirst")
         .expect("sent");
-    // The server is killed as soon as it says that it builds.
+    // The server is killed as soon as it says that children build.
     let mut stream = TcpStream::connect(host).expect("connected");
     let path = running.header("location");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n").expect("sent");
     let lines = BufReader::new(&stream).lines().map_while(Result::ok);
-    assert!(lines.into_iter().any(|line| line.contains(r#""state":"running""#)), "the build has begun");
+    let is_building = |line: &str| line.contains(r#""state":"running""#) && !line.contains(r#""total":0"#);
+    assert!(lines.into_iter().any(|line| is_building(&line)), "the build has begun");
+    // This state is written to the disk a moment after it is told.
+    let file = state.path().join(format!("jobs/{}.json", running.json()["id"].as_str().expect("an id")));
+    until(|| fs::read_to_string(&file).is_ok_and(|job| is_building(&job)));
     drop(server);
 
     let server = TestServer::start(store.path(), &arguments);
@@ -353,7 +357,7 @@ fn jobs_survive_a_killed_server() {
 }
 
 fn work_folders(state: &Path) -> usize {
-    names_in(state).iter().filter(|name| name.starts_with("symdex-work-")).count()
+    names_in(state).iter().filter(|name| name.starts_with("symdex-unpack-")).count()
 }
 
 #[test]
@@ -381,6 +385,26 @@ fn a_job_during_which_the_server_ends_again_and_again_fails() {
     let job = server.get(&path).json();
     assert!(failure(&job).1.contains("has ended 3 times"), "{job}");
     assert_eq!(names_in(&state.path().join("uploads")), [""; 0]);
+}
+
+#[test]
+fn a_job_that_may_have_killed_the_server_is_refused_at_the_next_start() {
+    let (store, state) = (folder(), folder());
+    let arguments = ["--state", state.path().to_str().expect("UTF-8")];
+    let server = TestServer::start(store.path(), &arguments);
+    let mut job = built(&server, "cxx", &read("cxx"));
+    drop(server);
+    // As a server leaves it that was killed while it unpacked the upload.
+    let id = job["id"].as_str().expect("an id").to_owned();
+    (job["state"], job["images"], job["progress"]["total"]) = (json!("running"), json!([]), json!(0));
+    fs::write(state.path().join(format!("jobs/{id}.json")), job.to_string()).expect("written");
+    fs::write(state.path().join("uploads").join(sha256(&read("cxx"))), read("cxx")).expect("written");
+    let server = TestServer::start(store.path(), &arguments);
+    let refused = server.get(&format!("/v1/jobs/{id}")).json();
+    assert_eq!(refused["state"], "failed");
+    assert!(failure(&refused).1.contains("was killed while it unpacked this upload"), "{refused}");
+    assert_eq!(names_in(&state.path().join("uploads")), [""; 0]);
+    assert_eq!(built(&server, "cxx", &read("cxx"))["state"], "done", "it can be sent again");
 }
 
 #[test]

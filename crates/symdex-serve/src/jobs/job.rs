@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use symdex_pipeline::isolate::build::BuildFailure;
+use symdex_pipeline::{Failure, FailureKind};
 use symdex_store::Provenance;
 use utoipa::ToSchema;
 
@@ -112,7 +112,8 @@ pub(crate) struct JobFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
     /// `damaged`, `unsupported`, `missing`, `killed` or `other`. `killed` means that a limit has ended the build.
-    pub(crate) kind: String,
+    #[schema(value_type = String)]
+    pub(crate) kind: FailureKind,
     /// The limit: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`, `panic`, `signal` or `exit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
@@ -120,10 +121,11 @@ pub(crate) struct JobFailure {
     pub(crate) message: String,
 }
 
-impl From<BuildFailure> for JobFailure {
-    fn from(failure: BuildFailure) -> Self {
-        let BuildFailure { file, kind, limit, message, .. } = failure;
-        Self { file: file.map(|file| file.to_string_lossy().into_owned()), kind, limit, message }
+impl From<Failure> for JobFailure {
+    fn from(failure: Failure) -> Self {
+        let Failure { path, kind, limit, message, .. } = failure;
+        let file = path.map(|path| path.to_string_lossy().into_owned());
+        Self { file, kind, limit: limit.map(String::from), message }
     }
 }
 
@@ -193,9 +195,9 @@ impl Job {
         warnings.truncate(MAX_FAILURES);
         (self.warnings, self.unlisted) = (warnings, unlisted);
         if self.images.is_empty() && self.failures.is_empty() {
-            let message = format!("{}: it has no image to index", self.name);
-            let kind = "missing".to_owned();
-            self.failures.push(JobFailure { file: Some(self.name.clone()), kind, limit: None, message });
+            let failure =
+                Failure::of_file(self.name.as_ref(), FailureKind::Missing, "it has no image to index");
+            self.failures.push(failure.into());
         }
         self.progress.done = self.progress.total;
         self.store_error = None;
@@ -210,8 +212,7 @@ impl Job {
 
     /// The build cannot be done any more.
     pub(super) fn fail(&mut self, message: String) {
-        let kind = "other".to_owned();
-        self.failures.push(JobFailure { file: Some(self.name.clone()), kind, limit: None, message });
+        self.failures.push(Failure::new(FailureKind::Other, message).of_path(self.name.as_ref()).into());
         self.state = JobState::Failed;
         self.finished = Some(Timestamp::now());
     }
@@ -253,13 +254,8 @@ mod tests {
     fn a_job_survives_json() {
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
         job.begin();
-        let failure = BuildFailure {
-            file: Some("a.zip: x".into()),
-            kind: "killed".to_owned(),
-            limit: Some("memory".to_owned()),
-            reason: "killed".to_owned(),
-            message: "a.zip: x: too large".to_owned(),
-        };
+        let killed = Failure::of_file("a.zip: x".as_ref(), FailureKind::Killed, "too large");
+        let failure = Failure { limit: Some("memory".into()), ..killed };
         let (images, warnings) = (vec![Err(failure)], vec!["w".to_owned()]);
         job.end(BuildResults { images, warnings, store_error: None });
         assert_eq!((job.state, job.id.len()), (JobState::Failed, 32));
@@ -282,7 +278,7 @@ mod tests {
     #[test]
     fn failures_without_end_are_counted() {
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
-        let failures = (0..MAX_FAILURES + 7).map(|_| Err(super::super::intake::failure("f", "other", "x")));
+        let failures = (0..MAX_FAILURES + 7).map(|_| Err(Failure::new(FailureKind::Other, "x")));
         job.end(BuildResults { images: failures.collect(), ..BuildResults::default() });
         assert_eq!((job.failures.len(), job.unlisted), (MAX_FAILURES, 7));
     }

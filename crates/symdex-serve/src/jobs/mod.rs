@@ -2,19 +2,16 @@
 
 mod builder;
 mod disk;
-mod intake;
 mod job;
-mod permits;
 mod publish;
 mod published;
 mod queue;
 mod receive;
 mod state;
 
-pub(crate) use self::builder::{BuildLimits, BuildResults, Builder};
-pub(crate) use self::intake::BuildInput;
+pub(crate) use self::builder::{BuildResults, Builder};
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
 pub(crate) use self::publish::Publishing;
 pub(crate) use self::queue::{Jobs, SubmitError};
 pub(crate) use self::receive::{Incoming, Uploads, of_disk};
-pub(crate) use self::state::{StateFolder, WORK, is_sha256};
+pub(crate) use self::state::{StateFolder, is_sha256};

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use symdex::Index;
 use symdex_answer::Symbolicator;
-use symdex_pipeline::isolate::build::{BuildFailure, BuildOutput};
+use symdex_pipeline::{BuiltIndex, Failure, FailureKind};
 use symdex_report::KnownImage;
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
 
 use super::builder::Builder;
-use super::intake::failure;
 use super::published::{Outcome, PublishedImage};
 use crate::audit::{Action, Audit, Entry};
 use crate::known::Known;
@@ -36,9 +35,9 @@ pub(crate) type Retry<'r> = dyn Fn(&str, Duration) -> bool + Sync + 'r;
 /// Why an index is not published.
 pub(super) enum Unpublished {
     /// It never can be.
-    Failed(BuildFailure),
+    Failed(Failure),
     /// No store takes it now.
-    NoStore(BuildFailure),
+    NoStore(Failure),
 }
 
 impl Builder {
@@ -51,7 +50,7 @@ impl Builder {
     /// Puts a new index into the first store that takes it, as often as `retry` says.
     pub(super) fn publish(
         &self,
-        built: &BuildOutput,
+        built: &BuiltIndex,
         put: &PutOptions,
         retry: &Retry<'_>,
     ) -> Result<PublishedImage, Unpublished> {
@@ -70,9 +69,8 @@ impl Builder {
     }
 
     /// Puts a new index into the first store that takes it, unless a different one is to stay.
-    fn try_publish(&self, built: &BuildOutput, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
-        let name = built.image.file.to_string_lossy();
-        let failed = |what: &str| failure(&name, "other", what);
+    fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
+        let failed = |what: &str| Failure::of_file(built.image.file.as_ref(), FailureKind::Other, what);
         let unpublished = |error: Error| {
             let failure = failed(&format!("its index is not published: {error}"));
             // The store has an index of a newer version, for example.
@@ -81,8 +79,8 @@ impl Builder {
                 false => Unpublished::NoStore(failure),
             }
         };
-        let index = Index::open(built.index.as_ref())
-            .map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
+        let index =
+            Index::open(built.bytes()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
         let Publishing { symbolicator, known, .. } = &self.publishing;
         let metadata = index.metadata();
         let published = |outcome: &PublishOutcome, store: &dyn Store| {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use symdex::Metadata;
-use symdex_pipeline::isolate::build::BuildOutput;
+use symdex_pipeline::BuiltIndex;
 use symdex_store::{PublishOutcome, StoreUrl};
 use utoipa::ToSchema;
 
@@ -83,7 +83,7 @@ impl From<&PublishOutcome> for Outcome {
 impl PublishedImage {
     /// `built` has this metadata and was put into `store`.
     pub(super) fn new(
-        built: &BuildOutput,
+        built: &BuiltIndex,
         metadata: &Metadata,
         outcome: &PublishOutcome,
         store: &StoreUrl,

@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use symdex_pipeline::Input;
 use tokio::sync::watch;
 
 use super::builder::{BuildProgress, Builder};
-use super::intake::BuildInput;
 use super::job::{Job, JobState, id_of};
 use super::state::StateFolder;
 use crate::metrics::Metrics;
@@ -95,6 +96,11 @@ impl Jobs {
             let unfinished = match job.state {
                 JobState::Done | JobState::Failed => None,
                 _ if !has_upload => Some("the upload is gone; send it again".to_owned()),
+                JobState::Running if job.progress.total == 0 => {
+                    let why = "the server was killed while it unpacked this upload, which may be the reason; the job is \
+                               not repeated; send the upload again to try it once more";
+                    Some(why.to_owned())
+                }
                 _ if job.attempts >= MAX_ATTEMPTS => {
                     Some(format!("the server has ended {MAX_ATTEMPTS} times while it built this upload"))
                 }
@@ -146,7 +152,14 @@ impl Jobs {
     /// No more jobs begin, and those who follow jobs are told to end. Jobs that run begin again when the server is
     /// started again.
     pub(crate) fn stop(&self) {
-        self.shared().is_stopping = true;
+        let mut shared = self.shared();
+        shared.is_stopping = true;
+        let running = shared.jobs.values().filter(|entry| entry.job.state == JobState::Running);
+        let running: Vec<_> =
+            running.map(|entry| Job { state: JobState::Queued, ..entry.job.clone() }).collect();
+        drop(shared);
+        // A job that is left running by a killed server may be the reason.
+        running.iter().for_each(|job| log_unsaved(job, self.state.save(job)));
         self.wakes.notify_all();
         self.stopping.send_replace(true);
     }
@@ -266,19 +279,27 @@ impl Jobs {
         let Some(id) = self.next_waiting() else { return !self.shared().is_stopping };
         let Some(job) = self.change(&id, Job::begin) else { return true };
         log_unsaved(&job, self.state.save(&job));
-        let input = BuildInput {
+        let input = Input::Named {
             path: self.state.upload(&job.sha256),
             name: job.name.clone(),
             origin: "upload".to_owned(),
         };
+        let is_read = AtomicBool::new(false);
         let on_progress = |progress: BuildProgress| {
             self.change_quietly(&id, |job| job.progress = progress.into());
+            // Only children read the upload after this.
+            if progress.total != 0
+                && !is_read.swap(true, Ordering::Relaxed)
+                && let Some(job) = self.view(&id, Job::clone)
+            {
+                log_unsaved(&job, self.state.save(&job));
+            }
         };
         self.metrics.jobs_running.inc();
         let put = self.builder.put_options(job.replace, Some(job.provenance()));
         let deadline = OnceLock::new();
         let retry = |why: &str, pause: Duration| self.wait_for_store(&id, why, pause, &deadline);
-        let build = || self.builder.build(&[input], None, &put, &retry, &on_progress);
+        let build = || self.builder.build(input, None, &put, &retry, &on_progress);
         let built = catch_unwind(AssertUnwindSafe(build));
         self.metrics.jobs_running.dec();
         match built {

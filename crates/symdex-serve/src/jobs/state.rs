@@ -20,9 +20,6 @@ use super::job::Job;
 /// How long the first part of an upload is kept.
 const KEEP_PARTS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The beginning of the names of folders for temporary files.
-pub(crate) const WORK: &str = "symdex-work-";
-
 /// The folder with the uploads and jobs of this server.
 #[derive(Debug)]
 pub(crate) struct StateFolder {
@@ -52,11 +49,6 @@ impl StateFolder {
                 return Err(io::Error::other(
                     "another server uses it; give each server its own with --state",
                 ));
-            }
-        }
-        for entry in fs::read_dir(root)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(WORK) {
-                let _ = fs::remove_dir_all(entry.path());
             }
         }
         for path in paths_in(&uploads)?.filter(|path| has_extension(path, "new")) {
@@ -188,14 +180,12 @@ mod tests {
         for path in [state.new_upload(), state.part(&sha256), state.upload(&sha256)] {
             fs::write(path, "abc").expect("written");
         }
-        fs::create_dir(root.path().join(format!("{WORK}x"))).expect("made");
         fs::write(root.path().join("jobs/other.json"), "{").expect("written");
         drop(state);
         let state = StateFolder::open(root.path()).expect("free again");
         assert_eq!(state.jobs().expect("readable").len(), 1);
         assert_eq!(state.whole_uploads().expect("readable"), [&*sha256]);
         assert_eq!(paths_in(&state.uploads).expect("readable").count(), 2);
-        assert!(!root.path().join(format!("{WORK}x")).exists());
         assert!(root.path().join("jobs/other.json").exists(), "nothing is lost");
     }
 

@@ -8,7 +8,7 @@ use rayon::ThreadPool;
 /// Calls `work` on each item, on the threads of `pool`, and `done` with each result on this thread, in the order of the
 /// items. At most `in_flight` items are in work or waiting for `done` at any time. After `done` fails, no more work is
 /// started.
-pub(crate) fn in_order<T: Send, R: Send, E>(
+pub fn in_order<T: Send, R: Send, E>(
     pool: &ThreadPool,
     in_flight: usize,
     items: impl IntoIterator<Item = T>,

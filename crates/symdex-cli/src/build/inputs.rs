@@ -1,19 +1,16 @@
-//! The inputs of a build: paths, listings of paths, and archives.
+//! The inputs that the command line names: paths, and listings of paths.
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use symdex_build::SymbolMaps;
-use symdex_build::debug_files::{DebugFile, InputFiles};
-use symdex_pipeline::archive::{Fault, Limits, Unpacked, Unpacker};
-use symdex_pipeline::isolate::build::TaskFile;
+use symdex_pipeline::archive::Limits;
+use symdex_pipeline::{Input, Intake, IntakeOptions};
 
 use super::shard::Shard;
 use crate::archive;
 use crate::failure::{Failure, FailureKind};
 use crate::number;
-use crate::progress::Progress;
 
 #[derive(clap::Args)]
 pub(super) struct InputArgs {
@@ -89,6 +86,13 @@ impl InputArgs {
         Ok(inputs)
     }
 
+    /// Reads `inputs` within the limits of the options.
+    pub(super) fn intake(&self, inputs: &[PathBuf]) -> Intake {
+        let inputs = inputs.iter().map(|path| Input::of_argument(path)).collect();
+        let (limits, max_temporary) = (self.limits(), self.limits.max_temporary);
+        Intake::new(inputs, IntakeOptions { limits, max_temporary, ..IntakeOptions::default() })
+    }
+
     fn limits(&self) -> Limits {
         let LimitArgs { max_entries, max_unpacked, max_entry_size, max_ratio, max_nesting, .. } = self.limits;
         Limits {
@@ -124,88 +128,6 @@ fn path(bytes: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
-}
-
-/// Debug files that are built together, and what is wrong with the archives that they come from.
-#[derive(Default)]
-pub(super) struct Batch {
-    pub(super) inputs: InputFiles,
-    /// The symbol maps that the options name and those of the archives.
-    pub(super) maps: SymbolMaps,
-    /// The symbol maps and property lists of the archives.
-    pub(super) unpacked_maps: Vec<TaskFile>,
-    pub(super) failures: Vec<Failure>,
-    /// Entries that are not read although valid archives have them.
-    pub(super) warnings: Vec<Fault>,
-    /// Owns the folder of the unpacked files.
-    unpacker: Option<Unpacker>,
-    /// The size of the unpacked files.
-    unpacked: u64,
-}
-
-/// Makes batches of inputs.
-pub(super) struct Intake<'a> {
-    args: &'a InputArgs,
-    inputs: std::vec::IntoIter<PathBuf>,
-    maps: SymbolMaps,
-}
-
-impl<'a> Intake<'a> {
-    pub(super) fn new(args: &'a InputArgs, inputs: Vec<PathBuf>, maps: SymbolMaps) -> Self {
-        Self { args, inputs: inputs.into_iter(), maps }
-    }
-
-    /// Takes inputs until their unpacked files reach `--max-temporary`. `None` if no inputs are left.
-    pub(super) fn next_batch(&mut self, progress: &Progress) -> Result<Option<Batch>, Failure> {
-        if self.inputs.len() == 0 {
-            return Ok(None);
-        }
-        let mut batch = Batch { maps: self.maps.clone(), ..Batch::default() };
-        while batch.unpacked < self.args.limits.max_temporary
-            && let Some(input) = self.inputs.next()
-        {
-            match archive::open(&input, self.args.limits.max_unpacked) {
-                Ok(Some(file)) => batch.add_archive(file, &input, self.args.limits(), progress)?,
-                Ok(None) => batch.inputs.add(&input),
-                Err(error) => batch.failures.push(Failure::unreadable(&input, &error)),
-            }
-        }
-        Ok(Some(batch))
-    }
-}
-
-impl Batch {
-    fn add_archive(
-        &mut self,
-        file: File,
-        input: &Path,
-        limits: Limits,
-        progress: &Progress,
-    ) -> Result<(), Failure> {
-        let unpacker = match &mut self.unpacker {
-            Some(unpacker) => unpacker,
-            none => none.insert(archive::unpacker(limits)?),
-        };
-        let Unpacked { files, faults, .. } = archive::unpack(unpacker, file, input, Some(progress));
-        let mut is_empty = true;
-        for file in files {
-            self.unpacked += file.size;
-            if SymbolMaps::may_be_one(Path::new(&file.entry)) {
-                self.unpacked_maps.push(TaskFile::of_archive(&file.path, &*file.archive, &*file.entry));
-            }
-            let is_map = self.maps.add(Path::new(&file.entry), &file.path);
-            let file = DebugFile::of_archive(file.path, &file.archive, &file.entry);
-            is_empty &= !is_map && !self.inputs.add_unpacked(file);
-        }
-        let (warnings, faults): (Vec<_>, Vec<_>) =
-            faults.into_iter().partition(|fault| fault.kind.is_harmless());
-        if is_empty && faults.is_empty() {
-            self.failures.push(archive::without_debug_files(input));
-        }
-        self.failures.extend(faults.iter().map(Failure::from));
-        self.warnings.extend(warnings);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

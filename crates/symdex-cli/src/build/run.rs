@@ -1,0 +1,164 @@
+//! The build of batches of inputs, and what is built so far.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use symdex::ImageId;
+use symdex_build::debug_files::{InputFiles, UnreadArchives};
+use symdex_pipeline::isolate::Protections;
+use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline};
+use symdex_store::{IndexBytes, PutOptions, StoreReader};
+
+use super::required::Required;
+use super::totals::BuildTotals;
+use super::{Args, summary};
+use crate::failure::{CommandError, CommandResult, Failure, complain};
+use crate::progress::Progress;
+use crate::text;
+
+/// A build of all batches.
+pub(super) struct Build<'a> {
+    pipeline: &'a Pipeline,
+    host: &'a BuildHost<'a>,
+    required: Required<'a>,
+    totals: BuildTotals,
+    /// How many tasks were done.
+    tasks: usize,
+    /// The failures of batches without a file of a wanted architecture, and the numbers of their files.
+    without_arch: Vec<(Failure, u64)>,
+}
+
+/// Indexes that exist, progress, and a message.
+pub(super) struct BuildHost<'a> {
+    pub(super) args: &'a Args,
+    /// Where the indexes are put. There is at least one.
+    pub(super) stores: &'a StoreReader,
+    pub(super) progress: &'a Progress,
+    /// Whether the limits that are in force have been printed.
+    pub(super) is_told: AtomicBool,
+}
+
+impl Host for BuildHost<'_> {
+    fn planned(&self, bytes: u64) {
+        self.progress.add(bytes);
+    }
+
+    fn read(&self, bytes: u64) {
+        self.progress.bar().done(bytes);
+    }
+
+    fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
+        if self.args.builds_all() { None } else { self.stores.get(0, id).ok().flatten() }
+    }
+
+    fn confined(&self, protections: &Protections) {
+        if self.args.quiet || self.is_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let missing = match &protections.missing[..] {
+            [] => String::new(),
+            missing => format!("; this system lacks {}", missing.join(", ")),
+        };
+        let limits = protections.in_force.join(", ");
+        self.progress.suspend(|| complain(&format!("debug files are isolated: {limits}{missing}")));
+    }
+}
+
+impl<'a> Build<'a> {
+    pub(super) fn new(pipeline: &'a Pipeline, host: &'a BuildHost<'a>) -> Self {
+        let (required, totals) = (Required::new(&host.args.required), BuildTotals::default());
+        Self { pipeline, host, required, totals, tasks: 0, without_arch: Vec::new() }
+    }
+
+    /// Builds and publishes the indexes of `batch`.
+    pub(super) fn batch(&mut self, batch: &Batch) -> Result<(), CommandError> {
+        let Self { pipeline, host, .. } = *self;
+        host.progress.suspend(|| {
+            warn_about_archives(&batch.files, host.args);
+            batch.warnings.iter().for_each(|fault| host.args.warn(&fault.to_string()));
+        });
+        batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
+        for failure in &batch.failures {
+            self.fail(failure.clone())?;
+        }
+        if let Err(failure) = self.required.mentioned(&batch.files, pipeline) {
+            self.fail(failure)?;
+        }
+        let plan = pipeline.plan(batch)?;
+        match plan.no_such_arch.clone() {
+            Some(failure) => self.without_arch.push((failure, plan.skipped)),
+            None => self.totals.skip(plan.skipped),
+        }
+        self.required.planned(&plan);
+        self.tasks += plan.task_len();
+        let ids = self.required.ids();
+        pipeline.build(batch, plan, ids, host, |built| built, |built| self.built(built))
+    }
+
+    /// Publishes and reports an index, or reports a failure.
+    fn built(&mut self, built: Result<BuiltIndex, Failure>) -> Result<(), CommandError> {
+        let BuildHost { args, stores, progress, .. } = *self.host;
+        let put = PutOptions::new().on_conflict(args.on_conflict);
+        let image = match built.and_then(|built| summary::publish(&built, stores, &put)) {
+            Ok(image) => image,
+            Err(failure) => return self.fail(failure),
+        };
+        self.required.built(&image, || {
+            let kept = image.id.parse().ok().and_then(|id| stores.open(0, &id).ok().flatten());
+            kept.is_some_and(|kept| kept.metadata().counts.units != 0)
+        });
+        // The output of one or two files needs no totals.
+        let are_many = self.tasks > 2;
+        let reported = progress.suspend(|| summary::report(&image, args, are_many));
+        self.totals.count_losses(reported?);
+        self.totals.count(&Ok(image));
+        Ok(())
+    }
+
+    /// Reports and counts a failure.
+    fn fail(&mut self, failure: Failure) -> Result<(), CommandError> {
+        self.host.progress.suspend(|| summary::report_failure(&failure, self.host.args.json))?;
+        self.totals.count(&Err(failure));
+        Ok(())
+    }
+
+    /// Reports what is missing, and the totals. Returns the gravest failure.
+    pub(super) fn finish(mut self, begun: Instant) -> CommandResult {
+        let mut without_arch = std::mem::take(&mut self.without_arch);
+        // If an image was built, files without a wanted architecture are skipped.
+        match self.totals.has_no_image() {
+            true => {
+                if let Some((failure, _)) = without_arch.pop() {
+                    self.fail(failure)?;
+                }
+            }
+            false => self.totals.skip(without_arch.iter().map(|(_, files)| files).sum()),
+        }
+        for failure in self.required.failures() {
+            self.fail(failure)?;
+        }
+        let Self { host: BuildHost { args, progress, .. }, mut totals, tasks, .. } = self;
+        match args.json {
+            true => totals.print_json(begun.elapsed())?,
+            false if args.quiet => {}
+            false if tasks > 2 || totals.has_skipped() => progress.suspend(|| totals.report(begun.elapsed())),
+            false => {}
+        }
+        if let Some(losses) = totals.losses() {
+            progress.suspend(|| args.warn(&losses));
+        }
+        Ok(totals.gravest())
+    }
+}
+
+/// Warns about archives in folders of debug files.
+fn warn_about_archives(inputs: &InputFiles, args: &Args) {
+    for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
+        let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
+        args.warn(&format!(
+            "{}: archives in a folder are not read: {}; give them to symdex build as inputs",
+            folder.display(),
+            text::list(names)
+        ));
+    }
+}

@@ -1,0 +1,306 @@
+//! The index of one image of a debug file.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use symdex::{ImageId, Index, MappedFile};
+use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
+use symdex_build::debug_files::{DebugFile, FileError, JoinedImage};
+use symdex_build::{
+    BuildOptions, BuildReport, CachedImage, Companions, Identity, Image, Slice, SymbolMaps, TextCoverage,
+    slices,
+};
+use symdex_store::{IndexBuffer, IndexBytes};
+
+use crate::failure::Failure;
+use crate::plan::{Join, MAX_JOINED, is_wanted};
+
+/// How many times as much memory the comparison with the debug file may take. It keeps all of the file's rows.
+const AUDIT_MEMORY: usize = 4;
+
+/// An index that is not published yet.
+#[derive(Debug)]
+pub struct BuiltIndex {
+    /// What the index itself does not state.
+    pub image: BuiltImage,
+    bytes: BuiltBytes,
+}
+
+#[derive(Debug)]
+enum BuiltBytes {
+    Here(IndexBytes),
+    /// A part of the output of a child.
+    OfChild(Arc<MappedFile>, Range<usize>),
+}
+
+impl BuiltIndex {
+    /// The index in this part of the output of a child.
+    pub(crate) fn of_child(image: BuiltImage, output: Arc<MappedFile>, part: Range<usize>) -> Self {
+        Self { image, bytes: BuiltBytes::OfChild(output, part) }
+    }
+
+    /// The bytes of the index, in memory or in a file without a name that is mapped. Those of a child were checked whole.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            BuiltBytes::Here(bytes) => bytes,
+            // The range was checked when this was made.
+            BuiltBytes::OfChild(file, range) => file.get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// What is known of a new index, as far as its own metadata do not state it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct BuiltImage {
+    /// The id of the image.
+    pub id: String,
+    /// The debug file.
+    pub file: OsString,
+    /// Other files of the image, whose symbols are in the index too.
+    pub joined: Vec<OsString>,
+    /// The size of the debug information, in bytes.
+    pub debug_size: u64,
+    /// The size of the index, in bytes.
+    pub index_size: u64,
+    /// What is odd about the debug file but changes no answer.
+    pub warnings: Vec<String>,
+    /// Whether the image has debug information.
+    pub has_dwarf: bool,
+    /// How many units could not be read to their end.
+    pub failed_units: u64,
+    /// What was left out because it states no code of the image, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Names that are still hidden.
+    pub hidden_names: u64,
+    /// How much code has answers.
+    pub coverage: Coverage,
+    /// The comparison with the debug file, if it was asked for.
+    pub verified: Option<Verified>,
+    /// How long the build took.
+    pub time: Duration,
+}
+
+/// The size of the executable sections, and how much of it each table answers, in bytes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Coverage {
+    /// All bytes of the executable sections.
+    pub executable: u64,
+    /// The bytes that have a function or a line in the `dwarf` table.
+    pub dwarf: u64,
+    /// With a function in the `dwarf` table.
+    pub dwarf_function: u64,
+    /// With a function in the `symbol_table` table.
+    pub symbol_table: u64,
+}
+
+/// The comparison of an index with its debug file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Verified {
+    /// How many addresses were compared.
+    pub addresses: u64,
+    /// At how many of them addr2line agrees.
+    pub agreements: u64,
+    /// At how many addr2line differs, by reason.
+    pub explained: BTreeMap<String, u64>,
+    /// At how many it differs for no known reason.
+    pub unexplained: u64,
+    /// Why the index must not be published; empty if it is right.
+    pub wrong: Vec<String>,
+}
+
+/// How images are built, in this process or in a child.
+pub(crate) struct ImageBuilder<'w> {
+    pub(crate) archs: &'w [String],
+    /// The wanted images; all if empty.
+    pub(crate) ids: &'w [ImageId],
+    pub(crate) debug_dirs: &'w [PathBuf],
+    pub(crate) maps: &'w SymbolMaps,
+    /// The share of the memory for each image that is built at one time.
+    pub(crate) max_memory: usize,
+    pub(crate) max_seconds: Option<u64>,
+    pub(crate) verify: bool,
+    /// The index of an id that exists already, if it may be used.
+    pub(crate) existing: &'w (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
+    /// Called with the size of an image, and with how many of how many of its parts are done.
+    pub(crate) progress: &'w (dyn Fn(u64, u64, u64) + Sync),
+}
+
+/// What becomes of an image.
+pub(crate) type ImageResult = Result<BuiltIndex, Failure>;
+
+/// An image that is built: where it is, for messages, and the names of other files that are joined with it.
+struct Loaded<'f> {
+    path: &'f Path,
+    name: PathBuf,
+    part: String,
+    joined: Vec<PathBuf>,
+    left_out: usize,
+    begun: Instant,
+}
+
+impl ImageBuilder<'_> {
+    fn companions(&self) -> Companions {
+        Companions::new(self.debug_dirs.to_vec()).max_memory(self.max_memory).max_seconds(self.max_seconds)
+    }
+
+    /// Builds the index of every wanted image of `file`, in file order, and calls `each` with it. `joins` has the other
+    /// files of its images.
+    pub(crate) fn slices(&self, file: &DebugFile, joins: &[Join], mut each: impl FnMut(ImageResult)) {
+        if let Err(error) = self.try_slices(file, joins, &mut each) {
+            each(Err(error.into()));
+        }
+    }
+
+    fn try_slices(
+        &self,
+        file: &DebugFile,
+        joins: &[Join],
+        each: &mut impl FnMut(ImageResult),
+    ) -> Result<(), FileError> {
+        let bytes =
+            symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
+        let slices = slices(&bytes).map_err(|error| FileError::new(file.name(), error))?;
+        for slice in slices.iter().filter(|slice| is_wanted(&slice.arch.name, self.archs)) {
+            self.slice(file, slice, joins, each);
+        }
+        Ok(())
+    }
+
+    fn slice(&self, file: &DebugFile, slice: &Slice<'_>, joins: &[Join], each: &mut impl FnMut(ImageResult)) {
+        let begun = Instant::now();
+        // A slice whose id cannot be read cannot be loaded either.
+        let id = Identity::of(slice).ok().map(|identity| identity.id);
+        if id.as_ref().is_some_and(|id| !is_wanted(id, self.ids)) {
+            return;
+        }
+        let join =
+            joins.iter().find(|join| Some(&join.image.0) == id.as_ref() && join.image.1 == slice.arch.name);
+        let Some(others) = join.map_or(Some(&[][..]), |join| join.others.as_deref()) else { return };
+        let companions = self.companions();
+        let mut joined = JoinedImage::default();
+        joined.add(file.name(), file.load(slice, &companions));
+        if let Some(join) = join {
+            others.iter().for_each(|other| joined.add_file(other, &join.image.0, &join.image.1, &companions));
+        }
+        let part = format!("{} slice", slice.arch.name);
+        let JoinedImage { image, paths, failures, .. } = joined;
+        failures.into_iter().for_each(|failure| each(Err(failure.in_part(&part).into())));
+        let mut paths = paths.into_iter();
+        // If `file` could not be read, the image is that of another file.
+        if let Some((image, name)) = image.zip(paths.next()) {
+            let left_out = join.map_or(0, |join| join.left_out);
+            let loaded = Loaded { path: file.path(), name, part, joined: paths.collect(), left_out, begun };
+            each(self.loaded(image, loaded));
+        }
+    }
+
+    /// Builds the index of an image of the shared cache at `path`.
+    pub(crate) fn cached(&self, path: &Path, image: &CachedImage<'_>) -> ImageResult {
+        let (begun, part) = (Instant::now(), image.path.clone());
+        let loaded = image.load().map_err(|error| FileError::new(path, error).in_part(&part))?;
+        let (name, joined) = (path.to_owned(), Vec::new());
+        self.loaded(loaded, Loaded { path, name, part, joined, left_out: 0, begun })
+    }
+
+    /// Builds the index of `image`, and compares both if that is asked for.
+    fn loaded(&self, image: Image<'_>, loaded: Loaded<'_>) -> ImageResult {
+        let Loaded { path, name, part, joined, left_out, begun } = loaded;
+        let failed = |error| Failure::from(FileError::new(&name, error).in_part(&part));
+        let map = self.maps.load(&image.info().id, path).map_err(failed)?;
+        let image = match &map {
+            Some(map) => image.with_symbol_map(map),
+            None => image,
+        };
+        let (bytes, mut warnings, report) = self.index_of(&image).map_err(failed)?;
+        if map.is_none() && report.hidden_names != 0 {
+            let wanted = self.maps.file_name(&image.info().id, path);
+            warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
+        }
+        if left_out != 0 {
+            warnings
+                .push(format!("{MAX_JOINED} other files of this image are joined, and {left_out} are not"));
+        }
+        let audit = self.verify.then(|| self.audit(&image, &bytes, begun)).transpose();
+        let unverified = format!("{part}; its index cannot be verified and is not published");
+        let audit = audit.map_err(|error| FileError::new(&name, error).in_part(unverified))?;
+        let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = report;
+        let TextCoverage { executable, dwarf, dwarf_function, symbol_table, .. } = coverage;
+        let image = BuiltImage {
+            id: image.info().id.to_string(),
+            file: name.into(),
+            joined: joined.into_iter().map(Into::into).collect(),
+            debug_size: image.debug_size(),
+            index_size: bytes.len() as u64,
+            warnings,
+            has_dwarf,
+            failed_units,
+            dropped: dropped.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
+            hidden_names,
+            coverage: Coverage { executable, dwarf, dwarf_function, symbol_table },
+            verified: audit.as_ref().map(Verified::from),
+            time: begun.elapsed(),
+        };
+        Ok(BuiltIndex { image, bytes: BuiltBytes::Here(bytes) })
+    }
+
+    /// The index of `image`, the warnings and the report of its build. It is the existing one if that is up to date.
+    fn index_of(
+        &self,
+        image: &Image<'_>,
+    ) -> Result<(IndexBytes, Vec<String>, BuildReport), symdex_build::Error> {
+        if let Some((bytes, report)) = self.existing_index(image) {
+            return Ok((bytes, Vec::new(), report));
+        }
+        let size = image.debug_size();
+        let progress = |done, total| (self.progress)(size, done, total);
+        let options = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
+        let built = options.progress(&progress).build_into(image, IndexBuffer::new())?;
+        let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
+        Ok((bytes, built.warnings, built.report))
+    }
+
+    /// The index of `image` that exists already. `None` if the image has to be built.
+    fn existing_index(&self, image: &Image<'_>) -> Option<(IndexBytes, BuildReport)> {
+        let bytes = (self.existing)(&image.info().id)?;
+        let index = Index::open(&bytes[..]).ok()?;
+        let report = match image.has_dwarf() {
+            true => symdex_build::built_before(image, &index),
+            false => symdex_build::up_to_date(image, &index),
+        }?;
+        Some((bytes, report))
+    }
+
+    /// Checks a new index as `symdex verify --against` checks a published one.
+    fn audit(
+        &self,
+        image: &Image<'_>,
+        index: &[u8],
+        begun: Instant,
+    ) -> Result<AuditReport, symdex_build::Error> {
+        let index = Index::open(index)?;
+        index.verify()?;
+        let options = AuditOptions::new().max_memory(AUDIT_MEMORY.saturating_mul(self.max_memory));
+        options.max_seconds(self.max_seconds).time_spent(begun.elapsed()).audit(image, &index)
+    }
+}
+
+impl From<&AuditReport> for Verified {
+    fn from(report: &AuditReport) -> Self {
+        let AuditReport { addresses, unexplained_len, wrong_len, .. } = *report;
+        let addr2line = report.peers.get(ADDR2LINE);
+        let classes = addr2line.into_iter().flat_map(|peer| &peer.classes);
+        Self {
+            addresses,
+            agreements: addr2line.map_or(0, |peer| peer.agreements),
+            explained: classes.map(|(class, counted)| (class.name().to_owned(), counted.count)).collect(),
+            unexplained: unexplained_len - wrong_len,
+            wrong: report.wrong(),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The inputs of a build: files, folders, and archives, which are unpacked.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use symdex_build::debug_files::{DebugFile, InputFiles};
+use symdex_build::{SymbolMaps, may_be_debug_file};
+
+use crate::Host;
+use crate::archive::{Fault, Limits, Unpacker, is_archive, spool};
+use crate::failure::{Failure, FailureKind};
+
+/// How many bytes of a file tell whether it is an archive.
+const HEAD: u64 = 512;
+
+/// An input of a build.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A debug file, a bundle, a folder or an archive. Messages have its path.
+    Path(PathBuf),
+    /// An archive on standard input.
+    StandardInput,
+    /// An upload or a fetched file: a debug file, or an archive of debug files.
+    Named {
+        /// Where the file is.
+        path: PathBuf,
+        /// The name of the file, such as `MyApp` or `MyApp.app.dSYM.zip`. It is never used as a path. An image of a debug
+        /// file that is in no archive has the last part of this name.
+        name: String,
+        /// Where the file comes from: `upload`, or a URL without secrets. Messages about a debug file begin with it.
+        origin: String,
+    },
+}
+
+impl Input {
+    /// The input that a command line names: `-` is standard input.
+    #[must_use]
+    pub fn of_argument(path: &Path) -> Self {
+        if path.as_os_str() == "-" { Self::StandardInput } else { Self::Path(path.to_owned()) }
+    }
+
+    /// The name for messages.
+    fn name(&self) -> PathBuf {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::StandardInput => "standard input".into(),
+            Self::Named { name, .. } => name.into(),
+        }
+    }
+
+    /// Whether the input is an archive, or cannot be read.
+    #[must_use]
+    pub fn is_archive(&self) -> bool {
+        matches!(self, Self::StandardInput) || !matches!(self.open_archive(0), Ok(None))
+    }
+
+    /// Opens the input if it is an archive. Standard input is always one. It is copied to a temporary file, of at most
+    /// `limit` bytes.
+    fn open_archive(&self, limit: u64) -> io::Result<Option<File>> {
+        let file = match self {
+            Self::StandardInput => return spool(io::stdin().lock(), limit).map(Some),
+            // Unreadable files are reported when they are read as debug files. Opening a pipe would block until it has a
+            // writer.
+            Self::Path(path) if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) => {
+                return Ok(None);
+            }
+            Self::Path(path) => match File::open(path) {
+                Ok(file) => file,
+                Err(_) => return Ok(None),
+            },
+            Self::Named { path, .. } => File::open(path)?,
+        };
+        Ok(is_archive(&head_of(&file)?).then_some(file))
+    }
+}
+
+fn head_of(file: &File) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Debug files that are built together, and what is wrong with the inputs that they come from.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The debug files.
+    pub files: InputFiles,
+    /// The symbol maps and property lists of the archives.
+    pub(crate) maps: Vec<DebugFile>,
+    /// What is wrong with the inputs.
+    pub failures: Vec<Failure>,
+    /// Entries that are not read although valid archives have them.
+    pub warnings: Vec<Fault>,
+    /// Owns the folder of the unpacked files.
+    unpacker: Option<Unpacker>,
+    /// The size of the unpacked files.
+    unpacked: u64,
+}
+
+/// How inputs are read.
+#[derive(Clone, Debug)]
+pub struct IntakeOptions {
+    /// The limits of each archive.
+    pub limits: Limits,
+    /// A batch ends when its unpacked files have this many bytes.
+    pub max_temporary: u64,
+    /// The folder for unpacked files.
+    pub temporary: PathBuf,
+}
+
+impl Default for IntakeOptions {
+    fn default() -> Self {
+        Self { limits: Limits::default(), max_temporary: u64::MAX, temporary: std::env::temp_dir() }
+    }
+}
+
+/// Makes batches of inputs.
+#[derive(Debug)]
+pub struct Intake {
+    options: IntakeOptions,
+    inputs: std::vec::IntoIter<Input>,
+}
+
+impl Intake {
+    /// Reads `inputs` in this order.
+    #[must_use]
+    pub fn new(inputs: Vec<Input>, options: IntakeOptions) -> Self {
+        Self { options, inputs: inputs.into_iter() }
+    }
+
+    /// Takes inputs until their unpacked files reach [`IntakeOptions::max_temporary`]. `None` if no inputs are left.
+    /// The unpacked files are deleted when the batch is dropped. `host` learns how much of the archives is read.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if there is no folder for temporary files.
+    pub fn next_batch(&mut self, host: &impl Host) -> Result<Option<Batch>, Failure> {
+        if self.inputs.len() == 0 {
+            return Ok(None);
+        }
+        let mut batch = Batch::default();
+        while batch.unpacked < self.options.max_temporary
+            && let Some(input) = self.inputs.next()
+        {
+            batch.add(&input, &self.options, host)?;
+        }
+        Ok(Some(batch))
+    }
+}
+
+impl Batch {
+    fn add(&mut self, input: &Input, options: &IntakeOptions, host: &impl Host) -> Result<(), Failure> {
+        match input.open_archive(options.limits.unpacked) {
+            Ok(Some(file)) => self.add_archive(file, input, options, host)?,
+            Ok(None) => match input {
+                Input::Named { path, name, origin } => self.add_named(path, name, origin),
+                Input::Path(path) => self.files.add(path),
+                Input::StandardInput => {}
+            },
+            Err(error) => self.failures.push(Failure::unreadable(&input.name(), &error)),
+        }
+        Ok(())
+    }
+
+    fn add_named(&mut self, path: &Path, name: &str, origin: &str) {
+        if !self.files.add_unpacked(DebugFile::of_archive(path, origin, name)) {
+            let head = File::open(path).and_then(|file| head_of(&file)).unwrap_or_default();
+            self.failures.push(Failure::of_file(
+                name.as_ref(),
+                FailureKind::Unsupported,
+                &not_a_debug_file(&head),
+            ));
+        }
+    }
+
+    fn add_archive(
+        &mut self,
+        archive: File,
+        input: &Input,
+        options: &IntakeOptions,
+        host: &impl Host,
+    ) -> Result<(), Failure> {
+        let unpacker = match &mut self.unpacker {
+            Some(unpacker) => unpacker,
+            none => {
+                let unpacker = Unpacker::new_in(&options.temporary, options.limits);
+                none.insert(unpacker.map_err(|error| Failure::no_temporary_folder(&error))?)
+            }
+        };
+        let size = archive.metadata().map_or(0, |file| file.len());
+        host.planned(size);
+        let is_wanted = |name: &str, head: &[u8]| {
+            may_be_debug_file(Path::new(name), head) || SymbolMaps::may_be_one(Path::new(name))
+        };
+        let (name, read) = (input.name(), std::cell::Cell::new(0));
+        let on_read = |bytes| {
+            read.set(read.get() + bytes);
+            host.read(bytes);
+        };
+        let unpacked = unpacker.unpack(archive, &name.to_string_lossy(), &is_wanted, &on_read);
+        host.read(size.saturating_sub(read.get()));
+        let (mut is_empty, mut maps) = (true, SymbolMaps::default());
+        for file in unpacked.files {
+            self.unpacked += file.size;
+            let entry = Path::new(&file.entry);
+            let (may_be_map, is_map) = (SymbolMaps::may_be_one(entry), maps.add(entry, &file.path));
+            let file = DebugFile::of_archive(file.path, &file.archive, &file.entry);
+            if may_be_map {
+                self.maps.push(file.clone());
+            }
+            is_empty &= !is_map && !self.files.add_unpacked(file);
+        }
+        let (warnings, faults): (Vec<_>, Vec<_>) =
+            unpacked.faults.into_iter().partition(|fault| fault.kind.is_harmless());
+        if is_empty && faults.is_empty() {
+            self.failures.push(Failure::archive_without_debug_files(&name));
+        }
+        self.failures.extend(faults.iter().map(Failure::from));
+        self.warnings.extend(warnings);
+        Ok(())
+    }
+}
+
+fn not_a_debug_file(head: &[u8]) -> String {
+    let expected = "expected a linked Mach-O or ELF file, or an archive of such files (zip, tar, gzip, zstd)";
+    match head {
+        [] => format!("not a debug file: it is empty; {expected}"),
+        _ => {
+            let begin: String = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            format!("not a debug file: it begins with the bytes {begin}; {expected}")
+        }
+    }
+}
