@@ -119,19 +119,17 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         let title = format!("please limit modules, stacks and frames in a request to <= {MAX_ITEMS}");
         return Err(Problem::bad_request("the request is too large").titled(title));
     }
-    let invalid = |error: &serde_json::Error| {
-        Problem::bad_request(error.to_string()).titled("Payload is not valid JSON")
-    };
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let problem = Problem::bad_request(error.to_string());
         // serde_json takes a list with too many items for invalid JSON.
-        match serde_json::from_slice::<IgnoredAny>(bytes) {
-            Ok(_) => Problem::bad_request(error.inner().to_string()).titled(title(error.path())),
-            Err(error) => invalid(&error),
+        if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
+            return problem.titled("Payload is not valid JSON");
         }
-    })?;
-    deserializer.end().map_err(|error| invalid(&error))?;
-    Ok(read)
+        // Reading with the path takes twice as long, so that only errors are read so.
+        let again = &mut serde_json::Deserializer::from_slice(bytes);
+        let place = serde_path_to_error::deserialize::<_, T>(again).err();
+        problem.titled(place.map_or("Payload is not valid JSON".to_owned(), |error| title(error.path())))
+    })
 }
 
 /// The title of the answer if `path` has a value of another type than expected.
