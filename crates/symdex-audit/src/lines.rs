@@ -169,16 +169,15 @@ fn path<'d>(
 ) -> Option<Vec<u8>> {
     let string = |value| unit.attr_string(value).ok().map(|string| resolve(image, string.slice()));
     let name = string(file.path_name())?;
-    if name == b"<compiler-generated>" {
-        return Some(name.to_vec());
-    }
     let directory = match file.directory_index() {
         // comp_dir, which is listed from DWARF 5 on only.
         0 => None,
         _ => file.directory(header).and_then(string),
     };
+    // Swift's name for the file of generated code names nothing in comp_dir.
+    let comp_dir = unit.comp_dir.filter(|_| name != b"<compiler-generated>");
     let mut path = Vec::new();
-    let parts = [unit.comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)];
+    let parts = [comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)];
     for part in parts.into_iter().flatten() {
         let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
         if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {

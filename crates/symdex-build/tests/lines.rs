@@ -152,6 +152,26 @@ fn line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
 }
 
 #[test]
+fn compiler_generated_keeps_the_directory_that_the_line_table_lists_for_it() {
+    for version in [4, 5] {
+        let first = u64::from(version < 5);
+        let rows = [(0x1000, first, 2, true), (0x1020, first + 1, 0, true)];
+        let files = ["main.swift", "<compiler-generated>"];
+        let unit = |unit: Unit| debug_file(&[unit.version(version).files(&files).sequence(&rows, 0x1100)], &[]);
+        let generated = |file: &[u8]| dwarf(file).remove(1);
+        assert_eq!(
+            generated(&unit(with_function())),
+            "1020..1100 f <compiler-generated>:0 [statement main.swift:2]"
+        );
+        // As Swift 6 writes it.
+        assert_eq!(
+            generated(&unit(with_function().file_directory("/"))),
+            "1020..1100 f /<compiler-generated>:0 [statement /main.swift:2]"
+        );
+    }
+}
+
+#[test]
 fn behind_the_end_of_a_sequence_there_is_no_line() {
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 3, true)];
     let unit = with_function()

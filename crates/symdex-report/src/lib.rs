@@ -135,5 +135,5 @@ pub use source::{
     Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,
 };
-pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, symbolicate};
+pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};
 pub use view::{NearView, ReportView};

@@ -130,11 +130,28 @@ impl ResolvedFrame {
         self.file.as_deref().unwrap_or("<compiler-generated>")
     }
 
-    /// The last component of [`Self::file_path`].
+    /// The [`source_file_name`] of [`Self::file_path`].
     #[must_use]
     pub fn file_name(&self) -> &str {
-        let file = self.file_path();
-        file.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(file)
+        source_file_name(self.file_path())
+    }
+}
+
+/// Returns the name of the source file at `path` as Apple's tools print it: the last component, and all of a path that
+/// has no other slash than one at its start.
+///
+/// ```
+/// use symdex_report::source_file_name;
+///
+/// assert_eq!(source_file_name("/src/App/main.swift"), "main.swift");
+/// // Swift 6 states the directory `/` for generated code.
+/// assert_eq!(source_file_name("/<compiler-generated>"), "/<compiler-generated>");
+/// ```
+#[must_use]
+pub fn source_file_name(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((directory, name)) if !directory.is_empty() && !name.is_empty() => name,
+        _ => path,
     }
 }
 

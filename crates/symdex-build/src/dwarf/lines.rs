@@ -107,8 +107,8 @@ impl<'d> Lines<'d> {
 
     /// The path of file `index` of the unit: comp_dir, directory and name, joined without normalization.
     ///
-    /// `..` is kept. `<compiler-generated>`, Swift's file for generated code, is not joined with a directory. Returns
-    /// `None` if there is no such file.
+    /// `..` is kept. `<compiler-generated>`, the name that Swift gives to the file of generated code, is not joined
+    /// with comp_dir. Returns `None` if there is no such file.
     pub(crate) fn path(&self, image: &Image<'d>, unit: &UnitEntry<'d>, index: u64) -> Option<Vec<u8>> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
@@ -116,10 +116,8 @@ impl<'d> Lines<'d> {
             text(&image.dwarf, unit.line_unit(), value).map(|string| image.resolve(string))
         };
         let name = string(file.path_name())?;
-        if name == b"<compiler-generated>" {
-            return Some(name.to_vec());
-        }
-        let comp_dir = unit.line_unit().comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
+        let comp_dir = unit.line_unit().comp_dir.filter(|_| name != b"<compiler-generated>");
+        let comp_dir = comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
         let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
         // Directory 0 is comp_dir. Up to DWARF 4 it is not listed.
         if file.directory_index() != 0

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
+use symdex_report::source_file_name;
 
 use super::{Args, Basis};
 use crate::answers::ImageAnswers;
@@ -160,7 +161,6 @@ impl AtosLine<'_> {
         let Some(file) = frame.file else { return "<compiler-generated>".to_owned() };
         let file = text::lossy(file);
         // The paths are those of an Apple machine, so `/` separates their parts on any system.
-        let name = file.rsplit('/').next().filter(|name| !name.is_empty() && !self.args.full_path);
-        name.unwrap_or(&file).to_owned()
+        if self.args.full_path { file.into_owned() } else { source_file_name(&file).to_owned() }
     }
 }

@@ -260,18 +260,23 @@ impl Sections {
         }
         // is_stmt by default, line base, line range, opcode base and how many operands the standard opcodes have.
         header.extend([1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
+        let listed = unit.file_directory.map(|directory| [directory.as_bytes(), &[0]].concat()).unwrap_or_default();
         if unit.version >= 5 {
             let (path, directory) = (dw::DW_LNCT_path.0 as u8, dw::DW_LNCT_directory_index.0 as u8);
             let (string, udata) = (dw::DW_FORM_string.0 as u8, dw::DW_FORM_udata.0 as u8);
-            header.extend([1, path, string, 1]);
+            header.extend([1, path, string, 1 + u8::from(unit.file_directory.is_some())]);
             header.extend(b"/src\0");
+            header.extend(listed);
             header.extend([2, path, string, directory, udata, unit.files.len() as u8]);
         } else {
+            header.extend(listed);
             header.push(0);
         }
+        let directory_index = u8::from(unit.file_directory.is_some());
         for file in &unit.files {
             header.extend(file.as_bytes());
-            header.extend(if unit.version >= 5 { &[0, 0][..] } else { &[0, 0, 0, 0] });
+            header.extend([0, directory_index]);
+            header.extend(if unit.version >= 5 { &[][..] } else { &[0, 0] });
         }
         if unit.version < 5 {
             header.push(0);

@@ -12,6 +12,8 @@ pub struct Unit {
     pub(crate) address_size: u8,
     pub(crate) is_64_bit: bool,
     pub(crate) files: Vec<&'static str>,
+    /// The directory of the files in the line table; `None` if it is that of the unit.
+    pub(crate) file_directory: Option<&'static str>,
     pub(crate) min_instruction_size: u8,
     pub(crate) max_operations: u8,
     /// The number of the unit whose abbreviations, or whose line program, this unit shares.
@@ -39,6 +41,7 @@ impl Unit {
             address_size: 8,
             is_64_bit: false,
             files: vec!["a.c", "b.h"],
+            file_directory: None,
             min_instruction_size: 1,
             max_operations: 1,
             abbreviations_of: None,
@@ -95,6 +98,11 @@ impl Unit {
     /// The files, numbered from 1, or from 0 in DWARF 5.
     pub fn files(self, files: &[&'static str]) -> Self {
         Self { files: files.to_vec(), ..self }
+    }
+
+    /// A directory that the line table lists and that the files are in, instead of that of the unit.
+    pub fn file_directory(self, directory: &'static str) -> Self {
+        Self { file_directory: Some(directory), ..self }
     }
 
     /// The minimum size of an instruction, and the maximum number of operations in each.
