@@ -234,6 +234,24 @@ fn split_off_parts_are_functions_with_names_of_their_own() {
 }
 
 #[test]
+fn call_sites_of_gcc_are_no_functions() {
+    // In DWARF 4 a call site has the attributes of a function. The second call is inlined.
+    let call = |at: u64| {
+        let call = Die::new(dw::DW_TAG_GNU_call_site).refers(dw::DW_AT_abstract_origin, "called");
+        call.with(dw::DW_AT_low_pc, Value::Address(BASE + at))
+    };
+    let function = Die::function("f", (0x1000, 0x1100));
+    let inlined = Die::inlined("g", 3).range((0x1040, 0x1080)).child(call(0x1060));
+    let unit = whole()
+        .child(function.child(call(0x1020)).child(inlined))
+        .child(Die::new(dw::DW_TAG_subprogram).label("g").name("g"))
+        .child(Die::new(dw::DW_TAG_subprogram).label("called").name("called"));
+    let file = debug_file(&[unit], &[]);
+    assert_eq!(dwarf(&file), ["1000..1040 f -", "1040..1080 g - < f a.c:3", "1080..1100 f -"]);
+    assert_eq!((peer(&file, 0x1020), peer(&file, 0x1060)), ("f:-".to_owned(), "g:- < f:3".to_owned()));
+}
+
+#[test]
 fn labels_of_assembler_units_are_no_functions_and_symbols_name_them() {
     let label = |svma| {
         let label = Die::new(dw::DW_TAG_label).name("label");

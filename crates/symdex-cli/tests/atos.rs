@@ -271,3 +271,15 @@ fn standard_input_is_answered_line_by_line() {
     drop(input);
     assert_eq!(child.wait().expect("ended").code(), Some(0));
 }
+
+#[test]
+fn a_return_address_behind_a_call_that_ends_its_function_is_looked_up_as_given() {
+    let atos = |address: &str| symdex_on(&dsym("calls"), &format!("atos -o {{}} {address}")).ok();
+    let before_padding = "ending::before_padding(int) (in calls)";
+    assert_eq!(atos("0x388"), format!("{before_padding} (no_return.cpp:7)\n"));
+    assert_eq!(atos("0x38c"), format!("{before_padding} + 12\n"));
+    assert_eq!(atos("0x3d8"), "ending::before_function(int) (in calls) (no_return.cpp:15)\n");
+    assert_eq!(atos("0x3dc"), "ending::following(int) (in calls) (no_return.cpp:19)\n");
+    // Behind the end of the unit.
+    assert_eq!(atos("0x414"), "target(_:) (in calls) (thunk.swift:2)\n");
+}

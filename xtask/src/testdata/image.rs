@@ -90,7 +90,7 @@ impl Builder<'_> {
 
     fn clang(&self, unit: &Unit, arch: &Arch, action: &[&str], output: &Path) -> Result<()> {
         let (tool, standard) = match unit.source.rsplit('.').next() {
-            Some("cpp" | "mm") => ("clang++", "-std=c++20"),
+            Some("cpp" | "cppm" | "mm") => ("clang++", "-std=c++20"),
             _ => ("clang", "-std=c17"),
         };
         let mut args =

@@ -32,8 +32,8 @@ static I386: Arch = Arch { name: "i386", triple: "i386-apple-macos10.13", platfo
 
 /// A source file, as a path in the source folder, and its compiler flags.
 ///
-/// The extension tells the language: `.c`, `.m`, `.cpp`, `.mm`, `.s`. `.swift.c` is C with Swift names; see
-/// [`super::image`].
+/// The extension tells the language: `.c`, `.m`, `.cpp`, `.cppm`, `.mm`, `.s`, `.ll`. `.swift.c` is C with Swift names;
+/// see [`super::image`].
 pub(crate) struct Unit {
     pub(crate) source: &'static str,
     pub(crate) flags: &'static [&'static str],
@@ -141,6 +141,15 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ],
         ..DYLIB
     },
+    Recipe {
+        name: "cxx20",
+        units: &[
+            unit("modern/coroutine.cpp", &["-O0", "-g"]),
+            unit("modern/coroutine.cpp", &["-O2", "-g", "-DSECOND"]),
+            unit("modern/geometry.cppm", G),
+        ],
+        ..DYLIB
+    },
     Recipe { name: "objc", units: &[unit("objc/Player.m", G), INLINE, PLAIN], ..DYLIB },
     Recipe {
         name: "swift-names",
@@ -176,6 +185,14 @@ pub(crate) static RECIPES: &[Recipe] = &[
             unit("asm/leaf_arm64.s", &["-g"]),
             INLINE,
             PLAIN,
+        ],
+        ..DYLIB
+    },
+    Recipe {
+        name: "calls",
+        units: &[
+            unit("modern/no_return.cpp", G),
+            unit("modern/thunk.ll", &["-O2", "-Wno-override-module"]),
         ],
         ..DYLIB
     },

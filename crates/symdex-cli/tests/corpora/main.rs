@@ -4,6 +4,7 @@
 mod common;
 mod companions;
 mod count;
+mod crashdx;
 mod crashprobe;
 mod golden;
 mod hostile;
@@ -19,6 +20,8 @@ symdex_testkit::main! {
     companions::symbolicate_finds_files_that_a_debug_file_refers_to_in_a_debug_dir,
     companions::an_isolated_build_reads_a_file_in_a_debug_dir,
     count::every_real_report_has_the_frames_that_a_count_without_the_parsers_finds,
+    crashdx::atos_prints_what_apples_atos_prints,
+    crashdx::reports_have_the_frames_of_crash_symbolicator,
     crashprobe::crashes_have_their_known_frames,
     golden::answers_equal_those_of_apples_atos,
     hostile::hostile_files_become_whole_indexes_or_errors,

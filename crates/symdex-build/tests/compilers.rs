@@ -1,0 +1,146 @@
+//! What compilers write for coroutines, modules, calls and thunks (docs/DEBUG-INFO.md), in debug files of testdata.
+//!
+//! llvm-symbolizer 19 gives the same answers, but for the names that the tests state as its own.
+
+mod checks;
+
+use std::path::Path;
+
+use checks::image_answers;
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::{Companions, Image, build, slices};
+
+/// Calls `check` with the image of a debug file.
+fn with_image<T>(path: &str, check: impl FnOnce(&Image<'_>) -> T) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path);
+    let bytes = std::fs::read(&path).expect("readable");
+    let companions = Companions::default();
+    check(&Image::load(&slices(&bytes).expect("a debug file")[0], &path, &companions).expect("loads"))
+}
+
+fn dsym(name: &str) -> String {
+    format!("dsyms/{name}.dSYM/Contents/Resources/DWARF/{name}")
+}
+
+/// The answers of the debug information for the ranges from `start` to `end`. The sources are in /src/symdex/modern.
+fn ranges(path: &str, start: u64, end: u64) -> Vec<String> {
+    let all = with_image(path, |image| image_answers(image, Table::Dwarf));
+    let range_start = |line: &String| u64::from_str_radix(line.split("..").next().expect("a start"), 16);
+    let of_part = all.into_iter().filter(|line| (start..end).contains(&range_start(line).expect("a number")));
+    of_part.map(|line| line.replace("symdex/modern/", "")).collect()
+}
+
+/// The name that the symbol table has at the start of each function, and the name that answers there.
+fn names(path: &str) -> Vec<(String, String)> {
+    with_image(path, |image| {
+        let index = Index::open(build(image).expect("builds").bytes).expect("opens");
+        let mut scratch = Scratch::default();
+        let mut names = Vec::new();
+        for symbol in image.symbols() {
+            let frames = index.lookup(ImageOffset(symbol.start), LinePolicy::Exact, &mut scratch);
+            let frames = frames.expect("intact").expect("a function");
+            let concrete = frames.iter().last().expect("a frame");
+            assert_eq!((concrete.function_start, concrete.table), (Some(ImageOffset(symbol.start)), Table::Dwarf));
+            let text = |name: Option<&[u8]>| String::from_utf8_lossy(name.expect("a name")).into_owned();
+            names.push((text(symbol.name), text(concrete.name)));
+        }
+        names
+    })
+}
+
+/// The functions whose names are not those of the symbol table.
+fn renamed(path: &str) -> Vec<(String, String)> {
+    names(path).into_iter().filter(|(symbol, name)| symbol != name).collect()
+}
+
+fn owned(names: &[(&str, &str)]) -> Vec<(String, String)> {
+    names.iter().map(|(symbol, name)| ((*symbol).to_owned(), (*name).to_owned())).collect()
+}
+
+/// llvm-symbolizer has the names of the symbol table.
+#[test]
+fn parts_of_clangs_coroutines_have_the_linkage_name_of_the_coroutine() {
+    let (plain, optimised) = ("_ZN5plain5countEi", "_ZN9optimised5countEi");
+    let parts = [
+        ("_ZN5plain5countEi.resume", plain),
+        ("_ZN5plain5countEi.destroy", plain),
+        ("_ZN5plain5countEi.cleanup", plain),
+        ("_ZN9optimised5countEi.resume", optimised),
+        ("_ZN9optimised5countEi.destroy", optimised),
+    ];
+    let found = renamed(&dsym("cxx20"));
+    let found: Vec<_> = found.into_iter().filter(|(symbol, _)| !symbol.contains("GIW")).collect();
+    assert_eq!(found, owned(&parts));
+}
+
+/// llvm-symbolizer has the names of the symbol table, and `count` for the inlined function.
+#[test]
+fn parts_of_gccs_coroutines_have_the_names_of_their_symbols() {
+    let (library, actor) =
+        ("elf/gcc-names.so", "_ZN5plain5countEPZNS_5countEiE23_ZN5plain5countEi.Frame.actor");
+    let all = names(library);
+    let symbols: Vec<_> = all.iter().filter(|(symbol, _)| symbol.contains("plain")).collect();
+    let destroy = actor.replace("actor", "destroy");
+    let expected = owned(&[
+        (&format!("{actor}.cold"), actor),
+        (actor, actor),
+        (&destroy, &destroy),
+        ("_ZN5plain5countEi", "_ZN5plain5countEi"),
+    ]);
+    assert_eq!(symbols, expected.iter().collect::<Vec<_>>());
+}
+
+/// llvm-symbolizer and addr2line have `painted` and `operator()`.
+#[test]
+fn inlined_functions_without_a_linkage_name_have_a_qualified_name() {
+    let found = with_image("elf/gcc-names.so", |image| image_answers(image, Table::Dwarf));
+    let mut inlined: Vec<_> = found
+        .iter()
+        .filter(|line| line.contains(" < _ZN4park"))
+        .filter_map(|line| Some(line.split_once(' ')?.1.rsplit_once(" symdex")?.0.split(" symdex").next()?))
+        .collect();
+    inlined.sort_unstable();
+    inlined.dedup();
+    let expected = [
+        "(anonymous)::operator()",
+        "_ZN4park4GateC4Ei",
+        "_ZN4park4GateD4Ev",
+        "_ZNK4park4PathIiE6walkedEv",
+        "park::(anonymous namespace)::Fence::painted",
+    ];
+    assert_eq!(inlined, expected);
+}
+
+#[test]
+fn functions_of_modules_have_names_that_state_the_module() {
+    assert_eq!(
+        ranges(&dsym("cxx20"), 0x1834, 0x1890),
+        [
+            "1834..1838 _ZNK3geoW8geometry6Square5twiceEv geometry.cppm:16",
+        ]
+    );
+}
+
+/// The image has four call sites: their return addresses end functions or lie in them, and none begins a range.
+#[test]
+fn call_sites_are_no_functions_and_a_call_at_the_end_belongs_to_its_function() {
+    assert_eq!(
+        ranges(&dsym("calls"), 0x380, 0x414),
+        [
+            "380..388 _ZN6ending14before_paddingEi no_return.cpp:6",
+        ]
+    );
+    // The symbol table names the padding. A return address less one is in the function of the call.
+    let symbols = with_image(&dsym("calls"), |image| image_answers(image, Table::SymbolTable));
+    assert_eq!(symbols[0], "380..3c0 _ZN6ending14before_paddingEi");
+}
+
+#[test]
+fn a_trampoline_is_a_function_of_its_own() {
+    assert_eq!(
+        ranges(&dsym("calls"), 0x414, 0x430),
+        [
+            "414..418 $s4main6targetyS2iF thunk.swift:2",
+        ]
+    );
+}
