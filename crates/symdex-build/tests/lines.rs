@@ -157,7 +157,8 @@ fn compiler_generated_keeps_the_directory_that_the_line_table_lists_for_it() {
         let first = u64::from(version < 5);
         let rows = [(0x1000, first, 2, true), (0x1020, first + 1, 0, true)];
         let files = ["main.swift", "<compiler-generated>"];
-        let unit = |unit: Unit| debug_file(&[unit.version(version).files(&files).sequence(&rows, 0x1100)], &[]);
+        let unit =
+            |unit: Unit| debug_file(&[unit.version(version).files(&files).sequence(&rows, 0x1100)], &[]);
         let generated = |file: &[u8]| dwarf(file).remove(1);
         assert_eq!(
             generated(&unit(with_function())),

@@ -190,10 +190,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
     },
     Recipe {
         name: "calls",
-        units: &[
-            unit("modern/no_return.cpp", G),
-            unit("modern/thunk.ll", &["-O2", "-Wno-override-module"]),
-        ],
+        units: &[unit("modern/no_return.cpp", G), unit("modern/thunk.ll", &["-O2", "-Wno-override-module"])],
         ..DYLIB
     },
     Recipe {

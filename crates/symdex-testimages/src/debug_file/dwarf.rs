@@ -260,7 +260,8 @@ impl Sections {
         }
         // is_stmt by default, line base, line range, opcode base and how many operands the standard opcodes have.
         header.extend([1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1]);
-        let listed = unit.file_directory.map(|directory| [directory.as_bytes(), &[0]].concat()).unwrap_or_default();
+        let listed =
+            unit.file_directory.map(|directory| [directory.as_bytes(), &[0]].concat()).unwrap_or_default();
         if unit.version >= 5 {
             let (path, directory) = (dw::DW_LNCT_path.0 as u8, dw::DW_LNCT_directory_index.0 as u8);
             let (string, udata) = (dw::DW_FORM_string.0 as u8, dw::DW_FORM_udata.0 as u8);
