@@ -131,7 +131,8 @@ fn functions_of_modules_have_names_that_state_the_module() {
     );
 }
 
-/// The image has four call sites: their return addresses end functions or lie in them, and none begins a range.
+/// Four call sites state return addresses. Three of them are the ends of functions. None of them begins a function, and
+/// the bytes before them belong to the callers.
 #[test]
 fn call_sites_are_no_functions_and_a_call_at_the_end_belongs_to_its_function() {
     assert_eq!(
@@ -144,9 +145,11 @@ fn call_sites_are_no_functions_and_a_call_at_the_end_belongs_to_its_function() {
             "3d4..3dc _ZN6ending15before_functionEi no_return.cpp:15",
             "3dc..3e4 _ZN6ending9followingEi no_return.cpp:19",
             "3e4..3ec _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:32",
-            "3ec..3fc _ZN6ending7Checked3getERKS0_ no_return.cpp:26 < _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:33",
+            "3ec..3fc _ZN6ending7Checked3getERKS0_ no_return.cpp:26 \
+             < _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:33",
             "3fc..408 _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:33",
-            "408..414 _ZN6ending7Checked3getERKS0_ no_return.cpp:27 < _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:33",
+            "408..414 _ZN6ending7Checked3getERKS0_ no_return.cpp:27 \
+             < _ZN6ending3sumERKNS_7CheckedES2_ no_return.cpp:33",
         ]
     );
     // The symbol table names the padding. A return address less one is in the function of the call.
