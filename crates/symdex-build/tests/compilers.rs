@@ -131,8 +131,8 @@ fn functions_of_modules_have_names_that_state_the_module() {
     );
 }
 
-/// Four call sites state return addresses. Three of them are the ends of functions. None of them begins a function, and
-/// the bytes before them belong to the callers.
+/// Four call sites state return addresses: the ends of three functions, and 0x40c. The bytes before them belong to the
+/// callers.
 #[test]
 fn call_sites_are_no_functions_and_a_call_at_the_end_belongs_to_its_function() {
     assert_eq!(
