@@ -153,6 +153,18 @@ fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_n
     assert_eq!(name(whole().child(subprogram().range((0x1000, 0x1100))), &[("s", 0x1000)]), "1000..1100 s -");
 }
 
+#[test]
+fn template_arguments_are_not_added_to_a_name_without_them() {
+    let parameter = |name| Die::new(dw::DW_TAG_template_type_parameter).name(name);
+    let name = |stated: &'static str| {
+        let function = Die::function(stated, (0x1000, 0x1100)).child(parameter("T"));
+        let scope = Die::new(dw::DW_TAG_structure_type).name("Class").child(parameter("U")).child(function);
+        dwarf(&debug_file(&[whole().language(dw::DW_LANG_C_plus_plus_14).child(scope)], &[])).remove(0)
+    };
+    assert_eq!(name("m"), "1000..1100 Class::m -");
+    assert_eq!(name("m<int>"), "1000..1100 Class::m<int> -");
+}
+
 /// The names of the ranges of one function without a linkage name, which has code at 0x1000, 0x1200 and 0x1400.
 fn names_of_parts(function: Die) -> Vec<String> {
     let symbols = [("low", 0x1000), ("mid", 0x1200), ("inside", 0x1210), ("high", 0x1400)];

@@ -9,20 +9,32 @@ use super::{Audited, Corpus};
 /// Random addresses for each slice, if `--sample` states no other number.
 pub(super) const SAMPLE: u64 = 20_000;
 
-/// Producers with a smaller share of the addresses of a corpus are summed.
-const MIN_SHARE: f64 = 0.01;
+/// Producers with fewer addresses of all corpora are summed.
+const FEW: u64 = 500;
+
+/// Producers with less than one part in this many of the addresses of a corpus are summed.
+const PARTS: u64 = 100;
 
 /// The share of the innermost lines of a slice in which llvm-symbolizer may differ. Slices above it are listed.
 const MAX_DIFFERENT: f64 = 0.0002;
 
-/// Two tables: the lines of each corpus by producer, and the slices in which llvm-symbolizer has other lines.
+/// Three tables: the lines by producer, those of each corpus by producer, and the slices in which llvm-symbolizer has
+/// other lines.
 pub(super) fn markdown(corpora: &[Corpus]) -> String {
-    let head = "| files | compiler, language | addresses | line 0, `exact` | line 0, `statement` | policies differ | \
-                `exact` differs | `statement` differs | llvm-symbolizer: class, % |\n\
-                | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
-    let mut out = head.to_owned();
+    const COLUMNS: &str = "compiler, language | addresses | line 0, `exact` | line 0, `statement` | policies differ | \
+                           `exact` differs | `statement` differs | llvm-symbolizer: class, % |\n";
+    const ALIGNED: &str = "--- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n";
+    let mut out = format!("| {COLUMNS}| {ALIGNED}");
+    let mut all = AuditReport::default();
+    corpora.iter().for_each(|corpus| all.add(total(corpus)));
+    for (producer, lines) in by_producer(&all, FEW) {
+        out += &row(&producer, cells(&lines));
+    }
+    out += &format!("\n| files | {COLUMNS}| --- | {ALIGNED}");
     for corpus in corpora {
-        for (producer, lines) in by_producer(&total(corpus)) {
+        let report = total(corpus);
+        let few = sum(report.lines.values()).addresses.div_ceil(PARTS);
+        for (producer, lines) in by_producer(&report, few) {
             out += &row(&corpus.name, [producer].into_iter().chain(cells(&lines)));
         }
     }
@@ -44,11 +56,9 @@ fn name(slice: &Audited) -> String {
     format!("{} {}", file.display(), slice.arch)
 }
 
-/// The lines of each producer, those with few addresses summed.
-fn by_producer(report: &AuditReport) -> Vec<(String, LineReport)> {
-    let all = sum(report.lines.values());
-    let is_large = |lines: &LineReport| share(&all, lines.addresses) >= MIN_SHARE;
-    let (large, small): (Vec<_>, Vec<_>) = report.lines.iter().partition(|(_, lines)| is_large(lines));
+/// The lines of each producer. Those with fewer than `few` addresses are summed.
+fn by_producer(report: &AuditReport, few: u64) -> Vec<(String, LineReport)> {
+    let (large, small): (Vec<_>, Vec<_>) = report.lines.iter().partition(|(_, lines)| lines.addresses >= few);
     let others = sum(small.into_iter().map(|(_, lines)| lines));
     let others = (others.addresses != 0).then(|| ("others".to_owned(), others));
     large.into_iter().map(|(producer, lines)| (producer.to_string(), lines.clone())).chain(others).collect()
