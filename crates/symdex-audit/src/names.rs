@@ -82,15 +82,17 @@ fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
     }
 }
 
-/// A linkage name anywhere along the chain, else `symbol`, else the first plain name in its scope.
+/// A linkage name anywhere along the chain, else `symbol`, else the first plain name in the scope of the DIE that has it.
 fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) -> Name<'d> {
     let (mut name, mut scope) = (None, None);
     for link in chain(facts, die) {
         if let Some(linkage) = link.linkage {
             return Name::Stated(linkage);
         }
-        name = name.or(link.name);
-        scope = scope.or(link.scope);
+        if name.is_none() {
+            // GCC's link-time optimisation puts concrete functions into namespaces that state their name elsewhere.
+            (name, scope) = (link.name, link.scope);
+        }
     }
     // Names of Objective-C methods contain the class.
     scope = scope.filter(|_| !name.is_some_and(|name| name.starts_with(b"-[") || name.starts_with(b"+[")));

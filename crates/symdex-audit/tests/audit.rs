@@ -579,6 +579,19 @@ fn functions_keep_their_names_where_the_line_program_is_damaged() {
 }
 
 #[test]
+fn the_scopes_of_a_name_are_those_of_the_entry_that_states_it() {
+    let scope = |tag, name, child: Die| Die::new(tag).name(name).child(child);
+    let origin = Die::new(dw::DW_TAG_subprogram).name("m").label("m");
+    let concrete =
+        Die::new(dw::DW_TAG_subprogram).range((0x1000, 0x1100)).refers(dw::DW_AT_abstract_origin, "m");
+    let unit = Unit::new(whole())
+        .child(Die::new(dw::DW_TAG_namespace).child(concrete))
+        .child(scope(dw::DW_TAG_namespace, "ns", scope(dw::DW_TAG_class_type, "Class", origin)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[]), &[Class::QUALIFIED_NAME]);
+}
+
+#[test]
 fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let scope = |tag, child| Die::new(tag).child(child);
     let g = Die::new(dw::DW_TAG_subprogram).name("g").label("g");

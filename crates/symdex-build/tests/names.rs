@@ -154,6 +154,17 @@ fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_n
 }
 
 #[test]
+fn the_scopes_of_a_name_are_those_of_the_entry_that_states_it() {
+    let scope = |tag, child| Die::new(tag).child(child);
+    let origin = Die::new(dw::DW_TAG_subprogram).name("m").label("m");
+    let origin = scope(dw::DW_TAG_namespace, scope(dw::DW_TAG_class_type, origin).name("Class")).name("ns");
+    // GCC's link-time optimisation writes the namespace around the concrete function without its name.
+    let unit = whole().language(dw::DW_LANG_C_plus_plus_14);
+    let unit = unit.child(scope(dw::DW_TAG_namespace, concrete("m"))).child(origin);
+    assert_eq!(dwarf(&debug_file(&[unit], &[])), ["1000..1100 ns::Class::m -"]);
+}
+
+#[test]
 fn template_arguments_are_not_added_to_a_name_without_them() {
     let parameter = |name| Die::new(dw::DW_TAG_template_type_parameter).name(name);
     let name = |stated: &'static str| {

@@ -30,8 +30,30 @@ const BOLT: &str = "llvm-bolt-19";
 const ZIG: &str = "ziglang==0.17.1";
 
 /// The crates with the sources, and their versions.
-const CRATES: [(&str, &str); 3] =
-    [("libsqlite3-sys", "0.30.1"), ("harfbuzz-sys", "0.6.1"), ("pulldown-cmark", "0.13.0")];
+const CRATES: [(&str, &str); 2] = [("libsqlite3-sys", "0.30.1"), ("harfbuzz-sys", "0.6.1")];
+
+/// A program in Rust, and its manifest.
+const MARKDOWN: &str = r#"
+use std::io::Read as _;
+fn main() -> std::io::Result<()> {
+    let (mut text, mut html) = (String::new(), String::new());
+    std::io::stdin().read_to_string(&mut text)?;
+    let parser = pulldown_cmark::Parser::new_ext(&text, pulldown_cmark::Options::all());
+    pulldown_cmark::html::push_html(&mut html, parser);
+    print!("{html}");
+    Ok(())
+}
+"#;
+const MARKDOWN_MANIFEST: &str = r#"
+[package]
+name = "markdown"
+edition = "2021"
+[workspace]
+[dependencies]
+pulldown-cmark = { version = "=0.13.0", default-features = false, features = ["html"] }
+[profile.release]
+debug = 2
+"#;
 
 /// The folder in which cargo puts the sources of the crates.
 const SOURCES: &str = "sources";
@@ -275,20 +297,17 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// Makes a program with cargo's own compiler.
+    /// Makes a program that converts Markdown, with cargo's own compiler.
     fn rust(&self, variant: &Variant, folder: &Path) -> Result<()> {
-        let package = self.scratch.join(SOURCES).join("pulldown-cmark");
-        let target = self.scratch.join("rust").join(variant.name);
-        let mut args = words(&["rustc", "--quiet", "--release", "--offline", "--bin", "pulldown-cmark"]);
-        args.extend(words(&["--config", "profile.release.debug=2", "--manifest-path"]));
-        args.push(package.join("Cargo.toml").display().to_string());
-        args.extend(words(&["--target-dir"]));
-        args.push(target.display().to_string());
-        args.push("--".to_owned());
+        let package = self.scratch.join(variant.name);
+        std::fs::create_dir_all(package.join("src"))?;
+        std::fs::write(package.join("src/main.rs"), MARKDOWN)?;
+        std::fs::write(package.join("Cargo.toml"), MARKDOWN_MANIFEST)?;
+        let mut args = words(&["build", "--quiet", "--release", "--target-dir", "target", "--config"]);
+        args.push(format!("build.rustflags=['--remap-path-prefix={}=/src']", package.display()));
         args.extend(words(variant.flags));
-        args.push(format!("--remap-path-prefix={}=/src", self.scratch.display()));
-        host::run("cargo", self.scratch, &args)?;
-        std::fs::copy(target.join("release/pulldown-cmark"), folder.join("markdown"))?;
+        host::run("cargo", &package, &args)?;
+        std::fs::copy(package.join("target/release/markdown"), folder.join("markdown"))?;
         Ok(())
     }
 }

@@ -55,8 +55,9 @@ pub(super) struct Variant {
     pub(super) name: &'static str,
     pub(super) compiler: Compiler,
     pub(super) target: Target,
+    /// Options of the compiler; for Rust, of cargo.
     pub(super) flags: &'static [&'static str],
-    /// Options of the linker; for GCC and Rust, of the compiler that calls it.
+    /// Options of the linker; for GCC, of the compiler that calls it.
     pub(super) link: &'static [&'static str],
     pub(super) sources: &'static [Source],
     pub(super) then: Then,
@@ -204,9 +205,21 @@ pub(super) static VARIANTS: &[Variant] = &[
     Variant { name: "gcc-lto", compiler: Gcc(""), flags: &["-O2", "-g", "-flto"], ..ELF },
     Variant { name: "gcc-14", compiler: Gcc("-14"), sources: &[Sqlite, Layout, Ours], ..ELF },
     // Rust.
-    Variant { name: "rust", compiler: Rust, flags: &["-Clto=off"], sources: &[Markdown], ..ELF },
-    Variant { name: "rust-lto", compiler: Rust, flags: &["-Clto=fat"], sources: &[Markdown], ..ELF },
-    Variant { name: "rust-thin-lto", compiler: Rust, flags: &["-Clto=thin"], sources: &[Markdown], ..ELF },
+    Variant { name: "rust", compiler: Rust, flags: &[], sources: &[Markdown], ..ELF },
+    Variant {
+        name: "rust-lto",
+        compiler: Rust,
+        flags: &["--config", "profile.release.lto='fat'"],
+        sources: &[Markdown],
+        ..ELF
+    },
+    Variant {
+        name: "rust-thin-lto",
+        compiler: Rust,
+        flags: &["--config", "profile.release.lto='thin'"],
+        sources: &[Markdown],
+        ..ELF
+    },
 ];
 
 #[cfg(test)]
