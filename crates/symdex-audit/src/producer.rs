@@ -17,7 +17,7 @@ pub struct Producer {
 
 /// What stands before the version in DW_AT_producer, the name of the compiler, and how many numbers of the version
 /// count. The first that is found counts: rustc and Swift state the version of their LLVM, too.
-const COMPILERS: [(&str, &str, usize); 7] = [
+const COMPILERS: [(&str, &str, usize); 8] = [
     ("rustc version ", "rustc", 2),
     ("Swift version ", "Swift", 2),
     ("Apple clang version ", "Apple clang", 1),
@@ -25,6 +25,7 @@ const COMPILERS: [(&str, &str, usize); 7] = [
     ("clang version ", "clang", 1),
     ("GNU AS ", "GNU as", 2),
     ("GNU C", "GCC", 1),
+    ("GNU GIMPLE", "GCC", 1),
 ];
 
 impl Producer {
@@ -67,8 +68,8 @@ fn compiler(producer: &str) -> String {
     let known = COMPILERS.iter().find_map(|(before, name, numbers)| {
         let (_, rest) = producer.split_once(before)?;
         // GCC states the version of the language before its own: `GNU C17 12.2.0 -O2`.
-        let rest = if *name == "GCC" { rest.split_once(' ')?.1 } else { rest };
-        let version = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
+        let version = rest.split(' ').find(|word| word.contains('.'))?;
+        let version = version.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
         Some(format!("{name} {}", version.split('.').take(*numbers).collect::<Vec<_>>().join(".")))
     });
     known.unwrap_or_else(|| producer.chars().take(40).collect())
@@ -109,6 +110,7 @@ mod tests {
             ("clang LLVM (rustc version 1.95.0 (59807616e 2026-04-14))", "rustc 1.95"),
             ("Apple Swift version 6.3.2 (swiftlang-6.3.2 clang-1800)", "Swift 6.3"),
             ("GNU C++17 12.2.0 -mtune=generic -g -O2", "GCC 12"),
+            ("GNU GIMPLE 12.2.0 -mtune=generic -fltrans", "GCC 12"),
             ("GNU AS 2.40", "GNU as 2.40"),
             ("__hidden#12627_", "hidden"),
             ("a compiler of one's own", "a compiler of one's own"),
