@@ -94,10 +94,9 @@ const SYMBOL_OF_BLOCK: Class = Class::new(
 /// A symbol of another section, where no function and no symbol covers the address.
 const SYMBOL_OF_SECTION: Class = Class::new(
     "symbol of another section",
-    "llvm-symbolizer extends the last symbol of a Mach-O section to the first symbol of the next one; symdex ends it \
-     with its section, so that stubs are not named after the function before them",
-    "the file is Mach-O, no debug information covers the address, and the symbol that llvm-symbolizer finds is in \
-     another section",
+    "llvm-symbolizer extends a symbol without a size in ELF, and the last one of a section in Mach-O, into the next \
+     sections; symdex ends it with its section, so that stubs are not named after the function before them",
+    "no debug information covers the address, and the symbol that llvm-symbolizer finds is in another section",
 )
 .described();
 /// A symbol that starts where no function does.
@@ -211,7 +210,7 @@ impl<'d> LlvmPeer<'d> {
             return SYMBOL_OF_BLOCK;
         }
         let is_outside = question.position == &Position::default();
-        if !self.is_elf && is_outside && !question.is_in_same_section(symbol.svma) {
+        if is_outside && !question.is_in_same_section(symbol.svma) {
             return SYMBOL_OF_SECTION;
         }
         SYMBOL_ELSEWHERE
