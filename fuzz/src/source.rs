@@ -1,35 +1,23 @@
 //! Sources of answers for reports.
 
-use symdex::{ImageOffset, LinePolicy, Table};
-use symdex_report::{Answer, Answers, Function, Image, Source, Unanswered};
+use symdex::{ImageOffset, Table};
+use symdex_report::{Answer, Answers, Function, Question, Unanswered};
 
 /// The id of the app's image in the seeds.
 const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
 
 /// A source without answers.
-pub struct Nothing;
-
-impl Source for Nothing {
-    fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        Err(Unanswered::Missing)
-    }
+pub fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    Err(Unanswered::Missing)
 }
 
 /// A source that answers offsets of the app, and of images without an id: with one function, with an inlined one in
 /// addition, with a symbol, with nothing or with damage.
-pub struct App;
-
-impl Source for App {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        _: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
-        match &image.id {
-            Some(id) if id.to_string() != APP => Err(Unanswered::Missing),
-            _ => Ok(offsets.iter().map(|offset| answer(*offset)).collect::<Vec<_>>().into()),
-        }
+pub fn app(question: &Question<'_>) -> Result<Answers, Unanswered> {
+    let Question { image, offsets, .. } = *question;
+    match &image.id {
+        Some(id) if id.to_string() != APP => Err(Unanswered::Missing),
+        _ => Ok(offsets.iter().map(|offset| answer(*offset)).collect::<Vec<_>>().into()),
     }
 }
 

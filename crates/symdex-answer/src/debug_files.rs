@@ -14,8 +14,8 @@ use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use symdex_store::Error;
 use symdex_store::PutOptions;
-use symdex_store::StoreReader;
 use symdex_store::create_private_folder;
+use symdex_store::{SharedStore, StoreReader};
 
 /// The number of addresses of an image that are answered from its debug file before its index is built.
 const FEW_ADDRESSES: usize = 200;
@@ -52,8 +52,8 @@ pub(crate) struct BuiltIndex {
 
 /// Where a new index is.
 pub(crate) enum IndexLocation {
-    /// The store with this number has the index.
-    Stored(usize),
+    /// The store has the index.
+    Stored(Arc<SharedStore>),
     /// The index could not be stored.
     Memory(Box<Index<Vec<u8>>>),
 }
@@ -282,16 +282,17 @@ impl DebugFiles {
         let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
         let index =
             Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
-        let error = match self.stores.stores().iter().position(|store| !store.url().is_read_only()) {
+        let error = match self.stores.writable() {
             Some(store) => {
-                if let Some(folder) = self.stores.stores()[store].url().path().filter(|_| self.private_store)
-                {
+                if let Some(folder) = store.url().path().filter(|_| self.private_store) {
                     // If this fails, publishing fails too, and says why.
                     let _ = create_private_folder(&folder);
                 }
                 let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
-                match put.and_then(|index| self.stores.put(store, &index, &PutOptions::new())) {
-                    Ok(_) => return Ok(BuiltIndex { location: IndexLocation::Stored(store), read }),
+                match put.and_then(|index| store.put(&index, &PutOptions::new())) {
+                    Ok(_) => {
+                        return Ok(BuiltIndex { location: IndexLocation::Stored(Arc::clone(store)), read });
+                    }
                     Err(error) => Some(error),
                 }
             }

@@ -40,7 +40,7 @@
 //! Up to 200 addresses of an image are answered from its debug file directly. For more addresses, its index is built
 //! and put into the first store that can be written. If that fails, the index is kept in memory.
 //!
-//! A caller can get debug files of images that no source has ([`Symbolicator::is_missing`]), and have their indexes built
+//! A caller can get debug files of images that no source has ([`symdex_report::Unanswered::Missing`]), and have their indexes built
 //! with [`Symbolicator::build_fetched`]. The module [`fetch`] gets them.
 
 mod assumption;
@@ -50,13 +50,14 @@ mod debug_files;
 #[path = "../../symdex-store/tests/common/fake.rs"]
 mod fake;
 pub mod fetch;
+mod found;
 mod gathered;
+mod known;
 mod listed_folder;
 mod options;
-mod prepare;
 mod session;
-mod sources;
-mod stored;
+mod symbolicator;
+mod wanted;
 
 use std::path::{Path, PathBuf};
 
@@ -68,8 +69,8 @@ use symdex_store::IdPrefix;
 
 pub use self::assumption::{Assumption, AssumptionTarget, ParseAssumptionError};
 pub use self::options::SymbolicatorOptions;
-pub use self::session::{Availability, Session};
-pub use self::sources::Symbolicator;
+pub use self::session::Session;
+pub use self::symbolicator::Symbolicator;
 
 /// An event while reports are answered. Events can come from any thread.
 #[non_exhaustive]
@@ -198,6 +199,5 @@ mod threads {
         are_shared::<Symbolicator>();
         are_shared::<SymbolicatorOptions>();
         is_sent::<Session<'_>>();
-        is_sent::<Availability<'_>>();
     };
 }

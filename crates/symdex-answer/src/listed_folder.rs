@@ -31,22 +31,19 @@ impl ListedFolder {
         self.folder.path()
     }
 
-    /// The indexes of `id`: first those in the folder itself, then those in folders below it. The folders below are
-    /// listed only if a caller asks for more than the first index.
-    pub(crate) fn indexes_of(&self, id: &ImageId) -> impl Iterator<Item = Result<PathBuf, Error>> + use<'_> {
-        let (here, error) = match self.folder.find_all(id) {
-            Ok(here) => (here, None),
-            Err(error) => (Vec::new(), Some(error)),
-        };
+    /// The indexes of `id` in the folder itself.
+    pub(crate) fn here(&self, id: &ImageId) -> Result<Vec<PathBuf>, Error> {
+        self.folder.find_all(id)
+    }
+
+    /// The other indexes of `id`, in the folders below it. They are listed first.
+    pub(crate) fn below(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> + use<'_> {
         let name = OsString::from(IndexFolder::file_name(id));
-        let known = here.clone();
-        let below = std::iter::once_with(move || {
-            let by_name = &self.list().by_name;
-            let start = by_name.partition_point(|(other, _)| *other < name);
-            let of_name = by_name[start..].iter().take_while(move |(other, _)| *other == name);
-            of_name.map(|(_, path)| path.clone()).filter(move |path| !known.contains(path))
-        });
-        here.into_iter().map(Ok).chain(error.map(Err)).chain(below.flatten().map(Ok))
+        let here = self.here(id).unwrap_or_default();
+        let by_name = &self.list().by_name;
+        let start = by_name.partition_point(|(other, _)| *other < name);
+        let of_name = by_name[start..].iter().take_while(move |(other, _)| *other == name);
+        of_name.map(|(_, path)| path.clone()).filter(move |path| !here.contains(path))
     }
 
     /// The ids of the indexes that begin with `start`.

@@ -1,22 +1,46 @@
-//! Answers reports: asks the sources of each image in order, until one answers every address.
+//! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered.
 
 use std::fmt;
-use std::path::Path;
 
-use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{Answer, Answers, Base, Image, Source, Unanswered, answer_from_index};
+use symdex::{ImageId, Index, Scratch};
+use symdex_report::{
+    Answer, Answers, Base, MatchedBy, Question, Source, Unanswered, answer_from_index, image_offsets,
+};
+use symdex_store::{SharedStore, StoredImage};
 
 use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
+use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
 use super::gathered::{GatheredAnswers, SourceAnswers};
-use super::sources::Candidate;
-use super::{Event, Symbolicator, unanswered, unanswered_by_store};
-use symdex_store::open_index;
+use super::{Event, Symbolicator, unanswered_by_store};
 
-/// Answers reports, one at a time, from the sources of a [`Symbolicator`]. Each thread needs its own session.
+/// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
+/// own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
 pub struct Session<'a> {
     symbolicator: &'a Symbolicator,
-    on_event: &'a (dyn Fn(Event<'_>) + Sync),
+    mode: Mode<'a>,
     scratch: Scratch,
+}
+
+/// What a session answers.
+#[derive(Clone, Copy)]
+pub(crate) enum Mode<'a> {
+    /// Functions. Debug files are read, and indexes are built.
+    Functions(&'a (dyn Fn(Event<'_>) + Sync)),
+    /// Which source has each image. No address gets a function, and no debug file is read.
+    Availability,
+}
+
+/// A question, and what the sources that were asked so far have answered.
+struct Asked<'q> {
+    question: &'q Question<'q>,
+    id: ImageId,
+    matched: MatchedBy,
+    gathered: GatheredAnswers,
+    is_answered: bool,
+    /// Whether the image has an index, even a damaged one.
+    has_index: bool,
+    /// Indexes without debug information, of an image whose debug file has some. They are asked last.
+    postponed: Vec<FoundIndex>,
 }
 
 impl fmt::Debug for Session<'_> {
@@ -25,200 +49,174 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
+/// Each place is asked for the images of all questions together, as far as the places before it have not answered every
+/// address. Addresses that are damaged in one source are answered by the next one that has them.
+impl Source for Session<'_> {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        let images: Vec<_> = questions.iter().map(|question| question.image).collect();
+        let wanted = self.symbolicator.wanted(&images);
+        let asked = questions.iter().zip(wanted).map(|(question, wanted)| Ok(Asked::new(question, wanted?)));
+        let mut asked: Vec<Result<Asked<'_>, Unanswered>> = asked.collect();
+        for place in self.symbolicator.places() {
+            let left = asked.iter_mut().flatten().filter(|asked| !asked.is_answered);
+            let mut left: Vec<_> = left.collect();
+            let at_once = match place {
+                Place::Store(store) => store.images_at_once(),
+                _ => 1,
+            };
+            left.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
+        }
+        for asked in asked.iter_mut().flatten().filter(|asked| !asked.is_answered) {
+            self.ask_debug_file(asked);
+        }
+        asked.into_iter().map(|asked| asked.and_then(Asked::finish)).collect()
+    }
+}
+
 impl<'a> Session<'a> {
-    pub(crate) fn new(symbolicator: &'a Symbolicator, on_event: &'a (dyn Fn(Event<'_>) + Sync)) -> Self {
-        Self { symbolicator, on_event, scratch: Scratch::default() }
+    pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
+        Self { symbolicator, mode, scratch: Scratch::default() }
     }
 
-    /// The answers of `candidate` to `query`, for the image with this id.
-    fn ask(
-        &mut self,
-        candidate: &Candidate<'_>,
-        id: &ImageId,
-        query: ImageQuery<'_>,
-    ) -> Result<SourceAnswers, Unanswered> {
-        let Self { symbolicator, on_event, scratch } = self;
-        let file = match candidate {
-            Candidate::DebugFile(file) => file,
-            index => return query.ask_index(symbolicator, index, id, scratch),
-        };
-        let debug_files = symbolicator.debug_files();
-        let (answers, FilesRead { path, failures }) = if query.image.base != Base::Function
-            && symbolicator.is_answered_directly(id, file, query.offsets.len())
-        {
-            let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
-            debug_files.answer_directly(file, query.image, query.offsets, answer)?
-        } else {
-            let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
-            let answers = match location {
-                IndexLocation::Stored(store) => {
-                    let image = symbolicator.stores().open(*store, id);
-                    let image = image.map_err(unanswered_by_store)?;
-                    let image = image.ok_or(Unanswered::Missing)?;
-                    query.ask_stored(symbolicator.stores(), *store, &image, scratch)?
+    /// Asks the indexes that `place` has of the images of `asked`.
+    fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
+        let ids: Vec<_> = asked.iter().map(|asked| asked.id.clone()).collect();
+        let found = self.symbolicator.find(place, &ids);
+        if let Place::Store(store) = place {
+            prefetch(store, asked, &found);
+        }
+        for (asked, found) in asked.iter_mut().zip(found) {
+            for index in found {
+                match index {
+                    Ok(index) => self.add_index(asked, index),
+                    Err(why) => {
+                        asked.has_index |= matches!(why, Unanswered::Damaged(_));
+                        asked.add(Err(why));
+                    }
                 }
-                IndexLocation::Memory(index) => query.ask(index, scratch)?,
-            };
-            (answers, read.clone())
+                if asked.is_answered {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Asks `index`, unless a debug file knows more.
+    fn add_index(&mut self, asked: &mut Asked<'_>, index: FoundIndex) {
+        asked.has_index = true;
+        match self.symbolicator.debug_files().has_dwarf(&asked.id) && index.is_without_dwarf() {
+            true => asked.postponed.push(index),
+            false => self.ask_index(asked, &index),
+        }
+    }
+
+    fn ask_index(&mut self, asked: &mut Asked<'_>, index: &FoundIndex) {
+        let (symbolicator, source) = (self.symbolicator, index.location());
+        let answered = match symbolicator.known_damage(&source) {
+            Some(damage) => Err(damage),
+            None => {
+                let access = symbolicator.access();
+                let answered = index.ask(asked.question, &asked.id, access, &mut self.scratch);
+                symbolicator.noting_damage(&source, answered)
+            }
         };
-        Ok(SourceAnswers { failures, ..SourceAnswers::from_file(&path, answers) })
+        let shown = |answer| match (self.mode, answer) {
+            (Mode::Functions(_), answer) | (_, answer @ Answer::Damaged(_)) => answer,
+            // Frames with an answer would not be counted as frames that need the image.
+            (Mode::Availability, _) => Answer::NoFunction,
+        };
+        let failures = Vec::new();
+        asked.add(answered.map(|answers| {
+            let answers = answers.into_iter().map(shown).collect();
+            SourceAnswers { answers, source, failures }
+        }));
+    }
+
+    /// Asks the debug file of the image, and then the indexes that know less than it.
+    fn ask_debug_file(&mut self, asked: &mut Asked<'_>) {
+        if let Some(file) = self.symbolicator.debug_files().image(&asked.id) {
+            let answered = match self.mode {
+                Mode::Functions(on_event) => self.functions_of(file, asked, on_event),
+                Mode::Availability => availability_of(file, asked.question),
+            };
+            asked.add(answered);
+        }
+        for index in std::mem::take(&mut asked.postponed) {
+            if !asked.is_answered {
+                self.ask_index(asked, &index);
+            }
+        }
+    }
+
+    /// The answers of the debug file `file`: directly if the addresses are few and the image has no index, not even a
+    /// damaged one that needs replacing; otherwise from its index, which is built if need be.
+    fn functions_of(
+        &mut self,
+        file: &DebugImage,
+        asked: &Asked<'_>,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<SourceAnswers, Unanswered> {
+        let (debug_files, scratch) = (self.symbolicator.debug_files(), &mut self.scratch);
+        let question = asked.question;
+        let Question { image, offsets, .. } = *question;
+        let is_direct = image.base != Base::Function && !asked.has_index;
+        if is_direct && debug_files.are_few(file, offsets.len()) {
+            let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, scratch);
+            let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
+            return Ok(SourceAnswers::from_files(read, answers));
+        }
+        let BuiltIndex { location, read } = debug_files.index(file, on_event)?;
+        let answers = match location {
+            IndexLocation::Stored(store) => {
+                let image = store.open(&asked.id).map_err(unanswered_by_store)?;
+                ask_stored(&image.ok_or(Unanswered::Missing)?, question, scratch)?
+            }
+            IndexLocation::Memory(index) => answer_from_index(index, question, scratch)?,
+        };
+        Ok(SourceAnswers::from_files(read.clone(), answers))
+    }
+}
+
+impl<'q> Asked<'q> {
+    fn new(question: &'q Question<'q>, (id, matched): (ImageId, MatchedBy)) -> Self {
+        let gathered = GatheredAnswers::default();
+        Self { question, id, matched, gathered, is_answered: false, has_index: false, postponed: Vec::new() }
+    }
+
+    fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
+        self.is_answered = self.gathered.add(answered);
+    }
+
+    fn finish(self) -> Result<Answers, Unanswered> {
+        self.gathered.finish(self.matched)
     }
 }
 
 impl SourceAnswers {
-    /// The answers of the file at `path`.
-    fn from_file(path: &Path, answers: Vec<Answer>) -> Self {
-        Self { answers, source: path.display().to_string(), failures: Vec::new() }
+    fn from_files(read: FilesRead, answers: Vec<Answer>) -> Self {
+        Self { answers, source: read.path.display().to_string(), failures: read.failures }
     }
 }
 
-impl Source for Session<'_> {
-    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
-        self.symbolicator.prepare(requests);
-    }
-
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
-        let symbolicator = self.symbolicator;
-        let query = ImageQuery { image, offsets, lines };
-        ask_in_order(symbolicator, image, |candidate, id| self.ask(candidate, id, query))
-    }
-}
-
-/// States which source has each image, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). No address gets a
-/// function.
-///
-/// Addresses are looked up in indexes, so that damage is found. Debug files are not read, and no index is built.
-pub struct Availability<'a> {
-    symbolicator: &'a Symbolicator,
-    scratch: Scratch,
-}
-
-impl fmt::Debug for Availability<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Availability").field("symbolicator", self.symbolicator).finish_non_exhaustive()
-    }
-}
-
-impl<'a> Availability<'a> {
-    pub(crate) fn new(symbolicator: &'a Symbolicator) -> Self {
-        Self { symbolicator, scratch: Scratch::default() }
-    }
-}
-
-impl Source for Availability<'_> {
-    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
-        self.symbolicator.prepare(requests);
-    }
-
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
-        let Self { symbolicator, scratch } = self;
-        let query = ImageQuery { image, offsets, lines };
-        ask_in_order(symbolicator, image, |candidate, id| match candidate {
-            Candidate::DebugFile(file) => {
-                check_arch(file, image)?;
-                Ok(SourceAnswers::from_file(file.path(), vec![Answer::NoFunction; offsets.len()]))
-            }
-            index => {
-                let answered = query.ask_index(symbolicator, index, id, scratch)?;
-                // Only damage is kept. Frames with an answer would not be counted as frames that need the image.
-                let without_functions = |answer: Answer| match answer {
-                    Answer::Damaged(what) => Answer::Damaged(what),
-                    _ => Answer::NoFunction,
-                };
-                let answers = answered.answers.into_iter().map(without_functions).collect();
-                Ok(SourceAnswers { answers, ..answered })
-            }
-        })
-    }
-}
-
-/// The question of a report about one image.
-#[derive(Clone, Copy)]
-pub(crate) struct ImageQuery<'q> {
-    pub(crate) image: &'q Image,
-    pub(crate) offsets: &'q [ImageOffset],
-    pub(crate) lines: LinePolicy,
-}
-
-impl ImageQuery<'_> {
-    /// The answers of `index`.
-    pub(crate) fn ask<B: AsRef<[u8]>>(
-        &self,
-        index: &Index<B>,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<Answer>, Unanswered> {
-        answer_from_index(index, self.image, self.offsets, self.lines, scratch)
-    }
-
-    /// The answers of `candidate`, which is an index of `id`.
-    fn ask_index(
-        &self,
-        symbolicator: &Symbolicator,
-        candidate: &Candidate<'_>,
-        id: &ImageId,
-        scratch: &mut Scratch,
-    ) -> Result<SourceAnswers, Unanswered> {
-        let stores = symbolicator.stores();
-        let source = match candidate {
-            Candidate::Index(path) => path.display().to_string(),
-            Candidate::Stored(store, _) => stores.stores()[*store].location(id),
-            Candidate::Fetched(fetched) => fetched.location.clone(),
-            Candidate::DebugFile(_) => return Err(Unanswered::Missing),
-        };
-        let answers = symbolicator.unless_damaged(&source, || match candidate {
-            Candidate::Index(path) => self.ask_file(symbolicator, path, id, scratch),
-            Candidate::Stored(store, image) => self.ask_stored(stores, *store, image, scratch),
-            Candidate::Fetched(fetched) => self.ask(&fetched.index, scratch),
-            Candidate::DebugFile(_) => Err(Unanswered::Missing),
-        })?;
-        Ok(SourceAnswers { answers, source, failures: Vec::new() })
-    }
-
-    /// The answers of the index at `path`. It is an error if this is not the index of `id`.
-    fn ask_file(
-        &self,
-        symbolicator: &Symbolicator,
-        path: &Path,
-        id: &ImageId,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<Answer>, Unanswered> {
-        let index = open_index(path, id, symbolicator.access()).map_err(|error| unanswered(&error.into()))?;
-        self.ask(&index, scratch)
-    }
-}
-
-fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
-    let known = file.known();
-    if known.fits(image) { Ok(()) } else { Err(Unanswered::OtherArch(known.arch)) }
-}
-
-/// Asks the sources of `image` in order until one answers every address. Addresses that are damaged in one source are
-/// answered by the next one that has them.
-fn ask_in_order(
-    symbolicator: &Symbolicator,
-    image: &Image,
-    mut ask: impl FnMut(&Candidate<'_>, &ImageId) -> Result<SourceAnswers, Unanswered>,
-) -> Result<Answers, Unanswered> {
-    let (id, matched) = symbolicator.wanted(image)?;
-    let mut gathered = GatheredAnswers::default();
-    for candidate in symbolicator.candidates(&id) {
-        let answered = match candidate {
-            Ok(candidate) => ask(&candidate, &id),
-            Err(why) => Err(why),
-        };
-        if gathered.add(answered) {
-            break;
+/// Fetches the values of `store` that answer `asked` together.
+fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) {
+    let images = asked.iter().zip(found).filter_map(|(asked, found)| match &found[..] {
+        [Ok(FoundIndex::Stored(image))] if matches!(image.image(), StoredImage::Values(_)) => {
+            let Question { image: wanted, offsets, .. } = *asked.question;
+            Some((image, image_offsets(image.metadata(), wanted, offsets).ok()?))
         }
+        _ => None,
+    });
+    store.prefetch(&images.collect::<Vec<_>>());
+}
+
+/// The answers of `file` without reading it.
+fn availability_of(file: &DebugImage, question: &Question<'_>) -> Result<SourceAnswers, Unanswered> {
+    let known = file.known();
+    if !known.fits(question.image) {
+        return Err(Unanswered::OtherArch(known.arch));
     }
-    gathered.finish(matched)
+    let answers = vec![Answer::NoFunction; question.offsets.len()];
+    let read = FilesRead { path: file.path().to_owned(), failures: Vec::new() };
+    Ok(SourceAnswers::from_files(read, answers))
 }

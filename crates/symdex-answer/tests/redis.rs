@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use symdex::{ImageOffset, LinePolicy};
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
-use symdex_report::{Answer, Image, Source as _, Unanswered};
+use symdex_report::{Answer, Image, Question, Source as _, Unanswered};
 use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions};
 
 use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
@@ -25,7 +25,7 @@ fn store(url: &str, options: &StoreOptions) -> RedisStore {
 
 /// The round trips of the store with this number while `work` runs.
 fn round_trips(symbolicator: &Symbolicator, store: usize, work: impl FnOnce()) -> u64 {
-    let any: &dyn Any = &*symbolicator.stores().stores()[store];
+    let any: &dyn Any = symbolicator.stores().stores()[store].store();
     let redis: &RedisStore = any.downcast_ref().expect("a store in Redis");
     let before = redis.counts().round_trips;
     work();
@@ -183,9 +183,8 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     let offsets = [ImageOffset(0x5009)];
     let ask = || {
         let mut session = symbolicator.session(&|_| ());
-        session.prepare(&images.iter().map(|image| (image, &offsets[..])).collect::<Vec<_>>());
-        let answer = |image| session.answer(image, &offsets, LinePolicy::Statement);
-        images.iter().map(answer).collect::<Vec<_>>()
+        let questions = images.iter().map(|image| (image, &offsets[..]));
+        session.answer(&Question::of_images(questions, LinePolicy::Statement))
     };
     let mut answered = Vec::new();
     // The sets of ids, whether the images are there, metadata, values.
@@ -200,10 +199,12 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     put(&redis, &index_of(long_id(1, 8), 3));
     let symbolicator = crate::reports::symbolicator([url], SymbolicatorOptions::new());
     let mut session = symbolicator.session(&|_| ());
-    let error = session.answer(&cut(1), &offsets, LinePolicy::Statement).expect_err("two images");
+    let mut answer =
+        |image: &Image| session.answer(&[Question::new(image, &offsets, LinePolicy::Statement)]).remove(0);
+    let error = answer(&cut(1)).expect_err("two images");
     assert!(matches!(error, Unanswered::Ambiguous { count: 2, .. }), "{error}");
     assert!(error.to_string().contains("demo arm64 01010101"), "{error}");
-    let missing = session.answer(&cut(0xee), &offsets, LinePolicy::Statement);
+    let missing = answer(&cut(0xee));
     assert_eq!(missing.expect_err("not there"), Unanswered::Missing);
 }
 

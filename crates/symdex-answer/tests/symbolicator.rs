@@ -6,8 +6,8 @@ use std::sync::Mutex;
 
 use symdex::LinePolicy::Statement;
 use symdex::{ImageId, ImageOffset};
-use symdex_answer::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
-use symdex_report::{Answer, Answers, Image, Source, Unanswered};
+use symdex_answer::{Event, Note, Session, SourceError, Symbolicator, SymbolicatorOptions};
+use symdex_report::{Answer, Answers, Image, Question, Source, Unanswered};
 use symdex_store::{FolderStore, IndexFolder, Store as _};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
@@ -25,6 +25,10 @@ fn image(symbolicator: &Symbolicator) -> Image {
     image
 }
 
+fn answer(session: &mut Session<'_>, image: &Image) -> Result<Answers, Unanswered> {
+    session.answer(&[Question::new(image, &[OFFSET], Statement)]).remove(0)
+}
+
 /// The answers at [`OFFSET`], and the names of the events while they are found.
 fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
     let events = Mutex::new(Vec::new());
@@ -40,7 +44,7 @@ fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswere
             events.push(name);
         }
     };
-    let answers = symbolicator.session(&on_event).answer(image, &[OFFSET], Statement);
+    let answers = answer(&mut symbolicator.session(&on_event), image);
     (answers, events.into_inner().expect("no thread has panicked"))
 }
 
@@ -129,7 +133,7 @@ fn a_damaged_index_is_reported_with_the_answers_of_the_debug_file() {
     let path = root.path().join(IndexFolder::file_name(image.id.as_ref().expect("it has one")));
     fs::write(&path, b"no index").expect("written");
     let symbolicator = open(&with_store);
-    let available = symbolicator.availability().answer(&image, &[OFFSET], Statement).expect("at hand");
+    let available = answer(&mut symbolicator.availability(), &image).expect("at hand");
     assert_eq!((available.answers, available.by.passed_over.len()), (vec![Answer::NoFunction], 1));
     let (answers, events) = ask(&symbolicator, &image);
     let answers = answers.expect("answers");

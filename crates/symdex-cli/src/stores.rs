@@ -1,6 +1,5 @@
 //! The stores that a command line names.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{
-    IdPrefix, IndexBytes, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl, StoreUrlError,
-    StoredImage, open_store,
+    IdPrefix, IndexBytes, OpenImage, ReaderOptions, SharedStore, Store, StoreOptions, StoreReader, StoreUrl,
+    StoreUrlError, StoredImage, open_store,
 };
 
 use crate::config::Config;
@@ -101,58 +100,49 @@ impl StoreArgs {
             let message = format!("{}: choose an index of the store with --id", names());
             return Err(Failure::new(FailureKind::Usage, message));
         };
-        let mut failures = Failures::new();
-        let mut found = prefix.to_id().and_then(|id| find(&reader, &id, &mut failures));
+        let stores = reader.stores();
+        let mut failures: Failures = stores.iter().map(|_| None).collect();
+        let mut found = prefix.to_id().and_then(|id| find(stores, &id, &mut failures));
         if found.is_none() {
-            // A store that has failed is not asked again.
-            let stores = reader.stores().iter().map(|store| &**store).enumerate();
-            let stores: Vec<_> = stores.filter(|(number, _)| !failures.contains_key(number)).collect();
-            let id = id_of(&stores, prefix, &mut failures)?;
-            found = id.and_then(|id| find(&reader, &id, &mut failures));
+            let id = id_of(stores.iter().map(|store| store.store()), prefix, &mut failures)?;
+            found = id.and_then(|id| find(stores, &id, &mut failures));
         }
-        let Some((store, image)) = found else {
+        let failures = failures.into_iter().flatten();
+        let Some(image) = found else {
             // A store that has failed may have the image.
-            if let Some(gravest) =
-                failures.into_values().map(Failure::from).max_by_key(|failure| failure.kind)
-            {
+            if let Some(gravest) = failures.map(Failure::from).max_by_key(|failure| failure.kind) {
                 return Err(gravest);
             }
             let message = format!("{}: no index has an id that begins with {prefix}", names());
             return Err(Failure::new(FailureKind::NotFound, message));
         };
-        let location: PathBuf = reader.stores()[store].location(&image.metadata().id).into();
-        for error in failures.values() {
+        let location: PathBuf = image.location().into();
+        for error in failures {
             complain(&format!("warning: {error}; answered from {}", location.display()));
         }
-        Ok(Some(FoundImage { reader, number: store, image, location }))
+        Ok(Some(FoundImage { image, location }))
     }
 }
 
-/// The first error of each store that has failed, by its number.
-pub(crate) type Failures = BTreeMap<usize, symdex_store::Error>;
+/// The first error of each of several stores, in their order. A store that has failed is not asked again.
+pub(crate) type Failures = Vec<Option<symdex_store::Error>>;
 
 /// The image `id` of the first store that has it. Stores that have failed before are left out.
-fn find(reader: &StoreReader, id: &ImageId, failures: &mut Failures) -> Option<(usize, Arc<StoredImage>)> {
-    (0..reader.stores().len()).find_map(|store| {
-        if failures.contains_key(&store) {
-            return None;
+fn find(stores: &[Arc<SharedStore>], id: &ImageId, failures: &mut Failures) -> Option<OpenImage> {
+    let stores = stores.iter().zip(failures).filter(|(_, failure)| failure.is_none());
+    let open = |(store, failure): (&Arc<SharedStore>, &mut Option<_>)| match store.open(id) {
+        Ok(image) => image,
+        Err(error) => {
+            *failure = Some(error);
+            None
         }
-        match reader.open(store, id) {
-            Ok(image) => Some((store, image?)),
-            Err(error) => {
-                failures.insert(store, error);
-                None
-            }
-        }
-    })
+    };
+    stores.filter_map(open).next()
 }
 
 /// An image in one of the stores of the command line.
 pub(crate) struct FoundImage {
-    reader: StoreReader,
-    /// The number of the store.
-    number: usize,
-    pub(crate) image: Arc<StoredImage>,
+    pub(crate) image: OpenImage,
     /// Where the index is: a path, or a URL with a key.
     pub(crate) location: PathBuf,
 }
@@ -160,12 +150,12 @@ pub(crate) struct FoundImage {
 impl FoundImage {
     /// The store that has the image.
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.reader.stores()[self.number]
+        self.image.store().store()
     }
 
     /// Fetches what lookups of `offsets` need, at once.
     pub(crate) fn prefetch(&self, offsets: &[ImageOffset]) -> Result<(), Failure> {
-        self.ask(|reader, image| reader.prefetch(self.number, image, offsets))
+        self.ask(|image| image.prefetch(offsets))
     }
 
     /// As [`Index::lookup`]. [`prefetch`](Self::prefetch) comes first: it finds the new index if the index was replaced.
@@ -175,7 +165,7 @@ impl FoundImage {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Failure> {
-        Ok(self.reader.lookup(self.number, &*self.current()?, offset, policy, scratch)?)
+        Ok(self.current()?.lookup(offset, policy, scratch)?)
     }
 
     /// The names of the function that starts at `start`, as [`Index::function_names`].
@@ -184,31 +174,26 @@ impl FoundImage {
         start: ImageOffset,
         scratch: &mut Scratch,
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        self.ask(|reader, image| reader.function_names(self.number, image, start, scratch))
+        self.ask(|image| image.function_names(start, scratch))
     }
 
     /// The value that answers `offset` of an image that is kept as values; `None` if none does.
     pub(crate) fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Failure> {
-        self.ask(|reader, image| reader.value_at(self.number, image, offset))
+        self.ask(|image| image.value_at(offset))
     }
 
     /// Calls `ask` with the image as the store has it now.
-    fn ask<T>(
-        &self,
-        mut ask: impl FnMut(&StoreReader, &StoredImage) -> Result<T, symdex_store::Error>,
-    ) -> Result<T, Failure> {
-        let answer =
-            self.reader.ask_image(self.number, &self.current()?, |image| ask(&self.reader, image))?;
-        answer.ok_or_else(|| self.gone())
+    fn ask<T>(&self, ask: impl FnMut(&OpenImage) -> Result<T, symdex_store::Error>) -> Result<T, Failure> {
+        self.current()?.ask(ask)?.ok_or_else(|| self.gone())
     }
 
     /// The image. If the index was replaced since it was found, this can be the new one.
-    fn current(&self) -> Result<Arc<StoredImage>, Failure> {
+    fn current(&self) -> Result<OpenImage, Failure> {
         // The memory of the reader may be too small for a whole index, which would be fetched again each time.
-        if matches!(*self.image, StoredImage::Index(_)) {
-            return Ok(Arc::clone(&self.image));
+        if matches!(self.image.image(), StoredImage::Index(_)) {
+            return Ok(self.image.clone());
         }
-        self.reader.open(self.number, &self.image.metadata().id)?.ok_or_else(|| self.gone())
+        self.image.store().open(&self.image.metadata().id)?.ok_or_else(|| self.gone())
     }
 
     fn gone(&self) -> Failure {
@@ -243,18 +228,16 @@ pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
     prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
 }
 
-/// The one id in `stores`, which have numbers, that begins with `prefix`. A list of all indexes takes long, so it is made
-/// for few digits only. The stores that fail are added to `failures`.
-pub(crate) fn id_of(
-    stores: &[(usize, &dyn Store)],
+/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits only.
+/// Stores that have failed before are left out.
+pub(crate) fn id_of<'s>(
+    stores: impl IntoIterator<Item = &'s dyn Store>,
     prefix: &IdPrefix,
-    failures: &mut Failures,
+    failures: &mut [Option<symdex_store::Error>],
 ) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
-    for (number, store) in stores {
-        if let Err(error) = add_ids(*store, prefix, &mut ids) {
-            failures.insert(*number, error);
-        }
+    for (store, failure) in stores.into_iter().zip(failures).filter(|(_, failure)| failure.is_none()) {
+        *failure = add_ids(store, prefix, &mut ids).err();
     }
     match ids.len() {
         0 | 1 => Ok(ids.pop()),

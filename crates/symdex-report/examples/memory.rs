@@ -5,27 +5,8 @@
 use std::fs;
 use std::io;
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{
-    Answers, Image, Options, Report, Source, Unanswered, answer_from_index, formats, symbolicate,
-};
-
-/// One index for all images.
-struct OneIndex(Index<Vec<u8>>, Scratch);
-
-impl Source for OneIndex {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
-        let Self(index, scratch) = self;
-        let mut image = image.clone();
-        image.arch = None;
-        Ok(answer_from_index(index, &image, offsets, lines, scratch)?.into())
-    }
-}
+use symdex::{Index, Scratch};
+use symdex_report::{Options, Question, Report, answer_from_index, formats, symbolicate};
 
 /// Counts the bytes that are written.
 #[derive(Default)]
@@ -47,7 +28,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(report), Some(index)) = (arguments.next(), arguments.next()) else {
         return Err(format!("usage: memory REPORT INDEX, for one of {} formats", formats().len()).into());
     };
-    let mut source = OneIndex(Index::open(fs::read(index)?)?, Scratch::default());
+    let (index, mut scratch) = (Index::open(fs::read(index)?)?, Scratch::default());
+    // One index for all images.
+    let mut source = |question: &Question<'_>| {
+        let mut image = question.image.clone();
+        image.arch = None;
+        let question = Question::new(&image, question.offsets, question.lines);
+        Ok(answer_from_index(&index, &question, &mut scratch)?.into())
+    };
     let before = peak();
     let text = fs::read(report)?;
     let report = Report::parse(&text)?;

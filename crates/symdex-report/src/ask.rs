@@ -6,7 +6,7 @@ use crate::limits::{AnswerBytes, size_of_answer};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{Image, to_u32};
-use crate::source::{Answer, Answers, Function, MatchedBy, Source, Unanswered};
+use crate::source::{Answer, Answers, Function, MatchedBy, Question, Source, Unanswered};
 use crate::symbolicate::{LookupResult, ResolvedFrame};
 use crate::text::lossy;
 
@@ -48,54 +48,98 @@ impl FoundAnswers {
 /// How many offsets a source is asked for at once. The answers of the source take more memory than the stored ones.
 const OFFSETS_AT_ONCE: usize = 1 << 14;
 
-/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. `positions`
-/// gets the position of the answer of each offset: neighbours with the same functions and lines share one.
+/// What the source has answered for an image.
+pub(crate) struct AskedImage {
+    pub(crate) outcome: ImageOutcome,
+    /// The position of the answer of each offset: neighbours with the same functions and lines share one.
+    pub(crate) positions: Vec<u32>,
+}
+
+/// Asks `source` for the offsets of each of `images`, which are distinct and ascend.
 pub(crate) fn ask(
-    image: &Image,
-    offsets: &[ImageOffset],
+    images: &[(&Image, Vec<ImageOffset>)],
     source: &mut (impl Source + ?Sized),
     options: &Options,
-    (found, positions): (&mut FoundAnswers, &mut Vec<u32>),
-) -> ImageOutcome {
-    let mut outcome = ImageOutcome::Unused;
-    positions.reserve_exact(offsets.len());
-    for some in offsets.chunks(OFFSETS_AT_ONCE) {
-        let Answers { mut answers, by } = match source.answer(image, some, options.lines) {
+    found: &mut FoundAnswers,
+) -> Vec<AskedImage> {
+    let unused = |_| AskedImage { outcome: ImageOutcome::Unused, positions: Vec::new() };
+    let mut asked: Vec<_> = images.iter().map(unused).collect();
+    let parts = images.iter().enumerate();
+    let parts = parts
+        .flat_map(|(at, (_, offsets))| offsets.chunks(OFFSETS_AT_ONCE).map(move |offsets| (at, offsets)));
+    let mut parts = parts.peekable();
+    while parts.peek().is_some() {
+        let mut left = OFFSETS_AT_ONCE;
+        let mut fits = |offsets: &[ImageOffset]| {
+            let rest = left.checked_sub(offsets.len());
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let batch = std::iter::from_fn(|| parts.next_if(|(_, offsets)| fits(offsets)));
+        let batch: Vec<_> = batch.filter(|(at, _)| !asked[*at].has_failed()).collect();
+        let questions = batch.iter().map(|(at, offsets)| (images[*at].0, *offsets));
+        let mut answered = source.answer(&Question::of_images(questions, options.lines)).into_iter();
+        for (at, offsets) in batch {
+            let answered = answered.next().unwrap_or(Err(Unanswered::Missing));
+            asked[at].add(images[at].0, answered, offsets.len(), options, found);
+        }
+    }
+    asked
+}
+
+impl AskedImage {
+    /// Whether the source has answered that it has nothing to answer from.
+    fn has_failed(&self) -> bool {
+        matches!(self.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(_))
+    }
+
+    /// Adds what the source has `answered` for the next `len` offsets of `image`.
+    fn add(
+        &mut self,
+        image: &Image,
+        answered: Result<Answers, Unanswered>,
+        len: usize,
+        options: &Options,
+        found: &mut FoundAnswers,
+    ) {
+        let is_first = self.positions.is_empty();
+        let Answers { mut answers, mut by } = match answered {
             Ok(answers) => answers,
-            Err(Unanswered::Missing) if image.id.is_none() && positions.is_empty() => {
-                return ImageOutcome::NoId;
+            Err(Unanswered::Missing) if image.id.is_none() && is_first => {
+                self.outcome = ImageOutcome::NoId;
+                return;
             }
-            Err(why) if positions.is_empty() || why.is_of_store() => return ImageOutcome::Unanswered(why),
+            Err(why) if is_first || why.is_of_store() => {
+                self.outcome = ImageOutcome::Unanswered(why);
+                return;
+            }
             // The source answered before.
-            Err(why) => vec![Answer::Damaged(why.reason().into_owned()); some.len()].into(),
+            Err(why) => vec![Answer::Damaged(why.reason().into_owned()); len].into(),
         };
         // The source may return too few answers. The rest of the offsets then has no function.
-        answers.resize(some.len(), Answer::NoFunction);
+        answers.resize(len, Answer::NoFunction);
+        self.positions.reserve_exact(len);
         let mut previous = None;
         for answer in answers {
             let position = match &previous {
                 Some((known, position)) if *known == answer => *position,
                 _ => found.add(answer.clone(), options),
             };
-            positions.push(position);
+            self.positions.push(position);
             previous = Some((answer, position));
         }
-        match &mut outcome {
+        if image.id.is_none() && by.matched == MatchedBy::Id {
+            by.matched = MatchedBy::Name;
+        }
+        match &mut self.outcome {
             ImageOutcome::Found(known) => {
                 let more = by.passed_over.into_iter().filter(|why| !known.passed_over.contains(why));
                 let more: Vec<_> = more.collect();
                 known.passed_over.extend(more);
             }
-            _ => outcome = ImageOutcome::Found(by),
+            outcome => *outcome = ImageOutcome::Found(by),
         }
     }
-    if let ImageOutcome::Found(by) = &mut outcome
-        && image.id.is_none()
-        && by.matched == MatchedBy::Id
-    {
-        by.matched = MatchedBy::Name;
-    }
-    outcome
 }
 
 fn resolve(answer: Answer, options: &Options) -> LookupResult {

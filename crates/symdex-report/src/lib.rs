@@ -4,8 +4,7 @@
 //! Start with three calls:
 //!
 //! 1. [`Report::parse`] recognises the format by the content, and reads the images and stacks.
-//! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
-//!    offsets in it, up to 16,384.
+//! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses: for the offsets in all images at once.
 //! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
 //!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
 //!    JSON.
@@ -14,26 +13,8 @@
 //! call [`answer_from_index`].
 //!
 //! ```
-//! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-//! use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
-//!
-//! /// A store of one index. A store of many finds the index by `image.id`.
-//! struct OneIndex(Index<Vec<u8>>, Scratch);
-//!
-//! impl Source for OneIndex {
-//!     fn answer(
-//!         &mut self,
-//!         image: &Image,
-//!         offsets: &[ImageOffset],
-//!         lines: LinePolicy,
-//!     ) -> Result<Answers, Unanswered> {
-//!         let Self(index, scratch) = self;
-//!         match image.id.as_ref() == Some(index.id()) {
-//!             true => Ok(answer_from_index(index, image, offsets, lines, scratch)?.into()),
-//!             false => Err(Unanswered::Missing),
-//!         }
-//!     }
-//! }
+//! use symdex::{Index, Scratch};
+//! use symdex_report::{Options, Question, Report, Unanswered, answer_from_index, symbolicate};
 //!
 //! let text = "\
 //! Thread 0 Crashed:
@@ -47,7 +28,12 @@
 //! let index = Index::open(std::fs::read(path)?)?;
 //! let text = text.replace("ID", &index.id().to_string());
 //! let report = Report::parse(text.as_bytes())?;
-//! let mut source = OneIndex(index, Scratch::default());
+//! let mut scratch = Scratch::default();
+//! // A source with one index. A source with many finds the index by the id of the image.
+//! let mut source = |question: &Question<'_>| match question.image.id.as_ref() == Some(index.id()) {
+//!     true => Ok(answer_from_index(&index, question, &mut scratch)?.into()),
+//!     false => Err(Unanswered::Missing),
+//! };
 //! let symbolicated = symbolicate(&report, &mut source, &Options::new());
 //! let mut out = Vec::new();
 //! symbolicated.write(&mut out)?;
@@ -132,7 +118,7 @@ pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
 pub use source::{
-    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index,
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};

@@ -3,6 +3,7 @@
 //! A small index can have names of megabytes at each address, and a report can have any number of frames there.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::Frame;
 use crate::source::Function;
@@ -14,27 +15,27 @@ pub(crate) const ANSWER_BYTES: usize = 64 << 20;
 /// many inlined functions, have up to ten.
 pub(crate) const OUTPUT_PER_BYTE: usize = 16;
 
-/// The remaining bytes that answers may have.
+/// The remaining bytes that answers may have. Threads can share it.
+#[derive(Debug)]
 pub(crate) struct AnswerBytes {
-    left: usize,
+    left: AtomicUsize,
 }
 
 impl AnswerBytes {
     /// The limit for the answers that are stored for a report of `size` bytes, each distinct answer once.
     pub(crate) fn in_memory(size: usize) -> Self {
-        Self { left: ANSWER_BYTES.max(size) }
+        Self { left: ANSWER_BYTES.max(size).into() }
     }
 
     /// The limit for the answers that are written for a report of `size` bytes, however many frames repeat one.
     pub(crate) fn written(size: usize) -> Self {
-        Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)) }
+        Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)).into() }
     }
 
     /// Takes `size` bytes. Returns whether the limit allows them.
-    pub(crate) fn take(&mut self, size: usize) -> bool {
-        let left = self.left.checked_sub(size);
-        self.left = left.unwrap_or(self.left);
-        left.is_some()
+    pub(crate) fn take(&self, size: usize) -> bool {
+        let rest = |left: usize| left.checked_sub(size);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
 }
 

@@ -1,42 +1,76 @@
 //! Sources: what answers the offsets of an image.
 
+use std::sync::Arc;
+
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 use crate::limits::{AnswerBytes, size_of_copy};
 use crate::near::KnownImage;
 use crate::report::{Base, Image};
 
-/// Answers image offsets, for example from a folder of indexes or from the storage of a service.
+/// Answers the questions of reports, for example from a folder of indexes or from the storage of a service.
 ///
-/// [`answer_from_index`] does the work for a source that has opened the image's index.
+/// [`answer_from_index`] does the work for a source that has opened an image's index. A function that answers one
+/// [`Question`] is a source, too:
+///
+/// ```
+/// use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+///
+/// fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+///     Err(Unanswered::Missing)
+/// }
+///
+/// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
+/// assert!(symbolicate(&report, &mut nothing, &Options::new()).resolution(0, 0).is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Source {
-    /// Prepares the source for the images of a report: each image with the offsets that it will be asked for.
+    /// Returns the answers for each of `questions`, in their order, or why there are none. A question without a result
+    /// counts as [`Unanswered::Missing`].
     ///
-    /// [`symbolicate`](crate::symbolicate()) calls it once for each report, before the first call of
-    /// [`answer`](Self::answer). A source can fetch what it needs for all images at once. It reports no errors: those
-    /// come from the calls of `answer`. The default does nothing.
-    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
-        let _ = requests;
+    /// [`symbolicate`](crate::symbolicate()) asks all questions of a report in one call, as long as they have at most
+    /// 16,384 offsets together. A source can fetch what it needs for all of them at once.
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>>;
+}
+
+impl<F: FnMut(&Question<'_>) -> Result<Answers, Unanswered>> Source for F {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(self).collect()
+    }
+}
+
+/// What a source is asked for: offsets of one image.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Question<'q> {
+    /// The image, to be found by its id. An image without an id is [`Unanswered::Missing`], unless the user asked for a
+    /// match by name; see [`match_by_name`](crate::match_by_name).
+    pub image: &'q Image,
+    /// Distinct offsets in ascending order. They count from what [`Image::base`] says. [`image_offsets`] converts them to
+    /// offsets from the start of the image, and [`answer_from_index`] does so itself.
+    pub offsets: &'q [ImageOffset],
+    /// Which of the two lines of a range the answers state.
+    pub lines: LinePolicy,
+    /// How many bytes the answers of all questions that are asked together may still have.
+    left: Arc<AnswerBytes>,
+}
+
+impl<'q> Question<'q> {
+    /// The question for `offsets` of `image`.
+    #[must_use]
+    pub fn new(image: &'q Image, offsets: &'q [ImageOffset], lines: LinePolicy) -> Self {
+        Self { image, offsets, lines, left: Arc::new(AnswerBytes::in_memory(0)) }
     }
 
-    /// Returns an answer for each of `offsets` in `image`, in their order.
-    ///
-    /// [`symbolicate`](crate::symbolicate()) calls it once for each image of a report, or several times with 16,384
-    /// offsets each and the rest. The offsets ascend and are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
-    /// user asked for a match by name; see [`match_by_name`](crate::match_by_name).
-    ///
-    /// The offsets count from what [`Image::base`] says. [`image_offsets`] converts them to offsets from the start of
-    /// the image, and [`answer_from_index`] does so itself.
-    ///
-    /// # Errors
-    ///
-    /// [`Unanswered`] if there is nothing to answer from.
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
+    /// The questions for several images, to be asked together. Their answers share one limit of 64 MiB.
+    pub fn of_images(
+        images: impl IntoIterator<Item = (&'q Image, &'q [ImageOffset])>,
         lines: LinePolicy,
-    ) -> Result<Answers, Unanswered>;
+    ) -> Vec<Self> {
+        let left = Arc::new(AnswerBytes::in_memory(0));
+        let question = |(image, offsets)| Self { image, offsets, lines, left: Arc::clone(&left) };
+        images.into_iter().map(question).collect()
+    }
 }
 
 /// The answers of a source for the offsets of one image.
@@ -206,9 +240,9 @@ pub enum Unanswered {
     Failed(String),
 }
 
-/// Returns the answers of an opened index for `offsets` of `image`, in their order.
+/// Returns the answers of an opened index for the offsets of `question`, in their order.
 ///
-/// All answers together have at most 64 MiB. Those past this are [`Answer::TooLarge`].
+/// The answers of all questions that are asked together have at most 64 MiB. Those past this are [`Answer::TooLarge`].
 ///
 /// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
 ///
@@ -220,7 +254,8 @@ pub enum Unanswered {
 /// let index = Index::open(std::fs::read(path)?)?;
 /// let offsets = [ImageOffset(0x3cf), ImageOffset(u64::MAX)];
 /// let image = Image::default();
-/// let answers = answer_from_index(&index, &image, &offsets, LinePolicy::Statement, &mut Scratch::default())?;
+/// let question = Question::new(&image, &offsets, LinePolicy::Statement);
+/// let answers = answer_from_index(&index, &question, &mut Scratch::default())?;
 /// assert!(matches!(&answers[0], Answer::Functions(functions) if functions.len() == 4));
 /// assert_eq!(answers[1], Answer::NoFunction);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -234,11 +269,10 @@ pub enum Unanswered {
 /// it would take too long ([`Index::function_start`]).
 pub fn answer_from_index<B: AsRef<[u8]>>(
     index: &Index<B>,
-    image: &Image,
-    offsets: &[ImageOffset],
-    lines: LinePolicy,
+    question: &Question<'_>,
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
+    let Question { image, offsets, lines, .. } = *question;
     let distance = match image.base {
         Base::Function => match index.function_start(image.function.as_bytes()) {
             Ok(Some(start)) => start.0,
@@ -252,14 +286,14 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
         },
         _ => base_distance(index.metadata(), image)?,
     };
-    Ok(answers_from(distance, offsets, |offsets, each| {
+    Ok(answers_from(distance, question, |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
             each(position, found.map_err(|error| error.to_string()));
         });
     }))
 }
 
-/// Returns the answers for `offsets` of `image`, in their order, as [`answer_from_index`] does, from an index that
+/// Returns the answers for the offsets of `question`, in their order, as [`answer_from_index`] does, from an index that
 /// `look_up` reads. Use it if the index is not in one piece.
 ///
 /// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position of
@@ -271,25 +305,25 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 /// As [`answer_from_index`]. Offsets that count from a function ([`Base::Function`]) are [`Unanswered::NoStart`].
 pub fn answer_from_lookups(
     metadata: &Metadata,
-    image: &Image,
-    offsets: &[ImageOffset],
+    question: &Question<'_>,
     look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
 ) -> Result<Vec<Answer>, Unanswered> {
-    Ok(answers_from(base_distance(metadata, image)?, offsets, look_up))
+    Ok(answers_from(base_distance(metadata, question.image)?, question, look_up))
 }
 
-/// The answers for `offsets`, which count from the address `distance` bytes after the start of the image.
+/// The answers for the offsets of `question`, which count from the address `distance` bytes after the start of the image.
 fn answers_from(
     distance: u64,
-    offsets: &[ImageOffset],
+    question: &Question<'_>,
     look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
 ) -> Vec<Answer> {
-    let offsets = moved(offsets, distance);
+    let offsets = moved(question.offsets, distance);
     let mut answers = vec![Answer::NoFunction; offsets.len()];
-    let mut left = AnswerBytes::in_memory(0);
     look_up(&offsets, &mut |position, found| {
         answers[position] = match found {
-            Ok(Some(frames)) if !left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) => {
+            Ok(Some(frames))
+                if !question.left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) =>
+            {
                 Answer::TooLarge
             }
             Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),

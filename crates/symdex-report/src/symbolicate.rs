@@ -2,7 +2,7 @@
 
 use symdex::{ImageOffset, Table};
 
-use crate::ask::{FoundAnswers, ask, push_distinct};
+use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
 use crate::images::without_code;
 use crate::limits::{AnswerBytes, size_of_output};
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
@@ -177,31 +177,26 @@ impl Resolution<'_> {
 
 /// Asks `source` for the answer of every frame that needs one.
 ///
-/// The source is prepared for all images, and then asked once for each image that has frames to answer; more than
-/// 16,384 distinct offsets are asked for in parts. A frame needs an answer unless the report has its function, file and
-/// line already; see [`Options::only_missing`].
+/// The source is asked for all images together; more than 16,384 distinct offsets are asked for in parts. A frame needs
+/// an answer unless the report has its function, file and line already; see [`Options::only_missing`].
 ///
 /// ```
-/// # use symdex::{ImageOffset, LinePolicy, Table};
-/// # use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
+/// # use symdex::Table;
+/// # use symdex_report::{Answer, Answers, Function, Options, Question, Report, Unanswered, symbolicate};
 /// /// A source that knows one function of one app.
-/// struct OneFunction;
-///
-/// impl Source for OneFunction {
-///     fn answer(&mut self, image: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-///         match image.id.as_ref().map(ToString::to_string).as_deref() {
-///             Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0") => {
-///                 let mut main = Function::new(Table::Dwarf);
-///                 main.name = Some("main".into());
-///                 Ok(vec![Answer::Functions(vec![main]); offsets.len()].into())
-///             }
-///             _ => Err(Unanswered::Missing),
+/// fn one_function(question: &Question<'_>) -> Result<Answers, Unanswered> {
+///     match question.image.id.as_ref().map(ToString::to_string).as_deref() {
+///         Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0") => {
+///             let mut main = Function::new(Table::Dwarf);
+///             main.name = Some("main".into());
+///             Ok(vec![Answer::Functions(vec![main]); question.offsets.len()].into())
 ///         }
+///         _ => Err(Unanswered::Missing),
 ///     }
 /// }
 ///
 /// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
-/// let symbolicated = symbolicate(&report, &mut OneFunction, &Options::new());
+/// let symbolicated = symbolicate(&report, &mut one_function, &Options::new());
 /// let resolution = symbolicated.resolution(0, 0).ok_or("not resolved")?;
 /// assert_eq!(resolution.frames[0].function.as_deref(), Some("main"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -218,26 +213,17 @@ pub fn symbolicate<'r, 't>(
             push_distinct(&mut asked[image], *offset);
         }
     }
-    let mut found = FoundAnswers::of(report.text.len());
-    let mut images = Vec::with_capacity(asked.len());
-    // The position of the answer of each offset, by image.
-    let mut positions = Vec::with_capacity(asked.len());
     for offsets in &mut asked {
         offsets.sort_unstable();
         offsets.dedup();
     }
-    let asked_images = report.images.iter().zip(&asked).filter(|(_, offsets)| !offsets.is_empty());
-    let requests: Vec<_> = asked_images.map(|(image, offsets)| (image, offsets.as_slice())).collect();
-    source.prepare(&requests);
-    for (image, offsets) in report.images.iter().zip(&asked) {
-        let mut of_image = Vec::new();
-        images.push(ask(image, offsets, source, options, (&mut found, &mut of_image)));
-        positions.push(of_image);
-    }
+    let asked: Vec<_> = report.images.iter().zip(asked).collect();
+    let mut found = FoundAnswers::of(report.text.len());
+    let images = ask(&asked, source, options, &mut found);
     let FoundAnswers { answers, .. } = found;
     // Any number of frames may repeat an answer.
-    let mut left = AnswerBytes::written(report.text.len());
-    let mut outcome = |frame: &Frame, target: LookupTarget| {
+    let left = AnswerBytes::written(report.text.len());
+    let outcome = |frame: &Frame, target: LookupTarget| {
         let size = |answer: u32| {
             let frames = answers[answer as usize].as_deref().unwrap_or_default();
             size_of_output(frames, frame.site.span().len())
@@ -245,8 +231,9 @@ pub fn symbolicate<'r, 't>(
         let answer = match (target.offset, target.image) {
             (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
             (TargetOffset::Offset(offset), Some(image)) => {
-                match (&images[image], asked[image].binary_search(&offset)) {
-                    (ImageOutcome::Found(_), Ok(position)) => match positions[image][position] {
+                let AskedImage { outcome, positions } = &images[image];
+                match (outcome, asked[image].1.binary_search(&offset)) {
+                    (ImageOutcome::Found(_), Ok(position)) => match positions[position] {
                         answer if left.take(size(answer)) => FrameAnswer::Source(answer),
                         _ => FrameAnswer::TooLarge,
                     },
@@ -264,6 +251,7 @@ pub fn symbolicate<'r, 't>(
     };
     let outcomes = report.threads.iter().map(of_thread).collect();
     let (may_be_signed, demangle) = (targets.may_be_signed(), options.demangle);
+    let images = images.into_iter().map(|image| image.outcome).collect();
     let mut symbolicated = Symbolicated { report, outcomes, images, answers, may_be_signed, demangle };
     symbolicated.keep_better_symbols();
     symbolicated

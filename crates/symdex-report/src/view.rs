@@ -178,16 +178,12 @@ impl Symbolicated<'_, '_> {
     /// debug files, or an empty slice.
     ///
     /// ```
-    /// # use symdex::{ImageOffset, LinePolicy};
-    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
-    /// # struct Nothing;
-    /// # impl Source for Nothing {
-    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-    /// #         Err(Unanswered::Missing)
-    /// #     }
+    /// # use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+    /// # fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    /// #     Err(Unanswered::Missing)
     /// # }
     /// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
-    /// let symbolicated = symbolicate(&report, &mut Nothing, &Options::new());
+    /// let symbolicated = symbolicate(&report, &mut nothing, &Options::new());
     /// let json = serde_json::to_value(symbolicated.view(&[]))?;
     /// assert_eq!(json["format"], "address-list");
     /// assert_eq!(json["threads"][0]["frames"][0]["status"], "missing");

@@ -10,18 +10,14 @@ impl Symbolicated<'_, '_> {
     /// Writes the report in its own format. Only the symbolicated frames change; all other bytes stay.
     ///
     /// ```
-    /// # use symdex::{ImageOffset, LinePolicy};
-    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
-    /// # struct Nothing;
-    /// # impl Source for Nothing {
-    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-    /// #         Err(Unanswered::Missing)
-    /// #     }
+    /// # use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+    /// # fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    /// #     Err(Unanswered::Missing)
     /// # }
     /// let text = b"Thread 0 Crashed:\n0   App   0x104a343d0 0x104a34000 + 976\n";
     /// let report = Report::parse(text)?;
     /// let mut out = Vec::new();
-    /// symbolicate(&report, &mut Nothing, &Options::new()).write(&mut out)?;
+    /// symbolicate(&report, &mut nothing, &Options::new()).write(&mut out)?;
     /// assert_eq!(out, text, "no frame was resolved");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

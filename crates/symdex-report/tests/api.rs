@@ -1,9 +1,8 @@
 //! Properties of the public types.
 
-use symdex::LinePolicy;
 use symdex_report::{
-    Answers, Error, Image, ImageOutcome, KnownImage, Options, Report, ReportView, Resolution, Symbolicated,
-    Unanswered, Unresolved, symbolicate,
+    Answers, Error, ImageOutcome, KnownImage, Options, Question, Report, ReportView, Resolution,
+    Symbolicated, Unanswered, Unresolved, symbolicate,
 };
 
 #[test]
@@ -23,18 +22,14 @@ fn reports_and_answers_can_be_shared_between_threads() {
 }
 
 /// A source that has no index.
-struct Empty;
-
-impl symdex_report::Source for Empty {
-    fn answer(&mut self, _: &Image, _: &[symdex::ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        Err(Unanswered::Missing)
-    }
+fn empty(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    Err(Unanswered::Missing)
 }
 
 #[test]
 fn a_source_can_be_a_trait_object() {
     let report = Report::parse(b"App 0x1010 0x1000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0").expect("a list");
-    let source: &mut dyn symdex_report::Source = &mut Empty;
+    let source: &mut dyn symdex_report::Source = &mut empty;
     let symbolicated = symbolicate(&report, source, &Options::new());
     assert_eq!(symbolicated.unresolved(0, 0), Some(&Unresolved::NoAnswer));
 }
@@ -44,7 +39,7 @@ fn the_debug_form_of_a_report_leaves_its_text_out() {
     let report = Report::parse(b"App 0x1010 0x1000 some words").expect("a list");
     let debug = format!("{report:?}");
     assert!(debug.contains("address-list") && !debug.contains("some words"), "{debug}");
-    let symbolicated = symbolicate(&report, &mut Empty, &Options::new());
+    let symbolicated = symbolicate(&report, &mut empty, &Options::new());
     for debug in [format!("{symbolicated:?}"), format!("{:?}", symbolicated.view(&[]))] {
         assert!(debug.contains("App") && !debug.contains("some words"), "{debug}");
     }

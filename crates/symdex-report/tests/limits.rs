@@ -2,23 +2,20 @@
 
 mod common;
 
-use symdex::{ImageOffset, LinePolicy, Table};
+use symdex::{ImageOffset, Table};
 use symdex_report::{
-    Answer, Answers, Function, Image, Options, Report, Source, Unanswered, Unresolved, symbolicate,
+    Answer, Answers, Function, Options, Question, Report, Unanswered, Unresolved, symbolicate,
 };
 
 /// A source whose functions all have a name of 1 MiB, which begins with the offset.
-struct LongNames;
-
-impl Source for LongNames {
-    fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        let answer = |offset: &ImageOffset| {
-            let mut function = Function::new(Table::Dwarf);
-            function.name = Some(format!("{}{}", offset.0, "x".repeat(1 << 20)).into_bytes());
-            Answer::Functions(vec![function])
-        };
-        Ok(offsets.iter().map(answer).collect::<Vec<_>>().into())
-    }
+fn long_names(question: &Question<'_>) -> Result<Answers, Unanswered> {
+    let Question { offsets, .. } = *question;
+    let answer = |offset: &ImageOffset| {
+        let mut function = Function::new(Table::Dwarf);
+        function.name = Some(format!("{}{}", offset.0, "x".repeat(1 << 20)).into_bytes());
+        Answer::Functions(vec![function])
+    };
+    Ok(offsets.iter().map(answer).collect::<Vec<_>>().into())
 }
 
 /// A list of the frames at these offsets.
@@ -32,7 +29,7 @@ fn list(offsets: impl Iterator<Item = u64>) -> String {
 /// How many frames of a list are answered, how many are marked as too large, and how many bytes are written.
 fn answered(list: &str) -> (usize, usize, usize) {
     let report = Report::parse(list.as_bytes()).expect("a list");
-    let symbolicated = symbolicate(&report, &mut LongNames, &Options::new());
+    let symbolicated = symbolicate(&report, &mut long_names, &Options::new());
     let count = |why: Option<&Unresolved>| {
         symbolicated
             .frames()

@@ -3,10 +3,10 @@
 mod common;
 
 use common::APP;
-use symdex::{Arch, ImageOffset, LinePolicy, Table};
+use symdex::{Arch, Table};
 use symdex_report::{
     Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy,
-    Nearness, Options, Report, Source, Unanswered, match_by_name, nearness, symbolicate,
+    Nearness, Options, Question, Report, Source, Unanswered, match_by_name, nearness, symbolicate,
 };
 
 fn known(name: &str, arch: &str, id: u8) -> KnownImage {
@@ -161,18 +161,20 @@ fn without_ids() -> Vec<(&'static str, String)> {
 /// A source that matches every image by its name.
 struct ByName(Vec<(Image, Vec<u64>)>);
 
-impl Source for ByName {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        _: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
+impl ByName {
+    fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {
+        let Question { image, offsets, .. } = *question;
         match_by_name(image, &[known("App", "arm64", 1)])?;
         self.0.push((image.clone(), offsets.iter().map(|offset| offset.0).collect()));
         let mut function = Function::new(Table::SymbolTable);
         function.name = Some("f".into());
         Ok(vec![Answer::Functions(vec![function]); offsets.len()].into())
+    }
+}
+
+impl Source for ByName {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(|question| self.answer_one(question)).collect()
     }
 }
 
@@ -243,22 +245,19 @@ fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
 }
 
 /// A source with a damaged index and a second, intact one.
-struct Second;
-
-impl Source for Second {
-    fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        let passed_over = vec![Unanswered::Damaged("a: checksum".to_owned())];
-        let mut by = AnsweredBy::new(MatchedBy::Id);
-        (by.source, by.passed_over) = (Some("b".to_owned()), passed_over);
-        Ok(Answers { answers: vec![Answer::NoFunction; offsets.len()], by })
-    }
+fn second(question: &Question<'_>) -> Result<Answers, Unanswered> {
+    let Question { offsets, .. } = *question;
+    let passed_over = vec![Unanswered::Damaged("a: checksum".to_owned())];
+    let mut by = AnsweredBy::new(MatchedBy::Id);
+    (by.source, by.passed_over) = (Some("b".to_owned()), passed_over);
+    Ok(Answers { answers: vec![Answer::NoFunction; offsets.len()], by })
 }
 
 #[test]
 fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
     let text = common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut Second, &Options::new());
+    let symbolicated = symbolicate(&report, &mut second, &Options::new());
     let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
     let image = &view["images"][0];
     assert_eq!((&image["status"], &image["source"]), (&"malformed".into(), &"b".into()));

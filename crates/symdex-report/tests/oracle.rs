@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use common::stacks::{BASE, ID, OFFSETS, Sample, samples};
 use serde_json::Value;
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{Index, Scratch};
 use symdex_report::{
-    Answers, Format, Image, Options, Report, Source, Symbolicated, Unanswered, answer_from_index, formats,
+    Answers, Format, Options, Question, Report, Source, Symbolicated, Unanswered, answer_from_index, formats,
     symbolicate,
 };
 
@@ -27,13 +27,9 @@ impl OneIndex {
     }
 }
 
-impl Source for OneIndex {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
+impl OneIndex {
+    fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {
+        let image = question.image;
         let Self(index, scratch) = self;
         let is_it = match &image.id {
             Some(id) => id == index.id(),
@@ -42,7 +38,13 @@ impl Source for OneIndex {
         if !is_it {
             return Err(Unanswered::Missing);
         }
-        Ok(answer_from_index(index, image, offsets, lines, scratch)?.into())
+        Ok(answer_from_index(index, question, scratch)?.into())
+    }
+}
+
+impl Source for OneIndex {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(|question| self.answer_one(question)).collect()
     }
 }
 
@@ -173,19 +175,15 @@ fn the_written_report_is_read_back_with_its_functions() {
 }
 
 /// A source that has no index.
-struct Nothing;
-
-impl Source for Nothing {
-    fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-        Err(Unanswered::Missing)
-    }
+fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    Err(Unanswered::Missing)
 }
 
 fn without_an_index_every_byte_stays() {
     for Sample { format, text, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
         let mut out = Vec::new();
-        symbolicate(&report, &mut Nothing, &Options::new()).write(&mut out).expect("memory");
+        symbolicate(&report, &mut nothing, &Options::new()).write(&mut out).expect("memory");
         assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&text), "{format}");
     }
 }

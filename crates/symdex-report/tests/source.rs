@@ -1,7 +1,7 @@
 //! `answer_from_index`: which images an index answers for, and what offsets count from.
 
 use symdex::{Arch, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{Answer, Base, Image, Unanswered, answer_from_index};
+use symdex_report::{Answer, Base, Image, Question, Unanswered, answer_from_index};
 
 fn index(bytes: &[u8]) -> Index<&[u8]> {
     Index::open(bytes).expect("an index")
@@ -14,7 +14,8 @@ fn bytes() -> Vec<u8> {
 
 fn answers(image: &Image, offsets: &[u64]) -> Result<Vec<Answer>, Unanswered> {
     let offsets: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
-    answer_from_index(&index(&bytes()), image, &offsets, LinePolicy::Exact, &mut Scratch::default())
+    let question = Question::new(image, &offsets, LinePolicy::Exact);
+    answer_from_index(&index(&bytes()), &question, &mut Scratch::default())
 }
 
 fn of_arch(name: &str) -> Image {
@@ -66,9 +67,9 @@ fn a_damaged_index_yields_damaged_answers() {
     let start = usize::try_from(start).expect("small");
     bytes[start + 20] ^= 1;
     let offsets = [ImageOffset(0x3cf)];
-    let mut scratch = Scratch::default();
-    let answers =
-        answer_from_index(&index(&bytes), &of_arch("arm64"), &offsets, LinePolicy::Exact, &mut scratch);
+    let image = of_arch("arm64");
+    let question = Question::new(&image, &offsets, LinePolicy::Exact);
+    let answers = answer_from_index(&index(&bytes), &question, &mut Scratch::default());
     assert!(matches!(&answers.expect("opened")[..], [Answer::Damaged(what)] if what.contains("checksum")));
 }
 

@@ -1,10 +1,8 @@
 //! Answers for offsets of several images.
 
-use std::sync::Arc;
-
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Answers, Image, Source, Unanswered};
-use symdex_store::StoredImage;
+use symdex_report::{Answer, Answers, Image, Question, Source, Unanswered};
+use symdex_store::OpenImage;
 
 use crate::app::App;
 use crate::unasked::StoreFailures;
@@ -55,13 +53,14 @@ impl ImageAnswers {
 impl App {
     /// Answers `requests`, in their order. Images of several requests are fetched together. This blocks.
     pub(crate) fn answer(&self, requests: Vec<ImageOffsets>, lines: LinePolicy) -> Vec<ImageAnswers> {
-        let mut source = self.session();
-        let all: Vec<_> = requests.iter().map(|one| (&one.image, &one.offsets[..])).collect();
-        source.prepare(&all);
-        let answer = |ImageOffsets { image, offsets }| {
+        // What is not asked for anything is not looked for.
+        let asked = requests.iter().filter(|one| !one.offsets.is_empty());
+        let asked = asked.map(|one| (&one.image, &one.offsets[..]));
+        let mut answered = self.session().answer(&Question::of_images(asked, lines)).into_iter();
+        let answer = |ImageOffsets { image, offsets }: ImageOffsets| {
             let answered = match offsets.is_empty() {
                 true => Ok(Vec::new().into()),
-                false => source.answer(&image, &offsets, lines),
+                false => answered.next().unwrap_or(Err(Unanswered::Missing)),
             };
             ImageAnswers { id: image.id, offsets, answered }
         };
@@ -70,9 +69,10 @@ impl App {
 
     /// The index of each of `images`, for its metadata. They are fetched together. `None` if no store has it, or if it
     /// cannot be read. This blocks.
-    pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<Arc<StoredImage>>> {
-        let all: Vec<_> = images.iter().map(|image| (image, &[][..])).collect();
-        self.session().prepare(&all);
-        images.iter().map(|image| self.symbolicator.stored_image(image)).collect()
+    pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<OpenImage>> {
+        // Images that no store has are fetched.
+        let questions = images.iter().map(|image| (image, &[][..]));
+        self.session().answer(&Question::of_images(questions, LinePolicy::default()));
+        self.symbolicator.stored_images(&images.iter().collect::<Vec<_>>())
     }
 }

@@ -9,7 +9,7 @@ use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{SourceError, Symbolicator};
 use symdex_pipeline::PipelineOptions;
 use symdex_pipeline::archive::TemporaryFolder;
-use symdex_report::{Image, Source};
+use symdex_report::Source;
 use symdex_store::OnConflict;
 
 use crate::audit::Audit;
@@ -185,10 +185,9 @@ impl App {
 
     /// As [`session`](Self::session), and waits at most for `wait`.
     pub(crate) fn session_that_waits(&self, wait: Duration) -> impl Source + '_ {
-        let is_missing = |image: &Image| self.symbolicator.is_missing(image);
         let deadline = Instant::now() + wait;
         let session = self.symbolicator.session(&|_| ());
-        FetchingSource::new(session, self.misses.as_ref(), Some(deadline), is_missing)
+        FetchingSource::new(session, self.misses.as_ref(), Some(deadline))
     }
 
     /// Whether the server was told to stop.

@@ -70,11 +70,10 @@ pub(crate) async fn failed_stores(app: &SharedApp) -> Vec<String> {
 impl App {
     /// The URLs of the stores that cannot be asked. The log says what has changed since `before`. This blocks.
     fn ask_stores(&self, before: &[String]) -> Vec<String> {
-        let reader = self.symbolicator.stores();
         let mut failed = Vec::new();
-        for (number, store) in reader.stores().iter().enumerate() {
+        for store in self.symbolicator.stores().stores() {
             let url = store.url().to_string();
-            match reader.check(number) {
+            match store.check() {
                 Err(error) => {
                     if !before.contains(&url) {
                         tracing::warn!(store = url, %error, "a store cannot be asked");

@@ -71,7 +71,7 @@ pub use folder::{IndexFolder, IndexList, open_index, record_use};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{Breaker, ReadValues, ReaderOptions, StoreCounts, StoreReader, positions_by_value};
+pub use reader::{Breaker, OpenImage, ReaderOptions, SharedStore, StoreCounts, StoreReader};
 pub use replace::replace_file;
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
@@ -103,6 +103,7 @@ mod threads {
         are_shared::<PutOptions>();
         are_shared::<ReaderOptions>();
         are_shared::<StoreEntry>();
+        are_shared::<OpenImage>();
         are_shared::<StoreReader>();
         are_shared::<StoreOptions>();
         are_shared::<StoreUrl>();

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use symdex_report::{Options, Report, symbolicate};
 
 use crate::input::files;
-use crate::source::{App, Nothing};
+use crate::source::{app, nothing};
 
 pub fn run(data: &[u8]) {
     let Ok(report) = Report::parse(data) else { return };
     let (mut same, mut out) = (Vec::new(), Vec::new());
-    symbolicate(&report, &mut Nothing, &Options::new()).write(&mut same).expect("memory");
+    symbolicate(&report, &mut nothing, &Options::new()).write(&mut same).expect("memory");
     assert!(same == data, "without answers a byte changed");
-    let symbolicated = symbolicate(&report, &mut App, &Options::new());
+    let symbolicated = symbolicate(&report, &mut app, &Options::new());
     symbolicated.write(&mut out).expect("memory");
     symbolicated.write_text(&mut Vec::new()).expect("memory");
     serde_json::to_string(&symbolicated.view(&[])).expect("JSON");

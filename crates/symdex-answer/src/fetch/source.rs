@@ -1,75 +1,62 @@
-//! A source of answers that fetches what another source lacks.
+//! A source of answers that fetches what another source does not have.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Instant;
 
-use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answers, Image, Source, Unanswered};
+use symdex_report::{Answers, Question, Source, Unanswered};
 
 use super::layout::WantedImage;
 use super::misses::{Misses, Outcome};
 
-/// Answers as another source. Images that it lacks are asked of [`Misses`] before the first answer of a report.
-pub struct FetchingSource<'m, S, F> {
+/// Answers as another source. Images that it does not have are asked of [`Misses`], all together.
+pub struct FetchingSource<'m, S> {
     inner: S,
     misses: Option<&'m Misses>,
     deadline: Option<Instant>,
-    is_missing: F,
-    outcomes: HashMap<ImageId, Option<Outcome>>,
 }
 
-impl<'m, S: Source, F: Fn(&Image) -> bool> FetchingSource<'m, S, F> {
-    /// Answers as `inner`. `is_missing` states whether `inner` lacks an image. Images that are not built until `deadline`
-    /// are [`Unanswered::Fetching`]; without a deadline, they are waited for. Without `misses`, nothing is fetched.
-    pub fn new(inner: S, misses: Option<&'m Misses>, deadline: Option<Instant>, is_missing: F) -> Self {
-        Self { inner, misses, deadline, is_missing, outcomes: HashMap::new() }
-    }
-
-    /// The images among `requests` that are missing and can be fetched.
-    fn missing(&self, requests: &[(&Image, &[ImageOffset])]) -> Vec<WantedImage> {
-        let missing = requests.iter().filter(|(image, _)| (self.is_missing)(image));
-        missing.filter_map(|(image, _)| WantedImage::of(image)).collect()
+impl<'m, S: Source> FetchingSource<'m, S> {
+    /// Answers as `inner`. Images that are not built until `deadline` are [`Unanswered::Fetching`]; without a deadline,
+    /// they are waited for. Without `misses`, nothing is fetched.
+    pub fn new(inner: S, misses: Option<&'m Misses>, deadline: Option<Instant>) -> Self {
+        Self { inner, misses, deadline }
     }
 }
 
-impl<S: Source, F: Fn(&Image) -> bool> Source for FetchingSource<'_, S, F> {
-    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
-        self.inner.prepare(requests);
-        let Some(misses) = self.misses else { return };
-        let missing = self.missing(requests);
-        if missing.is_empty() {
-            return;
+impl<S: Source> Source for FetchingSource<'_, S> {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        let mut answered = self.inner.answer(questions);
+        let Some(misses) = self.misses else { return answered };
+        let missing = questions.iter().zip(&mut answered);
+        let missing = missing.filter(|(_, answered)| **answered == Err(Unanswered::Missing));
+        let missing = missing.filter_map(|(question, answered)| {
+            Some((WantedImage::of(question.image)?, (question, answered)))
+        });
+        let (wanted, missing): (Vec<_>, Vec<_>) = missing.unzip();
+        if wanted.is_empty() {
+            return answered;
         }
-        let outcomes = misses.ask(&missing, self.deadline);
-        self.outcomes = missing.into_iter().map(|wanted| wanted.id).zip(outcomes).collect();
-        let is_built = |image: &Image| {
-            let outcome = image.id.as_ref().and_then(|id| self.outcomes.get(id));
-            matches!(outcome, Some(Some(Outcome::Built)))
-        };
-        let built: Vec<_> = requests.iter().filter(|(image, _)| is_built(image)).copied().collect();
-        if !built.is_empty() {
-            self.inner.prepare(&built);
+        let (mut built, mut again) = (Vec::new(), Vec::new());
+        for ((question, answered), outcome) in missing.into_iter().zip(misses.ask(&wanted, self.deadline)) {
+            match outcome {
+                None => *answered = Err(Unanswered::Fetching),
+                Some(Outcome::Failed(why)) => *answered = Err(Unanswered::FetchFailed(why)),
+                Some(Outcome::Absent) => {}
+                Some(Outcome::Built) => {
+                    again.push(question.clone());
+                    built.push(answered);
+                }
+            }
         }
-    }
-
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
-        let answered = self.inner.answer(image, offsets, lines);
-        let Err(Unanswered::Missing) = answered else { return answered };
-        Err(match image.id.as_ref().and_then(|id| self.outcomes.get(id)) {
-            Some(None) => Unanswered::Fetching,
-            Some(Some(Outcome::Failed(why))) => Unanswered::FetchFailed(why.clone()),
-            _ => Unanswered::Missing,
-        })
+        if !again.is_empty() {
+            let new = self.inner.answer(&again);
+            built.into_iter().zip(new).for_each(|(answered, new)| *answered = new);
+        }
+        answered
     }
 }
 
-impl<S: fmt::Debug, F> fmt::Debug for FetchingSource<'_, S, F> {
+impl<S: fmt::Debug> fmt::Debug for FetchingSource<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchingSource").field("inner", &self.inner).finish_non_exhaustive()
     }

@@ -248,12 +248,12 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
 /// A failure if no index could be put into any of the stores.
 fn check(stores: &StoreReader) -> Result<(), Failure> {
     let mut failures = Vec::new();
-    for (number, store) in stores.stores().iter().enumerate() {
+    for store in stores.stores() {
         let url = store.url();
         if url.is_read_only() {
             let message = format!("{url}: the store is read only; indexes cannot be put into it");
             failures.push(Failure::new(FailureKind::Other, message));
-        } else if let Err(error) = stores.check(number) {
+        } else if let Err(error) = store.check() {
             failures.push(error.into());
         }
     }

@@ -48,7 +48,8 @@ impl Host for BuildHost<'_> {
     }
 
     fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
-        if self.args.builds_all() { None } else { self.stores.get(0, id).ok().flatten() }
+        let first = self.stores.stores().first().filter(|_| !self.args.builds_all())?;
+        first.get(id).ok().flatten()
     }
 
     fn confined(&self, protections: &Protections) {
@@ -104,7 +105,7 @@ impl<'a> Build<'a> {
             Err(failure) => return self.fail(failure),
         };
         self.required.built(&image, || {
-            let kept = image.id.parse().ok().and_then(|id| stores.open(0, &id).ok().flatten());
+            let kept = image.id.parse().ok().and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
             kept.is_some_and(|kept| kept.metadata().counts.units != 0)
         });
         // The output of one or two files needs no totals.

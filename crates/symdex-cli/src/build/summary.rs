@@ -122,7 +122,8 @@ pub(super) fn publish(
             text::count(unexplained, "address")
         ));
     }
-    let mut locations = stores.stores().iter().take(outcomes.len()).map(|store| store.location(index.id()));
+    let mut locations =
+        stores.stores().iter().take(outcomes.len()).map(|store| store.store().location(index.id()));
     let metadata = index.metadata();
     let counts = metadata.counts;
     Ok(ImageSummary {
@@ -160,8 +161,7 @@ fn put(
     stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<Vec<PublishOutcome>, Failure> {
-    let outcomes: Vec<_> =
-        (0..stores.stores().len()).map(|store| stores.put(store, index, options)).collect();
+    let outcomes: Vec<_> = stores.stores().iter().map(|store| store.put(index, options)).collect();
     outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 

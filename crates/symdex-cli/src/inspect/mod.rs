@@ -63,7 +63,7 @@ enum WhichTable {
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     if let Some(found) = args.stores.find(args.id.as_ref(), args.access)? {
-        return match &*found.image {
+        return match found.image.image() {
             StoredImage::Index(index) => print(args, index, &found.location),
             StoredImage::Values(_) => values::print(args, &found),
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use symdex::{ImageId, Index};
 use symdex_pipeline::{in_order, pool};
-use symdex_store::{OnConflict, PublishOutcome, PutOptions, ReaderOptions, Store, StoreReader};
+use symdex_store::{OnConflict, PublishOutcome, PutOptions, ReaderOptions, SharedStore, Store};
 
 use super::output::Output;
 use super::target::{self, UrlArgument};
@@ -83,9 +83,7 @@ struct PutIndex {
 
 pub(super) fn run(args: &Args) -> CommandResult {
     // A store that cannot be reached is not asked again.
-    let stores = vec![args.url.open_target(&args.writing)?];
-    let reader = StoreReader::new(stores, &ReaderOptions::of_one_run());
-    let store = &*reader.stores()[0];
+    let store = SharedStore::new(args.url.open_target(&args.writing)?, &ReaderOptions::of_one_run());
     let pool = pool(args.jobs.jobs.into())?;
     let options = PutOptions::new().on_conflict(args.on_conflict);
     let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
@@ -94,18 +92,18 @@ pub(super) fn run(args: &Args) -> CommandResult {
         &pool,
         pool.current_num_threads(),
         indexes,
-        |found| put(&reader, &found.map_err(|(_, failure)| failure)?, &options),
-        |put| report(store, put, &mut output),
+        |found| put(&store, &found.map_err(|(_, failure)| failure)?, &options),
+        |put| report(store.store(), put, &mut output),
     )?;
     output.finish()
 }
 
-/// Checks the index at `path` and puts it into the store of `reader`.
-fn put(reader: &StoreReader, path: &Path, options: &PutOptions) -> Result<PutIndex, Failure> {
+/// Checks the index at `path` and puts it into `store`.
+fn put(store: &SharedStore, path: &Path, options: &PutOptions) -> Result<PutIndex, Failure> {
     let index = open::index(path, None, AccessOption::default())?;
     index.verify().map_err(|error| Failure::index(path, &error))?;
     let index = Index::open(index.as_bytes()).map_err(|error| Failure::index(path, &error))?;
-    let outcome = reader.put(0, &index, options)?;
+    let outcome = store.put(&index, options)?;
     let (id, size) = (index.id().clone(), index.as_bytes().len() as u64);
     Ok(PutIndex { path: path.to_owned(), id, size, outcome })
 }

@@ -89,9 +89,9 @@ pub(super) fn id_in(store: &dyn Store, prefix: &IdPrefix) -> Result<ImageId, Fai
     {
         return Ok(id);
     }
-    let mut failures = stores::Failures::new();
-    let id = stores::id_of(&[(0, store)], prefix, &mut failures)?;
-    if let Some((_, error)) = failures.pop_first() {
+    let mut failure = None;
+    let id = stores::id_of([store], prefix, std::slice::from_mut(&mut failure))?;
+    if let Some(error) = failure {
         return Err(error.into());
     }
     id.ok_or_else(|| {

@@ -19,7 +19,7 @@ use symdex_answer::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
 use symdex_pipeline::{Batch, in_order};
-use symdex_report::{Image, Options, Report, symbolicate};
+use symdex_report::{Options, Report, symbolicate};
 use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::{Events, failure_of};
@@ -360,8 +360,7 @@ impl Answering<'_> {
             return Ok((None, ReportCounts::of(&available)));
         }
         let on_event = |event: Event<'_>| events.on(event);
-        let is_missing = |image: &Image| symbolicator.is_missing(image);
-        let mut source = FetchingSource::new(symbolicator.session(&on_event), misses, None, is_missing);
+        let mut source = FetchingSource::new(symbolicator.session(&on_event), misses, None);
         let symbolicated = symbolicate(&report, &mut source, &args.options());
         let counted = ReportCounts::of(&symbolicated);
         let text = Text::of(report.text().len(), |mut out| match args.format() {

@@ -1,7 +1,7 @@
 //! A source that answers for every image with made-up functions.
 
-use symdex::{ImageOffset, LinePolicy, Table};
-use symdex_report::{Answer, Answers, Function, Image, Source, Unanswered};
+use symdex::{ImageOffset, Table};
+use symdex_report::{Answer, Answers, Function, Question, Source, Unanswered};
 
 /// What the answers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +33,9 @@ impl MadeUp {
     }
 }
 
-impl Source for MadeUp {
-    fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
+impl MadeUp {
+    fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {
+        let Question { offsets, .. } = *question;
         self.asked += offsets.len();
         let function = |name: Option<&str>, line: Option<u32>, offset: Option<u64>| {
             let mut function = Function::new(Table::Dwarf);
@@ -64,5 +65,11 @@ impl Source for MadeUp {
                 Ok(answers.collect::<Vec<_>>().into())
             }
         }
+    }
+}
+
+impl Source for MadeUp {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(|question| self.answer_one(question)).collect()
     }
 }

@@ -25,13 +25,9 @@ impl Symbolicated<'_, '_> {
     /// data. A report that is text already is written as [`write`](Symbolicated::write) writes it.
     ///
     /// ```
-    /// # use symdex::{ImageOffset, LinePolicy};
-    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
-    /// # struct Nothing;
-    /// # impl Source for Nothing {
-    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
-    /// #         Err(Unanswered::Missing)
-    /// #     }
+    /// # use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+    /// # fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+    /// #     Err(Unanswered::Missing)
     /// # }
     /// let ips = r#"{"bug_type":"309"}
     /// {"procName":"App","pid":42,"faultingThread":0,"exception":{"type":"EXC_CRASH","signal":"SIGABRT"},
@@ -41,7 +37,7 @@ impl Symbolicated<'_, '_> {
     /// "uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]}"#;
     /// let report = Report::parse(ips.as_bytes())?;
     /// let mut out = Vec::new();
-    /// symbolicate(&report, &mut Nothing, &Options::new()).write_text(&mut out)?;
+    /// symbolicate(&report, &mut nothing, &Options::new()).write_text(&mut out)?;
     /// let out = String::from_utf8(out)?;
     /// assert!(out.starts_with("Process:             App [42]\n"), "{out}");
     /// assert!(out.contains("\nException Type:  EXC_CRASH (SIGABRT)\n"));

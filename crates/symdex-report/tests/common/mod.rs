@@ -6,8 +6,8 @@ mod older_stacks;
 pub(crate) mod samples;
 pub(crate) mod stacks;
 
-use symdex::{ImageOffset, LinePolicy, Table};
-use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
+use symdex::{ImageOffset, Table};
+use symdex_report::{Answer, Answers, Function, Options, Question, Report, Source, Unanswered, symbolicate};
 
 /// The id of the app's image in all reports of the tests.
 pub(crate) const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
@@ -19,13 +19,9 @@ pub(crate) struct App {
     pub(crate) asked: Vec<(String, Vec<u64>)>,
 }
 
-impl Source for App {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        _: LinePolicy,
-    ) -> Result<Answers, Unanswered> {
+impl App {
+    fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {
+        let Question { image, offsets, .. } = *question;
         let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
         self.asked.push((image.name.clone(), offsets.iter().map(|offset| offset.0).collect()));
         match id.to_string() == APP {
@@ -35,6 +31,12 @@ impl Source for App {
             }
             false => Err(Unanswered::Missing),
         }
+    }
+}
+
+impl Source for App {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(|question| self.answer_one(question)).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
-use symdex_store::{Error, IndexBytes, Store, StoredImage};
+use symdex_store::{Error, IndexBytes, OpenImage, Store, StoredImage};
 
 use self::overview::OverviewError;
 pub(crate) use self::overview::{FileEntry, FunctionEntry, Overview};
@@ -103,17 +103,16 @@ impl App {
 
     /// The index of `id` in the first store that has all of it.
     fn whole_index(&self, id: &ImageId) -> Result<Index<IndexBytes>, Problem> {
-        let stores = self.symbolicator.stores();
         let (mut first_error, mut is_in_values) = (None, false);
-        for (number, store) in stores.stores().iter().enumerate() {
-            let found = stores.open(number, id).and_then(|image| match image.as_deref() {
+        for store in self.symbolicator.stores().stores() {
+            let found = store.open(id).and_then(|image| match image.as_ref().map(OpenImage::image) {
                 None => Ok(None),
                 Some(StoredImage::Values(_)) => {
                     is_in_values = true;
                     Ok(None)
                 }
                 // Lookups may have fetched a part of it only.
-                Some(_) => whole(&**store, id),
+                Some(_) => whole(store.store(), id),
             });
             match found {
                 Ok(Some(index)) => return Ok(index),

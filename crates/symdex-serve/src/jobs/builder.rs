@@ -2,13 +2,13 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
 use symdex_pipeline::archive::Limits;
 use symdex_pipeline::{Failure, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions};
-use symdex_store::{IndexBytes, OnConflict, PutOptions};
+use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::disk::free_space;
 use super::publish::{Publishing, Retry, Unpublished};
@@ -142,19 +142,13 @@ impl Builder {
     /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not count.
     /// A store that cannot be asked has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
-        let reader = self.publishing.symbolicator.stores();
-        let is_in = |store: usize, id: &ImageId| {
-            reader.stat(store, id).is_ok_and(|entry| entry.is_some())
-                && reader.open(store, id).is_ok_and(|image| image.is_some())
-        };
-        let has = |id: &ImageId| (0..reader.stores().len()).any(|store| is_in(store, id));
-        images.iter().all(|image| image.id.parse().is_ok_and(|id| has(&id)))
-    }
-
-    /// The number of the first store that can be written.
-    pub(super) fn writable_store(&self) -> Option<usize> {
         let stores = self.publishing.symbolicator.stores().stores();
-        stores.iter().position(|store| !store.url().is_read_only())
+        let is_in = |store: &Arc<SharedStore>, id: &ImageId| {
+            store.stat(id).is_ok_and(|entry| entry.is_some())
+                && store.open(id).is_ok_and(|image| image.is_some())
+        };
+        let has = |id: &ImageId| stores.iter().any(|store| is_in(store, id));
+        images.iter().all(|image| image.id.parse().is_ok_and(|id| has(&id)))
     }
 }
 
@@ -195,15 +189,15 @@ impl Host for BuildHost<'_> {
     /// it again. It does not count if the upload replaces indexes. An index of another upload does not count either: a
     /// child compares it with the debug file by what both state of themselves, which a hostile debug file can copy.
     fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
-        let reader = self.builder.publishing.symbolicator.stores();
-        let (store, upload) = (self.builder.writable_store()?, self.put.provenance.as_ref()?);
+        let store = self.builder.publishing.symbolicator.stores().writable()?;
+        let upload = self.put.provenance.as_ref()?;
         let is_same = || {
-            let put_by = reader.stat(store, id).ok().flatten()?.provenance?;
+            let put_by = store.stat(id).ok().flatten()?.provenance?;
             Some(put_by.sha256.is_some() && put_by.sha256 == upload.sha256)
         };
         if self.put.on_conflict == OnConflict::Replace || !is_same()? {
             return None;
         }
-        reader.get(store, id).ok().flatten()
+        store.get(id).ok().flatten()
     }
 }

@@ -91,14 +91,14 @@ impl Builder {
         if let Some(store) = self.kept_elsewhere(&index, put).map_err(unpublished)? {
             return Ok(published(&PublishOutcome::ConflictKept, store));
         }
-        let stores = symbolicator.stores().stores();
         let mut first_error = None;
-        for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
-            match symbolicator.put(number, &index, put) {
+        let stores = symbolicator.stores().stores();
+        for store in stores.iter().filter(|store| !store.url().is_read_only()) {
+            match symbolicator.put(store, &index, put) {
                 Ok(outcome) => {
                     let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
                     known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    return Ok(published(&outcome, &**store));
+                    return Ok(published(&outcome, store.store()));
                 }
                 Err(error) => _ = first_error.get_or_insert(error),
             }
@@ -117,19 +117,19 @@ impl Builder {
         if put.on_conflict != OnConflict::Keep {
             return Ok(None);
         }
-        let (target, reader) = (self.writable_store(), self.publishing.symbolicator.stores());
+        let stores = self.publishing.symbolicator.stores();
         let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
         let own = token(put.provenance.as_ref());
         let stays = |entry: StoreEntry| {
             let is_own = own.is_some() && token(entry.provenance.as_ref()) == own;
             !is_own && entry.digest != Some(index.digest())
         };
-        let others = reader.stores().iter().enumerate().filter(|(number, _)| Some(*number) != target);
-        for (number, store) in others {
-            if reader.stat(number, index.id())?.is_some_and(stays) {
-                match reader.open(number, index.id()) {
+        let is_target = |store| stores.writable().is_some_and(|target| Arc::ptr_eq(target, store));
+        for store in stores.stores().iter().filter(|store| !is_target(store)) {
+            if store.stat(index.id())?.is_some_and(stays) {
+                match store.open(index.id()) {
                     Err(error) if error.is_damage() => {}
-                    opened => return opened.map(|_| Some(&**store)),
+                    opened => return opened.map(|_| Some(store.store())),
                 }
             }
         }

@@ -169,16 +169,19 @@ impl ModuleOutcome {
 
 /// The stores that are asked for the image `id`, up to the one that has it. Images that were opened are in memory.
 fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
-    let reader = app.symbolicator.stores();
     let mut candidates = Vec::new();
-    for (number, store) in reader.stores().iter().enumerate() {
-        let outcome = match reader.open(number, id) {
+    for store in app.symbolicator.stores().stores() {
+        let outcome = match store.open(id) {
             Ok(Some(_)) => CandidateOutcome::Found,
             Ok(None) => CandidateOutcome::Absent,
             Err(error) if error.is_damage() || error.is_unsupported() => CandidateOutcome::Damaged,
             Err(_) => CandidateOutcome::Failed,
         };
-        candidates.push(Candidate { store: store.url().to_string(), location: store.location(id), outcome });
+        candidates.push(Candidate {
+            store: store.url().to_string(),
+            location: store.store().location(id),
+            outcome,
+        });
         if outcome == CandidateOutcome::Found {
             break;
         }

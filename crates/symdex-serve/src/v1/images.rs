@@ -173,10 +173,10 @@ pub(crate) async fn image(
     let id = parse(&id)?;
     app.run(move |app| {
         let stores = app.symbolicator.stores();
-        let Some((number, image)) = stores.find(&id).map_err(|error| Problem::of_store(&error))? else {
+        let Some(image) = stores.find(&id).map_err(|error| Problem::of_store(&error))? else {
             return Err(not_found(app, &id, &options.name));
         };
-        let store = &*stores.stores()[number];
+        let store = image.store().store();
         // What the store states is left out if it cannot be read.
         let entry = store.stat(&id).ok().flatten();
         Ok(Json(ImageView::new(image.metadata(), store, entry.as_ref())))
@@ -233,17 +233,16 @@ pub(crate) async fn remove(
 fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<Json<RemovedImage>, Problem> {
     let mut image = RemovedImage { id: id.to_string(), removed: Vec::new(), left: Vec::new() };
     let mut failed = None;
-    let stores = app.symbolicator.stores();
-    for (number, store) in stores.stores().iter().enumerate() {
+    for store in app.symbolicator.stores().stores() {
         let url = store.url().to_string();
         if store.url().is_read_only() {
             // A store that cannot be asked may have it.
-            if !stores.stat(number, id).is_ok_and(|entry| entry.is_none()) {
+            if !store.stat(id).is_ok_and(|entry| entry.is_none()) {
                 image.left.push(url);
             }
             continue;
         }
-        match app.symbolicator.remove(number, id) {
+        match app.symbolicator.remove(store, id) {
             Ok(true) => {
                 app.audit.log(&Entry {
                     action: Action::Delete,
@@ -303,14 +302,13 @@ pub(crate) async fn missing(
 ///
 /// The first error of a store, if no other store has one of the images.
 fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
-    let reader = app.symbolicator.stores();
     let (mut is_missing, mut first_error) = (vec![true; ids.len()], None);
-    for (number, store) in reader.stores().iter().enumerate() {
+    for store in app.symbolicator.stores().stores() {
         let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
         let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
-        let found = match store.has_batches() {
-            true => reader.open_many(number, &asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
-            false => are_in(&**store, &asked),
+        let found = match store.store().has_batches() {
+            true => store.open_many(&asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
+            false => are_in(store.store(), &asked),
         };
         match found {
             Ok(found) => left.into_iter().zip::<Vec<bool>>(found).for_each(|(at, is)| is_missing[at] = !is),

@@ -13,7 +13,7 @@ fn threads_that_need_one_image_open_it_once() {
     let reader = fake.reader(&ReaderOptions::new());
     std::thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| assert!(reader.open(0, &id(0xab)).expect("readable").is_some()));
+            scope.spawn(|| assert!(reader.stores()[0].open(&id(0xab)).expect("readable").is_some()));
         }
     });
     assert_eq!(calls(&fake).0, 1);
@@ -26,12 +26,12 @@ fn an_absent_image_is_asked_for_again_after_its_time() {
     let fake = Fake::new(3);
     let reader = fake.reader(&ReaderOptions::new());
     for _ in 0..5 {
-        assert!(reader.open(0, &id(0xcd)).expect("readable").is_none());
+        assert!(reader.stores()[0].open(&id(0xcd)).expect("readable").is_none());
     }
     assert_eq!(calls(&fake).0, 1);
     let reader = fake.reader(&ReaderOptions::new().absent(Duration::ZERO));
     for _ in 0..5 {
-        assert!(reader.open(0, &id(0xcd)).expect("readable").is_none());
+        assert!(reader.stores()[0].open(&id(0xcd)).expect("readable").is_none());
     }
     assert_eq!((calls(&fake).0, reader.counts()[0].absent), (6, 5));
 }
@@ -40,19 +40,19 @@ fn an_absent_image_is_asked_for_again_after_its_time() {
 fn values_are_fetched_once_and_together_and_lost_ones_are_told() {
     let fake = Fake::new(300);
     let reader = fake.reader(&ReaderOptions::new());
-    let image = reader.open(0, &id(0xab)).expect("readable").expect("there");
+    let image = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");
     let last = image.metadata().value_number(ImageOffset(299 * 0x1000));
     assert!(last >= 2, "the index has several values");
     fake.values.lock().expect("not poisoned").remove(&1);
     for round in 0..2 {
-        let found = reader.values(0, &image, &[0, 1, last]).expect("readable");
+        let found = image.store().values(image.image(), &[0, 1, last]).expect("readable");
         let is_there: Vec<_> = found.iter().map(Option::is_some).collect();
         assert_eq!(is_there, [true, false, true], "{round}");
         assert_eq!(calls(&fake).1, round + 1, "the lost value is asked for again");
     }
     let counts = &reader.counts()[0];
     assert_eq!((counts.lost_values, counts.from_memory), (2, 2));
-    assert_eq!(name_at(&image, ImageOffset(299 * 0x1000)).as_deref(), Some("f299"));
+    assert_eq!(name_at(image.image(), ImageOffset(299 * 0x1000)).as_deref(), Some("f299"));
 }
 
 #[test]
@@ -60,11 +60,11 @@ fn a_store_that_is_down_is_left_alone_and_images_in_memory_still_answer() {
     let fake = Fake::new(3);
     let options = ReaderOptions::of_one_run().fresh(Duration::ZERO);
     let reader = fake.reader(&options);
-    assert!(reader.open(0, &id(0xab)).expect("readable").is_some());
+    assert!(reader.stores()[0].open(&id(0xab)).expect("readable").is_some());
     fake.is_down.store(true, Ordering::Relaxed);
     for _ in 0..10 {
-        assert!(reader.open(0, &id(0xab)).expect("in memory").is_some());
-        assert!(reader.open(0, &id(0xcd)).is_err_and(|error| error.is_unavailable()));
+        assert!(reader.stores()[0].open(&id(0xab)).expect("in memory").is_some());
+        assert!(reader.stores()[0].open(&id(0xcd)).is_err_and(|error| error.is_unavailable()));
     }
     assert_eq!(calls(&fake).0, 1 + 1, "one call fails, the others are not made");
     let counts = &reader.counts()[0];
@@ -77,11 +77,11 @@ fn a_store_that_was_down_is_asked_again_after_the_pause() {
     let reader = fake.reader(&ReaderOptions::new().pause(Duration::from_millis(1)));
     fake.is_down.store(true, Ordering::Relaxed);
     for _ in 0..5 {
-        reader.open(0, &id(0xab)).expect_err("down");
+        reader.stores()[0].open(&id(0xab)).expect_err("down");
     }
     fake.is_down.store(false, Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(5));
-    assert!(reader.open(0, &id(0xab)).expect("up again").is_some());
+    assert!(reader.stores()[0].open(&id(0xab)).expect("up again").is_some());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     folder.put(&Index::open(&bytes[..]).expect("an index")).expect("written");
     let fake = Fake::new(3);
     let reader = StoreReader::new(vec![fake.store(), Box::new(folder)], &ReaderOptions::new());
-    let store_of = |byte| reader.find(&id(byte)).map(|found| found.map(|(store, _)| store));
+    let store_of = |byte| reader.find(&id(byte)).map(|found| found.map(|image| image.store().number));
     assert_eq!(store_of(0xab).expect("readable"), Some(0));
     assert_eq!(store_of(0xcd).expect("readable"), Some(1));
     assert_eq!(store_of(0xef).expect("readable"), None);
@@ -106,10 +106,14 @@ fn several_images_are_opened_with_one_call_and_their_values_fetched_with_one() {
     let fake = Fake::new(300);
     let reader = fake.reader(&ReaderOptions::new());
     for _ in 0..2 {
-        let opened = reader.open_many(0, &[0xab, 0xcd, 0xab].map(id));
+        let opened = reader.stores()[0].open_many(&[0xab, 0xcd, 0xab].map(id));
         let images: Vec<_> = opened.into_iter().map(|image| image.expect("readable")).collect();
         let [Some(image), None, Some(_)] = &images[..] else { panic!("{images:?}") };
-        let found = reader.values_many(0, &[(image, &[0, 1]), (image, &[]), (image, &[1, 2])]);
+        let found = reader.stores()[0].values_many(&[
+            (image.image(), &[0, 1]),
+            (image.image(), &[]),
+            (image.image(), &[1, 2]),
+        ]);
         let numbers: Vec<_> = found.into_iter().map(|found| found.expect("readable").len()).collect();
         assert_eq!((numbers, calls(&fake)), (vec![2, 0, 2], (1, 1)));
     }
@@ -126,7 +130,7 @@ fn threads_that_open_the_same_images_in_another_order_do_not_block_each_other() 
             ids.rotate_left(thread % 3);
             let reader = &reader;
             scope.spawn(move || {
-                let found = reader.open_many(0, &ids);
+                let found = reader.stores()[0].open_many(&ids);
                 assert_eq!(found.iter().filter(|image| matches!(image, Ok(Some(_)))).count(), 1);
             });
         }
@@ -139,8 +143,8 @@ fn values_in_memory_do_not_answer_for_the_index_that_has_replaced_theirs() {
     let fake = Fake::new(300);
     let reader = fake.reader(&ReaderOptions::new().fresh(Duration::ZERO));
     let value = || {
-        let image = reader.open(0, &id(0xab)).expect("readable").expect("there");
-        reader.values(0, &image, &[1]).expect("readable").pop().flatten().expect("not lost")
+        let image = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");
+        image.store().values(image.image(), &[1]).expect("readable").pop().flatten().expect("not lost")
     };
     let old = value();
     assert!(Arc::ptr_eq(&old, &value()));

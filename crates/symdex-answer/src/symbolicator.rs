@@ -1,6 +1,4 @@
-//! The sources of a symbolicator, and the order in which they are asked.
-
-mod known;
+//! The sources of a symbolicator.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,23 +7,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index, Metadata};
-use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
+use symdex_report::{Image, KnownImage, Unanswered};
 
-use self::known::{KnownImages, MAX_OPENED, known_index};
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
-use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
+use super::debug_files::{DebugFiles, IndexLocation};
+use super::found::FetchedIndex;
+use super::known::{KnownImages, MAX_OPENED, known_index};
 use super::listed_folder::ListedFolder;
-use super::{
-    Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered,
-    unanswered_by_store,
+use super::session::Mode;
+use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
+use symdex_store::{
+    Error, IdPrefix, IndexAccess, OpenImage, PublishOutcome, PutOptions, SharedStore, StoreCounts,
+    StoreReader, open_store,
 };
-use symdex_store::Error;
-use symdex_store::IdPrefix;
-use symdex_store::IndexAccess;
-use symdex_store::PublishOutcome;
-use symdex_store::PutOptions;
-use symdex_store::{StoreCounts, StoreReader};
-use symdex_store::{StoredImage, open_store};
 
 /// How long an index that was found to be damaged is not read again. A service may run for months.
 const DAMAGED: Duration = Duration::from_secs(600);
@@ -33,35 +27,19 @@ const DAMAGED: Duration = Duration::from_secs(600);
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
     /// Single indexes.
-    files: Vec<(KnownImage, PathBuf)>,
+    pub(crate) files: Vec<(KnownImage, PathBuf)>,
     /// Folders of indexes, which are searched with the folders below them.
-    folders: Vec<ListedFolder>,
+    pub(crate) folders: Vec<ListedFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
     debug_files: DebugFiles,
-    assumptions: Vec<ResolvedAssumption>,
-    match_by_name: bool,
-    known: OnceLock<KnownImages>,
+    pub(crate) assumptions: Vec<ResolvedAssumption>,
+    pub(crate) match_by_name: bool,
+    pub(crate) known: OnceLock<KnownImages>,
     /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
     fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
     /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
     damaged: Mutex<HashMap<String, (Instant, String)>>,
-}
-
-/// A source that may have an image.
-pub(crate) enum Candidate<'a> {
-    Index(PathBuf),
-    /// An image in the store with this number.
-    Stored(usize, Arc<StoredImage>),
-    DebugFile(&'a DebugImage),
-    Fetched(Arc<FetchedIndex>),
-}
-
-/// The index of a fetched debug file, in memory.
-pub(crate) struct FetchedIndex {
-    pub(crate) index: Index<Vec<u8>>,
-    /// Where the debug file was.
-    pub(crate) location: String,
 }
 
 impl Symbolicator {
@@ -167,7 +145,7 @@ impl Symbolicator {
 
     /// The id of the image that is assumed for `name`.
     fn id_of(&self, name: &str, wanted: &IdPrefix) -> Result<ImageId, SourceError> {
-        if let Some(id) = wanted.to_id().filter(|id| self.candidates(id).next().is_some()) {
+        if let Some(id) = wanted.to_id().filter(|id| self.may_have(id)) {
             return Ok(id);
         }
         let mut matching: Vec<_> = self.known().iter().filter(|known| wanted.matches(&known.id)).collect();
@@ -184,10 +162,9 @@ impl Symbolicator {
         }
     }
 
-    /// Whether the report states the id of `image`, and no source has an image of this id. A source that fails may have it.
-    pub fn is_missing(&self, image: &Image) -> bool {
-        let Ok((id, _)) = self.wanted(image) else { return false };
-        image.id.as_ref() == Some(&id) && self.candidates(&id).next().is_none()
+    /// Whether a source has the image `id`, or cannot be asked.
+    fn may_have(&self, id: &ImageId) -> bool {
+        self.first_index(id).is_some() || self.debug_files.image(id).is_some()
     }
 
     /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be written,
@@ -218,18 +195,20 @@ impl Symbolicator {
     }
 
     /// The index of `id` that could not be stored.
-    fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
+    pub(crate) fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// A source of answers for one report at a time. `on_event` is called while it answers.
     pub fn session<'a>(&'a self, on_event: &'a (dyn Fn(Event<'_>) + Sync)) -> Session<'a> {
-        Session::new(self, on_event)
+        Session::new(self, Mode::Functions(on_event))
     }
 
-    /// A source that only states which source has each image, and builds no index. See [`Availability`].
-    pub fn availability(&self) -> Availability<'_> {
-        Availability::new(self)
+    /// A source that only states which source has each image, as
+    /// [`AnsweredBy::source`](symdex_report::AnsweredBy::source). No address gets a function. Addresses are looked up in
+    /// indexes, so that damage is found. Debug files are not read, and no index is built.
+    pub fn availability(&self) -> Session<'_> {
+        Session::new(self, Mode::Availability)
     }
 
     /// The size of all debug files, in bytes, for progress.
@@ -250,109 +229,42 @@ impl Symbolicator {
         opened.into_iter().chain(folders).chain(unused).collect()
     }
 
-    /// The id to search for `image`, and how it was chosen.
-    pub(crate) fn wanted(&self, image: &Image) -> Result<(ImageId, MatchedBy), Unanswered> {
-        let assumptions = self.assumptions.iter().filter(|assumption| assumption.applies_to(image));
-        let mut assumed: Vec<_> = assumptions.map(|assumption| assumption.id_for(image)).collect();
-        // If several assumptions have one name, the first that fits is used.
-        assumed.sort_by_key(Result::is_err);
-        if let Some(id) = assumed.into_iter().next().transpose()? {
-            let is_same = image.id.as_ref() == Some(id);
-            return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
-        }
-        match &image.id {
-            Some(start) if image.is_id_cut => Ok((self.whole_id(image, start)?, MatchedBy::Id)),
-            Some(id) => Ok((id.clone(), MatchedBy::Id)),
-            None if self.match_by_name => {
-                Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
-            }
-            None => Err(Unanswered::Missing),
-        }
-    }
-
-    /// The index of `image` in the first store that has it, for its metadata. `None` if no store has it, or if it cannot
-    /// be read. Single indexes, folders of indexes and debug files are not searched.
+    /// The index of each of `images` in the first store that has it, for its metadata. `None` if no store has it, or if it
+    /// cannot be read. Single indexes, folders of indexes and debug files are not searched.
     #[must_use]
-    pub fn stored_image(&self, image: &Image) -> Option<Arc<StoredImage>> {
-        let (id, _) = self.wanted(image).ok()?;
-        let (_, stored) = self.stores.find(&id).ok()??;
-        Some(stored)
-    }
-
-    /// The sources of the image `id`, in this order: single indexes, folders, stores, fetched files, debug files. An index
-    /// without debug information comes last if a debug file has some.
-    pub(crate) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
-        let indexes = self.indexes(id).map(|path| match path {
-            Ok(path) => Ok(Candidate::Index(path)),
-            Err(error) => Err(unanswered(&error.into())),
-        });
-        let in_stores = 0..self.stores.stores().len();
-        let indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
-        let mut indexes = indexes.chain(self.fetched(id).map(|index| Ok(Candidate::Fetched(index))));
-        let mut debug_file = self.debug_files.image(id);
-        let has_dwarf = self.debug_files.has_dwarf(id);
-        let mut without_dwarf = Vec::new().into_iter();
-        let mut postponed = Vec::new();
-        std::iter::from_fn(move || {
-            for index in indexes.by_ref() {
-                match index {
-                    Ok(index) if has_dwarf && index.is_without_dwarf() => postponed.push(Ok(index)),
-                    index => return Some(index),
-                }
+    pub fn stored_images(&self, images: &[&Image]) -> Vec<Option<OpenImage>> {
+        let wanted = self.wanted(images);
+        let mut found: Vec<_> = images.iter().map(|_| None).collect();
+        for store in self.stores.stores() {
+            let left = wanted.iter().zip(&mut found).filter(|(_, found)| found.is_none());
+            let left = left.filter_map(|(wanted, found)| Some((wanted.as_ref().ok()?.0.clone(), found)));
+            let (ids, left): (Vec<_>, Vec<_>) = left.unzip();
+            for (found, opened) in left.into_iter().zip(store.open_many(&ids)) {
+                *found = opened.ok().flatten();
             }
-            if let Some(image) = debug_file.take() {
-                without_dwarf = std::mem::take(&mut postponed).into_iter();
-                return Some(Ok(Candidate::DebugFile(image)));
-            }
-            without_dwarf.next()
-        })
+        }
+        found
     }
 
-    /// The single indexes of the image `id`, and those in folders.
-    pub(crate) fn indexes(&self, id: &ImageId) -> impl Iterator<Item = Result<PathBuf, Error>> {
-        let files =
-            self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
-        files.chain(self.folders.iter().flat_map(|folder| folder.indexes_of(id)))
+    /// The damage of the index at `location`, if it was found in the last ten minutes. The index is not asked again in
+    /// that time: whether a new one has replaced it meanwhile depends on the order in which reports are answered.
+    pub(crate) fn known_damage(&self, location: &str) -> Option<Unanswered> {
+        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let (found, damage) = damaged.get(location)?;
+        (found.elapsed() < DAMAGED).then(|| Unanswered::Damaged(damage.clone()))
     }
 
-    /// The image `id` in the store with this number.
-    fn stored(&self, store: usize, id: &ImageId) -> Result<Option<Candidate<'_>>, Unanswered> {
-        let open = || self.stores.open(store, id).map_err(unanswered_by_store);
-        let image = self.unless_damaged(&self.stores.stores()[store].location(id), open)?;
-        Ok(image.map(|image| Candidate::Stored(store, image)))
-    }
-
-    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged in the last
-    /// ten minutes, returns that damage instead: whether a new index has replaced it meanwhile depends on the order in
-    /// which reports are answered.
-    pub(crate) fn unless_damaged<T>(
+    /// Returns `answered`, which the index at `location` has answered. Remembers it if it is damage.
+    pub(crate) fn noting_damage<T>(
         &self,
         location: &str,
-        ask: impl FnOnce() -> Result<T, Unanswered>,
+        answered: Result<T, Unanswered>,
     ) -> Result<T, Unanswered> {
-        let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = damaged().get(location).cloned();
-        if let Some((found, damage)) = known
-            && found.elapsed() < DAMAGED
-        {
-            return Err(Unanswered::Damaged(damage));
+        if let Err(Unanswered::Damaged(damage)) = &answered {
+            let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+            damaged.insert(location.to_owned(), (Instant::now(), damage.clone()));
         }
-        let answers = ask();
-        if let Err(Unanswered::Damaged(damage)) = &answers {
-            damaged().insert(location.to_owned(), (Instant::now(), damage.clone()));
-        }
-        answers
-    }
-
-    /// Whether this many more addresses of the image `id` are answered directly from its debug file. They are if they
-    /// are few and the image has no index, not even a damaged one that needs replacing.
-    pub(crate) fn is_answered_directly(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
-        let is_index = |candidate: Result<Candidate<'_>, _>| match candidate {
-            Ok(candidate) => !matches!(candidate, Candidate::DebugFile(_)),
-            Err(why) => matches!(why, Unanswered::Damaged(_)),
-        };
-        let has_index = self.candidates(id).any(is_index);
-        !has_index && self.debug_files.are_few(file, addresses)
+        answered
     }
 
     /// How indexes are opened.
@@ -372,40 +284,32 @@ impl Symbolicator {
         &self.stores
     }
 
-    /// Puts `index` into the store with this number. Later answers come from it, even if the index that it replaces was
-    /// found to be damaged. See [`StoreReader::put`].
+    /// Puts `index` into `store`, which is one of [`stores`](Self::stores). Later answers come from it, even if the index
+    /// that it replaces was found to be damaged. See [`SharedStore::put`].
     ///
     /// # Errors
     ///
-    /// As [`StoreReader::put`].
-    ///
-    /// # Panics
-    ///
-    /// If there is no store with this number.
+    /// As [`SharedStore::put`].
     pub fn put(
         &self,
-        store: usize,
+        store: &SharedStore,
         index: &Index<&[u8]>,
         options: &PutOptions,
     ) -> Result<PublishOutcome, Error> {
-        let outcome = self.stores.put(store, index, options)?;
-        self.forget_damage(&self.stores.stores()[store].location(index.id()));
+        let outcome = store.put(index, options)?;
+        self.forget_damage(&store.store().location(index.id()));
         Ok(outcome)
     }
 
-    /// Removes the image `id` from the store with this number. Returns whether the store had it. See
-    /// [`StoreReader::remove`].
+    /// Removes the image `id` from `store`, which is one of [`stores`](Self::stores). Returns whether the store had it.
+    /// See [`SharedStore::remove`].
     ///
     /// # Errors
     ///
-    /// As [`StoreReader::remove`].
-    ///
-    /// # Panics
-    ///
-    /// If there is no store with this number.
-    pub fn remove(&self, store: usize, id: &ImageId) -> Result<bool, Error> {
-        let location = self.stores.stores()[store].location(id);
-        let removed = self.stores.remove(store, id)?;
+    /// As [`SharedStore::remove`].
+    pub fn remove(&self, store: &SharedStore, id: &ImageId) -> Result<bool, Error> {
+        let location = store.store().location(id);
+        let removed = store.remove(id)?;
         self.forget_damage(&location);
         Ok(removed)
     }
@@ -430,20 +334,5 @@ impl fmt::Debug for Symbolicator {
             .field("stores", &self.stores.stores())
             .field("debug_files", &debug_files)
             .finish_non_exhaustive()
-    }
-}
-
-impl Candidate<'_> {
-    /// Whether it is an index without debug information, for example because it was made from a stripped binary.
-    /// Returns `false` if it cannot be opened: the error is reported when the index is asked.
-    fn is_without_dwarf(&self) -> bool {
-        match self {
-            Self::Index(path) => {
-                Metadata::read_file(path).is_ok_and(|metadata| metadata.counts.functions == 0)
-            }
-            Self::Stored(_, image) => image.metadata().counts.functions == 0,
-            Self::Fetched(fetched) => fetched.index.metadata().counts.functions == 0,
-            Self::DebugFile(_) => false,
-        }
     }
 }

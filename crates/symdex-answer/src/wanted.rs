@@ -1,0 +1,103 @@
+//! Which id answers an image of a report.
+
+use std::collections::BTreeSet;
+
+use symdex::ImageId;
+use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
+use symdex_store::begins_with;
+
+use super::{Symbolicator, unanswered_by_store};
+
+/// What is known of the id that answers an image, before stores are asked.
+enum StatedId {
+    Whole(ImageId, MatchedBy),
+    /// The report states only the start of the id.
+    Start(ImageId),
+}
+
+impl Symbolicator {
+    /// The ids to search for `images`, and how each was chosen.
+    pub(crate) fn wanted(&self, images: &[&Image]) -> Vec<Result<(ImageId, MatchedBy), Unanswered>> {
+        let stated: Vec<_> = images.iter().map(|image| self.stated(image)).collect();
+        let starts = images.iter().zip(&stated).filter_map(|(image, stated)| match stated {
+            Ok(StatedId::Start(start)) => Some((*image, start.clone())),
+            _ => None,
+        });
+        let mut whole = self.whole_ids(&starts.collect::<Vec<_>>()).into_iter();
+        let wanted = |stated| match stated? {
+            StatedId::Whole(id, matched) => Ok((id, matched)),
+            StatedId::Start(start) => Ok((whole.next().unwrap_or(Ok(start))?, MatchedBy::Id)),
+        };
+        stated.into_iter().map(wanted).collect()
+    }
+
+    fn stated(&self, image: &Image) -> Result<StatedId, Unanswered> {
+        let assumptions = self.assumptions.iter().filter(|assumption| assumption.applies_to(image));
+        let mut assumed: Vec<_> = assumptions.map(|assumption| assumption.id_for(image)).collect();
+        // If several assumptions have one name, the first that fits is used.
+        assumed.sort_by_key(Result::is_err);
+        if let Some(id) = assumed.into_iter().next().transpose()? {
+            let is_same = image.id.as_ref() == Some(id);
+            let matched = if is_same { MatchedBy::Id } else { MatchedBy::Assumed };
+            return Ok(StatedId::Whole(id.clone(), matched));
+        }
+        match &image.id {
+            Some(start) if image.is_id_cut => Ok(StatedId::Start(start.clone())),
+            Some(id) => Ok(StatedId::Whole(id.clone(), MatchedBy::Id)),
+            None if self.match_by_name => {
+                let id = match_by_name(image, self.known())?.id.clone();
+                Ok(StatedId::Whole(id, MatchedBy::Name))
+            }
+            None => Err(Unanswered::Missing),
+        }
+    }
+
+    /// The one id of all sources that begins with each of `starts`. This is the start itself if there is none. Each store
+    /// is asked for all of them together.
+    fn whole_ids(&self, starts: &[(&Image, ImageId)]) -> Vec<Result<ImageId, Unanswered>> {
+        if starts.is_empty() {
+            return Vec::new();
+        }
+        let ids: Vec<_> = starts.iter().map(|(_, start)| start.clone()).collect();
+        let mut found: Vec<_> = ids.iter().map(|start| (self.ids_outside_of_stores(start), None)).collect();
+        for store in self.stores().stores() {
+            for ((found, first_error), of_store) in found.iter_mut().zip(store.ids_from(&ids)) {
+                match of_store {
+                    Ok(ids) => found.extend(ids.iter().cloned()),
+                    Err(error) => _ = first_error.get_or_insert(error),
+                }
+            }
+        }
+        let whole = |((image, start), (mut ids, first_error)): (&(&Image, ImageId), (BTreeSet<_>, _))| match (
+            ids.len(),
+            first_error,
+        ) {
+            (0, Some(error)) => Err(unanswered_by_store(error)),
+            (0 | 1, _) => Ok(ids.pop_first().unwrap_or_else(|| start.clone())),
+            _ => {
+                let known = |id: &ImageId| self.known_image(id, image);
+                Err(Unanswered::ambiguous(&ids.iter().map(known).collect::<Vec<_>>()))
+            }
+        };
+        starts.iter().zip(found).map(whole).collect()
+    }
+
+    /// The ids in files and folders that begin with `start`.
+    fn ids_outside_of_stores(&self, start: &ImageId) -> BTreeSet<ImageId> {
+        let files = self.files.iter().map(|(known, _)| known.id.clone());
+        let in_debug_files = self.debug_files().known().map(|known| known.id);
+        let here = files.chain(in_debug_files).filter(|id| begins_with(id, start));
+        here.chain(self.folders.iter().flat_map(|folder| folder.ids_from(start))).collect()
+    }
+
+    /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.
+    fn known_image(&self, id: &ImageId, image: &Image) -> KnownImage {
+        let ids = std::slice::from_ref(id);
+        let indexes = self.places().flat_map(|place| self.find(place, ids)).flatten().flatten();
+        let known = indexes.filter_map(|index| index.known()).next();
+        known.or_else(|| Some(self.debug_files().image(id)?.known())).unwrap_or_else(|| {
+            let arch = image.arch.as_ref().map(|arch| arch.name.clone()).unwrap_or_default();
+            KnownImage { name: image.name.clone(), id: id.clone(), arch }
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! An image in a store, and lookups in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch};
+
+use super::SharedStore;
+use crate::buffer::IndexBytes;
+use crate::error::Error;
+use crate::store::StoredImage;
+
+/// An image of a [`StoreReader`](super::StoreReader), with the store that has it. The image is a whole index or values.
+///
+/// ```
+/// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+/// use symdex_store::{FolderStore, ReaderOptions, Store, StoreReader};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let new = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?;
+/// # let new = Index::open(&new[..])?;
+/// # FolderStore::at(folder.path()).put(&new)?;
+/// # let id = new.id();
+/// let reader = StoreReader::new(vec![Box::new(FolderStore::at(folder.path()))], &ReaderOptions::new());
+/// let image = reader.find(id)?.ok_or("no store has the image")?;
+/// let mut scratch = Scratch::default();
+/// let depths = image.ask(|image| {
+///     let offsets = [ImageOffset(0x3cf), ImageOffset(0xffff_0000)];
+///     let mut depths = [0; 2];
+///     image.lookup_many(&offsets, LinePolicy::Statement, &mut scratch, |place, found| {
+///         depths[place] = found.ok().flatten().map_or(0, |frames| frames.len());
+///     })?;
+///     Ok(depths)
+/// })?;
+/// assert_eq!(depths, Some([4, 0]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenImage {
+    store: Arc<SharedStore>,
+    image: Arc<StoredImage>,
+}
+
+impl OpenImage {
+    pub(super) fn new(store: Arc<SharedStore>, image: Arc<StoredImage>) -> Self {
+        Self { store, image }
+    }
+
+    /// The store that has the image.
+    #[must_use]
+    pub fn store(&self) -> &Arc<SharedStore> {
+        &self.store
+    }
+
+    /// How the store keeps the image.
+    #[must_use]
+    pub fn image(&self) -> &StoredImage {
+        &self.image
+    }
+
+    /// The metadata of the image.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        self.image.metadata()
+    }
+
+    /// Where the index is: a path, or a URL with a key.
+    #[must_use]
+    pub fn location(&self) -> String {
+        self.store.store().location(&self.metadata().id)
+    }
+
+    /// Calls `ask` with the image. If the index was replaced since it was opened, opens it again and calls `ask` once
+    /// more. Returns `None` if the store has the index no longer.
+    ///
+    /// # Errors
+    ///
+    /// The [`Error`] of `ask`, or of opening the index again.
+    pub fn ask<T>(&self, mut ask: impl FnMut(&Self) -> Result<T, Error>) -> Result<Option<T>, Error> {
+        match ask(self) {
+            Err(Error::Replaced { .. }) => {
+                let id = &self.metadata().id;
+                self.store.forget(id);
+                self.store.open(id)?.map(|image| ask(&image)).transpose()
+            }
+            answer => answer.map(Some),
+        }
+    }
+
+    /// The frames at `offset`, which counts from the start of the image, as [`Index::lookup`]. Returns `None` for a gap.
+    /// Only what the lookup needs is fetched. Call [`prefetch`](Self::prefetch) before several lookups.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`lookup_many`](Self::lookup_many), and as those that its `each` gets.
+    pub fn lookup<'s>(
+        &self,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Frames<'s>>, Error> {
+        let found = match &*self.image {
+            StoredImage::Index(index) => index.lookup(offset, policy, scratch),
+            StoredImage::Values(_) => match self.value_at(offset)? {
+                Some(value) => value.lookup(offset, policy, scratch),
+                None => Ok(None),
+            },
+        };
+        found.map_err(|error| self.damaged(error))
+    }
+
+    /// Looks up `offsets`, which count from the start of the image. Calls `each` once for each offset, with its position
+    /// in `offsets` and its frames, in the order of [`Index::lookup_many`]. Only what these lookups need is fetched, all
+    /// of it before the first call. `each` must not look up other addresses of the image: the call would not return.
+    ///
+    /// `each` gets [`Error::Index`] if the index is damaged at an offset, and [`Error::LostValue`] if the store has lost
+    /// the value that answers it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read or a value is damaged. [`Error::LostValue`] if the store has lost all
+    /// values that answer the offsets. [`Error::Replaced`] if the index was removed or replaced since it was opened;
+    /// see [`ask`](Self::ask). `each` is not called then.
+    pub fn lookup_many(
+        &self,
+        offsets: &[ImageOffset],
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, Result<Option<Frames<'_>>, Error>),
+    ) -> Result<(), Error> {
+        let damaged = |error| self.damaged(error);
+        match &*self.image {
+            StoredImage::Index(index) => {
+                index.lookup_many(offsets, policy, scratch, |position, found| {
+                    each(position, found.map_err(damaged));
+                });
+                Ok(())
+            }
+            StoredImage::Values(_) => self.lookup_in_values(offsets, policy, scratch, each),
+        }
+    }
+
+    fn lookup_in_values(
+        &self,
+        offsets: &[ImageOffset],
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, Result<Option<Frames<'_>>, Error>),
+    ) -> Result<(), Error> {
+        let (positions, gaps) = positions_by_value(self.metadata(), offsets);
+        let numbers: Vec<_> = positions.keys().copied().collect();
+        let values = self.store.values(&self.image, &numbers)?;
+        if let Some(first) = numbers.first().filter(|_| values.iter().all(Option::is_none)) {
+            return Err(self.lost(*first));
+        }
+        for ((number, positions), value) in positions.into_iter().zip(values) {
+            let Some(value) = value else {
+                positions.into_iter().for_each(|position| each(position, Err(self.lost(number))));
+                continue;
+            };
+            let offsets: Vec<_> = positions.iter().map(|position| offsets[*position]).collect();
+            value.lookup_many(&offsets, policy, scratch, |position, found| {
+                each(positions[position], found.map_err(|error| self.damaged(error)));
+            });
+        }
+        gaps.into_iter().for_each(|position| each(position, Ok(None)));
+        Ok(())
+    }
+
+    /// The names that the `symbol_table` has for the function that starts at `start`, as [`Index::function_names`].
+    ///
+    /// # Errors
+    ///
+    /// As those of [`lookup_many`](Self::lookup_many), and as those that its `each` gets.
+    pub fn function_names(&self, start: ImageOffset, scratch: &mut Scratch) -> Result<Vec<Vec<u8>>, Error> {
+        let names = match &*self.image {
+            StoredImage::Index(index) => names_of(index, start, scratch),
+            StoredImage::Values(_) => match self.value_at(start)? {
+                Some(value) => names_of(&value, start, scratch),
+                None => Ok(Vec::new()),
+            },
+        };
+        names.map_err(|error| self.damaged(error))
+    }
+
+    /// The value that answers `offset` of an image that the store keeps as values; `None` if none does.
+    ///
+    /// # Errors
+    ///
+    /// As [`lookup`](Self::lookup), and [`Error::LostValue`] if the store has lost the value.
+    pub fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Error> {
+        let (positions, _) = positions_by_value(self.metadata(), &[offset]);
+        let Some(number) = positions.into_keys().next() else { return Ok(None) };
+        let value = self.store.values(&self.image, &[number])?.pop().flatten();
+        value.map(Some).ok_or_else(|| self.lost(number))
+    }
+
+    /// Fetches what lookups of `offsets` need into memory, at once. Use it before single lookups.
+    ///
+    /// # Errors
+    ///
+    /// As [`lookup_many`](Self::lookup_many), except that lost values are no error.
+    pub fn prefetch(&self, offsets: &[ImageOffset]) -> Result<(), Error> {
+        match &*self.image {
+            StoredImage::Index(_) => Ok(()),
+            StoredImage::Values(_) => {
+                let (positions, _) = positions_by_value(self.metadata(), offsets);
+                self.store.values(&self.image, &positions.into_keys().collect::<Vec<_>>()).map(|_| ())
+            }
+        }
+    }
+
+    fn lost(&self, number: u64) -> Error {
+        Error::LostValue { location: self.location(), number }
+    }
+
+    fn damaged(&self, error: symdex::Error) -> Error {
+        Error::index(self.location().as_ref(), error)
+    }
+}
+
+/// How many values [`SharedStore::prefetch`] fetches at most. Reports of hundreds of threads need about 1000.
+const MAX_PREFETCHED: usize = 1024;
+
+impl SharedStore {
+    /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start. One
+    /// call of the store fetches up to 1024 values; the lookups fetch the rest, image by image.
+    ///
+    /// Errors are left to the lookups, which ask the store again.
+    pub fn prefetch(&self, images: &[(&OpenImage, Vec<ImageOffset>)]) {
+        let mut left = MAX_PREFETCHED;
+        let numbers = |(image, offsets): &(&OpenImage, Vec<ImageOffset>)| {
+            let (positions, _) = positions_by_value(image.metadata(), offsets);
+            left = left.checked_sub(positions.len())?;
+            Some(positions.into_keys().collect::<Vec<_>>())
+        };
+        let numbers: Vec<_> = images.iter().map(numbers).collect();
+        let requests = images.iter().zip(&numbers);
+        let requests: Vec<_> =
+            requests.filter_map(|((image, _), numbers)| Some((image.image(), numbers.as_deref()?))).collect();
+        self.values_many(&requests);
+    }
+}
+
+fn names_of<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    start: ImageOffset,
+    scratch: &mut Scratch,
+) -> Result<Vec<Vec<u8>>, symdex::Error> {
+    Ok(index.function_names(start, scratch)?.map(<[u8]>::to_vec).collect())
+}
+
+/// The positions in `offsets` by the number of the value that answers them, and the positions of those that no value
+/// answers, which are gaps.
+fn positions_by_value(
+    metadata: &Metadata,
+    offsets: &[ImageOffset],
+) -> (BTreeMap<u64, Vec<usize>>, Vec<usize>) {
+    let there = metadata.value_numbers();
+    let (mut positions, mut gaps) = (BTreeMap::<u64, Vec<usize>>::new(), Vec::new());
+    for (position, offset) in offsets.iter().enumerate() {
+        let number = metadata.value_number(*offset);
+        match there.iter().any(|numbers| numbers.contains(&number)) {
+            true => positions.entry(number).or_default().push(position),
+            false => gaps.push(position),
+        }
+    }
+    (positions, gaps)
+}
