@@ -248,7 +248,7 @@ pub enum Unanswered {
 ///
 /// ```
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-/// use symdex_report::{Answer, Image, answer_from_index};
+/// use symdex_report::{Answer, Image, Question, answer_from_index};
 ///
 /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
 /// let index = Index::open(std::fs::read(path)?)?;
