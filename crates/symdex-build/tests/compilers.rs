@@ -99,7 +99,7 @@ fn inlined_functions_without_a_linkage_name_have_a_qualified_name() {
     let mut inlined: Vec<_> = found
         .iter()
         .filter(|line| line.contains(" < _ZN4park"))
-        .filter_map(|line| Some(line.split_once(' ')?.1.rsplit_once(" symdex")?.0.split(" symdex").next()?))
+        .filter_map(|line| line.split_once(' ')?.1.rsplit_once(" symdex")?.0.split(" symdex").next())
         .collect();
     inlined.sort_unstable();
     inlined.dedup();
