@@ -15,14 +15,8 @@ use super::recipes::UNITS;
 use crate::host::{self, words};
 use crate::tools::Tools;
 
-const HOST: [host::Program; 6] = [
-    ("gcc", "gcc"),
-    ("g++", "g++"),
-    ("cargo", "cargo"),
-    ("env", "coreutils"),
-    ("pip", "python3-pip"),
-    ("python3", "python3"),
-];
+const HOST: [host::Program; 5] =
+    [("gcc", "gcc"), ("g++", "g++"), ("cargo", "cargo"), ("env", "coreutils"), ("pip", "python3-pip")];
 const LLVM: [&str; 6] = ["clang", "ld.lld", "ld64.lld", "dsymutil", "llvm-dwp", "llvm-lipo"];
 const BOLT: &str = "llvm-bolt-19";
 
@@ -160,13 +154,35 @@ impl Maker<'_> {
         let linked = self.compile(variant, source, &objects)?;
         self.link(variant, &objects, &name, &linked, &[])?;
         let image = objects.join(&name);
+        self.finish(variant, folder, &objects, &name, &linked)?;
+        if variant.target == Target::MachO {
+            let bundle = folder.join(format!("{name}.dSYM"));
+            self.tools.run("dsymutil", &objects, [name.as_ref(), "-o".as_ref(), bundle.as_os_str()])?;
+        }
+        std::fs::rename(image, folder.join(name))?;
+        remove(&objects, &["o", "BLOCKS", "order", LTO_OBJECTS])?;
+        // The folder stays if it has .dwo files.
+        let _ = std::fs::remove_dir(&objects);
+        Ok(())
+    }
+
+    /// Does with the image `name` in the folder `objects` what the variant asks for after the link.
+    fn finish(
+        &self,
+        variant: &Variant,
+        folder: &Path,
+        objects: &Path,
+        name: &str,
+        linked: &[String],
+    ) -> Result<()> {
+        let image = objects.join(name);
         match variant.then {
             Then::Nothing => {}
             Then::Package => {
                 let package = format!("{name}.dwp");
-                self.tools.run("llvm-dwp", &objects, ["-e", &name, "-o", &package])?;
+                self.tools.run("llvm-dwp", objects, ["-e", name, "-o", &package])?;
                 std::fs::rename(objects.join(&package), folder.join(package))?;
-                remove(&objects, &["dwo"])?;
+                remove(objects, &["dwo"])?;
             }
             Then::Reorder => {
                 let order = order(&std::fs::read(&image)?)?;
@@ -176,24 +192,16 @@ impl Maker<'_> {
                     Target::Elf => ["--symbol-ordering-file", "order"],
                     Target::MachO => ["-order_file", "order"],
                 };
-                self.link(variant, &objects, &name, &linked, &option)?;
+                self.link(variant, objects, name, linked, &option)?;
             }
             Then::Bolt(options) => {
                 let bolted = format!("{name}.bolt");
                 let mut args = words(options);
-                args.extend(words(&["--update-debug-sections", &name, "-o", &bolted]));
-                host::run(BOLT, &objects, &args)?;
+                args.extend(words(&["--update-debug-sections", name, "-o", &bolted]));
+                host::run(BOLT, objects, &args)?;
                 std::fs::rename(objects.join(bolted), &image)?;
             }
         }
-        if variant.target == Target::MachO {
-            let bundle = folder.join(format!("{name}.dSYM"));
-            self.tools.run("dsymutil", &objects, [name.as_ref(), "-o".as_ref(), bundle.as_os_str()])?;
-        }
-        std::fs::rename(image, folder.join(name))?;
-        remove(&objects, &["o", "BLOCKS", "order", LTO_OBJECTS])?;
-        // The folder stays if it has .dwo files.
-        let _ = std::fs::remove_dir(&objects);
         Ok(())
     }
 
