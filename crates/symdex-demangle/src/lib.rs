@@ -7,6 +7,9 @@
 //! | Rust | `_R`, `__R`, or `_ZN`, `__ZN` with a hash as the last identifier | without hashes: `core::fmt::write` |
 //! | others | | the name itself: C, Objective-C, assembler |
 //!
+//! The name of a stub is that of the function it calls between a fixed text: `DYLD-STUB$$_ZdlPv`, `_ZdlPv@plt`. The name
+//! inside is demangled, as atos and disassemblers do: `DYLD-STUB$$operator delete(void*)`.
+//!
 //! The demangler for C++ is written for this crate: it reads a name once from left to right and counts its steps. Swift
 //! and Rust names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].
 //!
@@ -38,6 +41,7 @@ mod swift;
 mod swift_cost;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use limits::MAX_TEXT;
 
@@ -62,13 +66,33 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         mark_as_cut(&mut text);
         return Cow::Owned(text);
     }
-    let demangled = match language(name) {
-        Some(Language::Swift) => swift::simplified(&raw),
-        Some(Language::Rust) => rust::demangled(&raw),
-        Some(Language::Cpp) => cpp::demangled(&raw),
+    let target = target(raw.as_bytes());
+    let (before, rest) = raw.split_at(target.start);
+    let (target, after) = rest.split_at(target.len());
+    let demangled = match language(target.as_bytes()) {
+        Some(Language::Swift) => swift::simplified(target),
+        Some(Language::Rust) => rust::demangled(target),
+        Some(Language::Cpp) => cpp::demangled(target),
         Some(Language::ObjC) | None => None,
     };
-    demangled.map_or(raw, Cow::Owned)
+    let Some(mut text) = demangled else { return raw };
+    text.insert_str(0, before);
+    text.push_str(after);
+    if text.len() > MAX_TEXT {
+        mark_as_cut(&mut text);
+    }
+    Cow::Owned(text)
+}
+
+/// Where the name of the called function is in the name of a stub; in another name, all of it.
+fn target(name: &[u8]) -> Range<usize> {
+    // In Mach-O and in ELF.
+    const AROUND: [(&[u8], &[u8]); 2] = [(b"DYLD-STUB$$", b""), (b"", b"@plt")];
+    let in_stub = AROUND.iter().find_map(|(before, after)| {
+        let target = name.strip_prefix(*before)?.strip_suffix(*after)?;
+        Some(before.len()..before.len() + target.len())
+    });
+    in_stub.unwrap_or(0..name.len())
 }
 
 /// The language of a name.
@@ -112,12 +136,12 @@ impl Language {
 /// ```
 #[must_use]
 pub fn language(name: &[u8]) -> Option<Language> {
-    match name {
+    match name.get(target(name)).unwrap_or(name) {
         [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
             Some(Language::Swift)
         }
-        [b'_', ..] if rust::is_v0(name) || rust::is_legacy(name) => Some(Language::Rust),
-        [b'_', ..] if is_cpp(name) => Some(Language::Cpp),
+        name @ [b'_', ..] if rust::is_v0(name) || rust::is_legacy(name) => Some(Language::Rust),
+        name @ [b'_', ..] if is_cpp(name) => Some(Language::Cpp),
         [b'-' | b'+', b'[', ..] => Some(Language::ObjC),
         _ => None,
     }
@@ -260,6 +284,28 @@ mod tests {
             ("_RNvC6_123foo3bar", "123foo::bar"),
             ("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>"),
         ]);
+    }
+
+    #[test]
+    fn the_names_in_the_names_of_stubs_are_demangled() {
+        assert_demangled(&[
+            ("DYLD-STUB$$_Znwm", "DYLD-STUB$$operator new(unsigned long)"),
+            ("DYLD-STUB$$_ZNSt3__15mutex4lockEv", "DYLD-STUB$$std::__1::mutex::lock()"),
+            ("DYLD-STUB$$$s4Demo6WidgetC4drawyyF", "DYLD-STUB$$Widget.draw()"),
+            ("DYLD-STUB$$_Block_object_dispose", "DYLD-STUB$$_Block_object_dispose"),
+            ("_ZdlPv@plt", "operator delete(void*)@plt"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE@plt", "core::fmt::write@plt"),
+            ("memcpy@plt", "memcpy@plt"),
+            ("_Zgarbage@plt", "_Zgarbage@plt"),
+            ("DYLD-STUB$$", "DYLD-STUB$$"),
+            ("@plt", "@plt"),
+        ]);
+        assert_eq!(language(b"DYLD-STUB$$_Znwm"), Some(Language::Cpp));
+        assert_eq!(language(b"_ZN4core3fmt5write17h0123456789abcdefE@plt"), Some(Language::Rust));
+        // Text that fits without the texts around it.
+        let long = format!("_Z{}{}v@plt", MAX_TEXT - 16, "a".repeat(MAX_TEXT - 16));
+        let text = demangle(long.as_bytes());
+        assert!(text.len() <= MAX_TEXT, "{} bytes", text.len());
     }
 
     #[test]
