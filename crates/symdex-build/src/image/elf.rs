@@ -15,6 +15,7 @@ use super::{Identity, Image, ImageKind, split, supplementary};
 use crate::companions::{Companions, file_name};
 use crate::error::Error;
 use crate::symbols;
+use crate::symbols::stubs::Naming;
 
 /// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
@@ -28,6 +29,8 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
     companions.deadline().check()?;
     let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
+    let stubs = symbols::plt::stubs(file, base, arch.is_arm32())?;
+    starts.extend(symbols::stubs::starts(&stubs, Naming::Elf, file.bytes.len(), companions)?);
     let (mut files, mut missing) = (vec![file.bytes], Vec::new());
     match file.mini_debug_info(companions) {
         Ok(Some(mini)) => {

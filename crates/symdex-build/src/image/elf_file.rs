@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::elf::{
-    CompressionHeader as _, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable,
+    CompressionHeader as _, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, SymbolTable,
 };
 use object::{LittleEndian as Little, elf};
 use symdex::ImageId;
@@ -29,6 +29,7 @@ fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {
 /// An ELF file: its sections and segments.
 pub(crate) struct ElfFile<'d, Header: FileHeader<Endian = Little>> {
     pub(crate) bytes: &'d [u8],
+    pub(crate) machine: elf::Machine,
     pub(crate) sections: SectionTable<'d, Header>,
     pub(super) segments: &'d [Header::ProgramHeader],
     /// The names of its sections.
@@ -68,7 +69,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         let names = header.section_strings_index(ENDIAN, bytes).and_then(|index| sections.section(index));
         let names = names.and_then(|names| names.data(ENDIAN, bytes)).unwrap_or_default();
         let budget = Cell::new(limits::DECOMPRESSED_RATIO * size + limits::DECOMPRESSED);
-        let file = Self { bytes, sections, segments, names, budget };
+        let file = Self { bytes, machine: header.e_machine(ENDIAN), sections, segments, names, budget };
         file.is_all_there()?;
         Ok(file)
     }
@@ -135,6 +136,16 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     /// not have all of it.
     pub(crate) fn contents(&self, name: &str) -> Option<&'d [u8]> {
         self.data(self.section(name)?).ok()
+    }
+
+    /// The first symbol table of this type, and its strings. Both are empty if there is no such table.
+    pub(crate) fn symbols(
+        &self,
+        kind: elf::SectionType,
+    ) -> Result<(SymbolTable<'d, Header>, &'d [u8]), Error> {
+        let table = self.sections.symbols(ENDIAN, self.bytes, kind).map_err(malformed("the symbol table"))?;
+        let strings = self.sections.section(table.string_section()).and_then(|s| s.data(ENDIAN, self.bytes));
+        Ok((table, strings.unwrap_or_default()))
     }
 
     /// The decompressed bytes of a debug section. Empty if there is no such section.

@@ -51,7 +51,7 @@ impl<'d> Image<'d> {
         let bytes = slice.bytes()?;
         let image = match bytes.first() {
             Some(0x7f) => load_elf(&slice.arch, bytes, path.as_ref(), companions),
-            _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref())),
+            _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref()), companions),
         }?;
         companions.check_loaded()?;
         Ok(Self { load_time: begun.elapsed(), ..image })

@@ -12,9 +12,11 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::code::executable;
 use super::{Identity, Image, ImageKind, Splits};
+use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols::macho::LocalSymbols;
-use crate::symbols::{self, FunctionSymbol};
+use crate::symbols::stubs::Naming;
+use crate::symbols::{self, FunctionSymbol, Start};
 
 /// The parts of an image of a shared cache that are not at its header.
 pub(crate) struct CachedParts<'a, 'd> {
@@ -31,6 +33,7 @@ struct Commands<'d, Mach: MachHeader> {
     uuid: Option<[u8; 16]>,
     segments: Vec<(&'d Mach::Segment, &'d [Mach::Section])>,
     symtab: Option<&'d macho::SymtabCommand<Mach::Endian>>,
+    dysymtab: Option<&'d macho::DysymtabCommand<Mach::Endian>>,
     function_starts: Option<&'d macho::LinkeditDataCommand<Mach::Endian>>,
 }
 
@@ -47,7 +50,8 @@ fn commands<'d, Mach: MachHeader<Endian = Endianness>>(bytes: &'d [u8]) -> Resul
         end: size_of::<Mach>() as u64 + u64::from(header.sizeofcmds(ENDIAN)),
         size: bytes.len() as u64,
     })?;
-    let mut commands = Commands { uuid: None, segments: Vec::new(), symtab: None, function_starts: None };
+    let mut commands =
+        Commands { uuid: None, segments: Vec::new(), symtab: None, dysymtab: None, function_starts: None };
     while let Some(command) = iterator.next().map_err(malformed("load commands"))? {
         read_command(command, &mut commands).map_err(malformed("a load command"))?;
     }
@@ -64,6 +68,8 @@ fn read_command<'d, Mach: MachHeader<Endian = Endianness>>(
         commands.uuid = Some(uuid.uuid);
     } else if let Some(symtab) = command.symtab()? {
         commands.symtab = Some(symtab);
+    } else if let Some(dysymtab) = command.dysymtab()? {
+        commands.dysymtab = Some(dysymtab);
     } else if command.cmd() == macho::LC_FUNCTION_STARTS {
         commands.function_starts = Some(command.data()?);
     }
@@ -81,8 +87,15 @@ macro_rules! by_class {
 }
 
 /// The image in `bytes`, a Mach-O file.
-pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image<'d>, Error> {
-    by_class!(bytes, load_class(arch, bytes, name, None))
+pub(super) fn load<'d>(
+    arch: &Arch,
+    bytes: &'d [u8],
+    name: &str,
+    companions: &'d Companions,
+) -> Result<Image<'d>, Error> {
+    let stubs = by_class!(bytes, stubs(bytes, companions))?;
+    let image = by_class!(bytes, load_class(arch, bytes, name, stubs, None))?;
+    Ok(Image { decompressed: companions.kept(), ..image })
 }
 
 /// The image of a shared cache with the header and load commands in `bytes`. `cached` is the rest of the image.
@@ -92,7 +105,7 @@ pub(crate) fn load_cached<'d>(
     name: &str,
     cached: CachedParts<'_, 'd>,
 ) -> Result<Image<'d>, Error> {
-    by_class!(bytes, load_class(arch, bytes, name, Some(cached)))
+    by_class!(bytes, load_class(arch, bytes, name, Vec::new(), Some(cached)))
 }
 
 /// How many bytes the load commands in `bytes` take, and the symbol table and the function starts as they state.
@@ -111,10 +124,26 @@ fn tables_size<Mach: MachHeader<Endian = Endianness>>(commands: &Commands<'_, Ma
     symbols * size_of::<Mach::Nlist>() as u64 + starts
 }
 
+/// The starts of the stubs of the image in `bytes`.
+fn stubs<'d, Mach: MachHeader<Endian = Endianness>>(
+    bytes: &'d [u8],
+    companions: &'d Companions,
+) -> Result<Vec<Start<'d>>, Error> {
+    let commands = commands::<Mach>(bytes)?;
+    // The symbol table of a dSYM is another one than that of the binary.
+    let is_binary = Mach::parse(bytes, 0).is_ok_and(|header| header.filetype(ENDIAN) != macho::MH_DSYM);
+    let Some(indirect) = commands.dysymtab.filter(|_| is_binary) else { return Ok(Vec::new()) };
+    let sections = commands.segments.iter().flat_map(|(_, sections)| *sections);
+    let base = base::<Mach>(&commands);
+    let stubs = symbols::macho::stubs::<Mach>(bytes, sections, commands.symtab, indirect, base)?;
+    symbols::stubs::starts(&stubs, Naming::MachO, bytes.len(), companions)
+}
+
 fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     arch: &Arch,
     bytes: &'d [u8],
     name: &str,
+    stubs: Vec<Start<'d>>,
     cached: Option<CachedParts<'_, 'd>>,
 ) -> Result<Image<'d>, Error> {
     let commands = commands::<Mach>(bytes)?;
@@ -137,6 +166,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         base,
         thumb: arch.is_arm32(),
     })?;
+    starts.extend(stubs);
     let mut info = ImageInfo::new(id(&commands, bytes), name, arch.clone());
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);

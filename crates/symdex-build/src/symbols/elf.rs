@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::image::ElfFile;
 use crate::keyed::KeyedMap;
 
-const ENDIAN: Little = Little;
+pub(super) const ENDIAN: Little = Little;
 
 /// The functions of the symbol tables, and those of the unwind information, which have no names.
 ///
@@ -33,14 +33,33 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
     base: u64,
     thumb: bool,
 ) -> Result<Vec<Start<'d>>, Error> {
+    of_types(file, &[elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE], base, thumb)
+}
+
+/// The symbols whose value is the address of a resolver: a function that returns the address of the named one.
+pub(super) fn resolvers<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    base: u64,
+    thumb: bool,
+) -> Result<Vec<Start<'d>>, Error> {
+    of_types(file, &[elf::STT_GNU_IFUNC], base, thumb)
+}
+
+/// The symbols of these types in `.symtab` and `.dynsym`.
+fn of_types<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    types: &[elf::SymbolType],
+    base: u64,
+    thumb: bool,
+) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = Vec::new();
     for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-        in_table(file, kind, base, thumb, &mut starts)?;
+        in_table(file, kind, types, base, thumb, &mut starts)?;
     }
     Ok(starts)
 }
 
-/// Appends the symbols of one table that name code.
+/// Appends the symbols of one table that are of these types.
 ///
 /// Of several symbols at one address, those with a size come first, then those marked as functions, then global, weak
 /// and local ones in this order, then names without two leading underscores, which mark internal names (`write` before
@@ -48,19 +67,16 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
 fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
+    types: &[elf::SymbolType],
     base: u64,
     thumb: bool,
     starts: &mut Vec<Start<'d>>,
 ) -> Result<(), Error> {
-    let table = file.sections.symbols(ENDIAN, file.bytes, kind);
-    let table = table.map_err(|error| Error::Malformed { what: format!("the symbol table: {error}") })?;
-    let strings = file.sections.section(table.string_section()).and_then(|s| s.data(ENDIAN, file.bytes));
-    let strings = strings.unwrap_or_default();
+    let (table, strings) = file.symbols(kind)?;
     let mut left = 16 * file.bytes.len();
     for symbol in table.iter() {
         let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-        let is_code = is_function || symbol.st_type() == elf::STT_NOTYPE;
-        if !is_code || symbol.is_undefined(ENDIAN) || symbol.is_absolute(ENDIAN) {
+        if !types.contains(&symbol.st_type()) || symbol.is_undefined(ENDIAN) || symbol.is_absolute(ENDIAN) {
             continue;
         }
         let value: u64 = symbol.st_value(ENDIAN).into();

@@ -1,8 +1,9 @@
 //! The symbol table of a Mach-O image.
 
-use object::read::macho::{MachHeader, Nlist};
-use object::{Endianness, ReadRef, macho};
+use object::read::macho::{MachHeader, Nlist, Section};
+use object::{Endianness, ReadRef, U32, macho};
 
+use super::stubs::Stub;
 use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
@@ -53,18 +54,8 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &SymbolSource<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = Vec::new();
-    if let Some(symtab) = source.symtab {
-        let [symbols, strings] = [&symtab.symoff, &symtab.stroff].map(|offset| u64::from(offset.get(ENDIAN)));
-        let (count, size) = (symtab.nsyms.get(ENDIAN), u64::from(symtab.strsize.get(ENDIAN)));
-        let table = source.linkedit.read_slice_at::<Mach::Nlist>(symbols, count as usize);
-        let names = source.linkedit.read_bytes_at(strings, size);
-        let (Ok(table), Ok(names)) = (table, names) else {
-            let end = symbols + u64::from(count) * size_of::<Mach::Nlist>() as u64;
-            let (end, size) = (end.max(strings + size), source.linkedit.len() as u64);
-            return Err(Error::Truncated { what: "the symbol table".to_owned(), end, size });
-        };
-        add::<Mach>(source, table, names, &mut starts)?;
-    }
+    let (table, names) = symbol_table::<Mach>(source.symtab, source.linkedit)?;
+    add::<Mach>(source, table, names, &mut starts)?;
     if let Some(LocalSymbols { table, strings, first, count }) = source.locals {
         let offset = u64::from(first) * size_of::<Mach::Nlist>() as u64;
         let table = table.read_slice_at::<Mach::Nlist>(offset, count as usize).map_err(|()| {
@@ -73,6 +64,24 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
         add::<Mach>(source, table, strings, &mut starts)?;
     }
     Ok(starts)
+}
+
+/// The symbols, and the strings of their names. Both are empty without a command.
+fn symbol_table<'d, Mach: MachHeader<Endian = Endianness>>(
+    symtab: Option<&macho::SymtabCommand<Endianness>>,
+    linkedit: &'d [u8],
+) -> Result<(&'d [Mach::Nlist], &'d [u8]), Error> {
+    let Some(symtab) = symtab else { return Ok((&[], &[])) };
+    let [symbols, strings] = [&symtab.symoff, &symtab.stroff].map(|offset| u64::from(offset.get(ENDIAN)));
+    let (count, size) = (symtab.nsyms.get(ENDIAN), u64::from(symtab.strsize.get(ENDIAN)));
+    let table = linkedit.read_slice_at::<Mach::Nlist>(symbols, count as usize);
+    let names = linkedit.read_bytes_at(strings, size);
+    if let (Ok(table), Ok(names)) = (table, names) {
+        return Ok((table, names));
+    }
+    let end = symbols + u64::from(count) * size_of::<Mach::Nlist>() as u64;
+    let (end, size) = (end.max(strings + size), linkedit.len() as u64);
+    Err(Error::Truncated { what: "the symbol table".to_owned(), end, size })
 }
 
 /// Appends the functions that the symbols of `table` name.
@@ -117,9 +126,51 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
         _ if symbol.n_type().0 & macho::N_EXT.0 != 0 => 0,
         _ => 1,
     };
-    // A hidden name begins with two underscores of its own.
-    let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
-    Some(Start { start, rank, name: Some(bare).filter(|name| !name.is_empty()), end: None })
+    Some(Start { start, rank, name: Some(bare(name)).filter(|name| !name.is_empty()), end: None })
+}
+
+/// `name` without the underscore that Mach-O puts before names. A hidden name begins with two underscores of its own.
+fn bare(name: &[u8]) -> &[u8] {
+    name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name)
+}
+
+/// The stubs in `sections` of the file `bytes`, a whole image. Sections of stubs (`S_SYMBOL_STUBS`) state the size of
+/// their stubs and where their part of the table of indirect symbols begins. It lists the target of each stub. A target
+/// that is local or absolute has no number there, and the stub no name.
+///
+/// # Errors
+///
+/// [`Error::Truncated`] if the symbol table reaches behind the end of the file.
+pub(crate) fn stubs<'d, Mach: MachHeader<Endian = Endianness>>(
+    bytes: &'d [u8],
+    sections: impl Iterator<Item = &'d Mach::Section>,
+    symtab: Option<&macho::SymtabCommand<Endianness>>,
+    dysymtab: &macho::DysymtabCommand<Endianness>,
+    base: u64,
+) -> Result<Vec<Stub<'d>>, Error> {
+    let indirect = dysymtab.indirect_symbols(ENDIAN, bytes).unwrap_or_default();
+    let (symbols, names) = symbol_table::<Mach>(symtab, bytes)?;
+    let name = |index: u32| {
+        let symbol = symbols.get(index as usize).filter(|symbol| !symbol.is_stab())?;
+        let name = name_at(names, symbol.n_strx(ENDIAN) as usize)?;
+        Some(bare(name)).filter(|bare| !bare.is_empty())
+    };
+    let mut stubs = Vec::new();
+    // Each indirect symbol belongs to one section.
+    let mut left = indirect.len();
+    for section in sections.filter(|section| section.section_type(ENDIAN) == macho::S_SYMBOL_STUBS) {
+        let targets = section.indirect_symbols(ENDIAN, indirect).unwrap_or_default();
+        let targets = &targets[..targets.len().min(left)];
+        left -= targets.len();
+        let size = u64::from(section.symbol_stub_size(ENDIAN));
+        let first = section.addr(ENDIAN).into().checked_sub(base);
+        let starts = std::iter::successors(first, |start| start.checked_add(size));
+        let stub = |(start, target): (u64, &U32<_, macho::IndirectSymbol>)| {
+            Some(Stub { start, size, target: name(target.get(ENDIAN).index()?)? })
+        };
+        stubs.extend(starts.zip(targets).filter_map(stub));
+    }
+    Ok(stubs)
 }
 
 /// The image offsets in `LC_FUNCTION_STARTS`. Empty if the list is not in the file: dSYMs have the binary's command

@@ -2,6 +2,8 @@
 
 pub(crate) mod elf;
 pub(crate) mod macho;
+pub(crate) mod plt;
+pub(crate) mod stubs;
 
 use std::collections::HashSet;
 
