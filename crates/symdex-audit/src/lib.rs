@@ -42,6 +42,7 @@ mod producer;
 mod report;
 mod rows;
 mod statements;
+mod stubs;
 mod symbol_table;
 mod text;
 mod units;

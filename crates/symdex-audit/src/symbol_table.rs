@@ -6,6 +6,7 @@ use object::{elf, macho};
 use symdex_build::{FunctionSymbol, Image};
 
 use crate::image::section_end;
+use crate::stubs::{self, Stub};
 use crate::unwound::{function_starts, unwound};
 
 /// A function of the symbol table or the unwind information.
@@ -22,13 +23,13 @@ pub(crate) struct TableFunction<'d> {
 
 /// Evidence for the start of a function. The best of several at one address sorts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry<'d> {
-    start: u64,
+pub(crate) struct Entry<'d> {
+    pub(crate) start: u64,
     /// Whether it is unwind information, which is worse than any symbol.
     is_nameless: bool,
     /// The rank among the symbols at one address; the smallest is the best.
     badness: (bool, bool, u8, bool),
-    name: &'d [u8],
+    pub(crate) name: &'d [u8],
     end: Option<u64>,
 }
 
@@ -50,6 +51,15 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         badness: (true, true, u8::MAX, true),
         name: b"",
         end,
+    }));
+    let stubs = files.iter().flat_map(|file| stubs::read(image, file));
+    entries.extend(stubs.map(|Stub { start, end, name }| Entry {
+        start,
+        is_nameless: false,
+        // Any symbol is better.
+        badness: (true, true, u8::MAX, false),
+        name: builders_name(image, start, &name),
+        end: Some(end),
     }));
     entries.sort_unstable();
     let mut functions = Vec::new();
@@ -85,6 +95,14 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         });
     }
     functions
+}
+
+/// The name of the builder at `start` that equals `name`, which is in no file; "another name" if it has none.
+fn builders_name<'d>(image: &Image<'d>, start: u64, name: &[u8]) -> &'d [u8] {
+    let symbols = image.symbols();
+    let symbol = symbols.binary_search_by_key(&start, |symbol| symbol.start).ok().map(|at| &symbols[at]);
+    let names = symbol.into_iter().flat_map(|symbol| symbol.name.iter().chain(&symbol.aliases));
+    names.copied().find(|builders| *builders == name).unwrap_or(b"another name")
 }
 
 /// The functions that the builder has read.
@@ -162,6 +180,22 @@ fn is_macho_code(section: &object::Section<'_, '_>) -> bool {
     matches!(section.flags(), object::SectionFlags::MachO { flags, .. } if flags.0 & code != 0)
 }
 
+/// The symbols of an ELF file that are resolvers, sorted: of several at one address the best is the first. They start at
+/// SVMAs.
+pub(crate) fn resolvers<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
+    let mut entries = Vec::new();
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
+        let is_here = !matches!(symbol.section(), SymbolSection::Undefined | SymbolSection::Absolute);
+        let name = symbol.name_bytes().ok().filter(|_| is_here && st_info.st_type() == elf::STT_GNU_IFUNC);
+        entries.extend(
+            name.and_then(|name| elf_symbol(name, st_info.st_type(), st_info.st_bind(), &symbol, image)),
+        );
+    }
+    entries.sort_unstable();
+    entries
+}
+
 /// A symbol of ELF. It ranks by these properties, in this order: a size, a function, global, no leading `__`.
 fn elf_symbol<'d>(
     name: &'d [u8],
@@ -205,9 +239,14 @@ fn macho_symbol(name: &[u8], external: bool, start: u64) -> Option<Entry<'_>> {
         Some(b'l' | b'L') => 2,
         _ => u8::from(!external),
     };
-    let hidden = name.starts_with(b"__hidden#");
-    let name = name.strip_prefix(b"_").filter(|_| !hidden).unwrap_or(name);
+    let name = without_underscore(name);
     Some(Entry { start, is_nameless: false, badness: (false, false, kind, false), name, end: None })
+}
+
+/// `name` without the underscore of Mach-O.
+pub(crate) fn without_underscore(name: &[u8]) -> &[u8] {
+    let hidden = name.starts_with(b"__hidden#");
+    name.strip_prefix(b"_").filter(|_| !hidden).unwrap_or(name)
 }
 
 #[cfg(test)]

@@ -95,7 +95,8 @@ fn functions_of_the_debug_information_and_lines_without_one_have_aliases_too() {
 /// One function with `aliases` other names that covers three chunks.
 fn long_function(aliases: usize) -> Vec<u8> {
     let symbols = (0..=aliases).map(|n| Symbol::function(&format!("f{n:05}"), BASE + 0x1000)).collect();
-    let text = vec![Section { name: "__text", range: 0x1000..0x2_8000, flags: CODE_FLAGS }];
+    let text =
+        vec![Section { name: "__text", range: 0x1000..0x2_8000, flags: CODE_FLAGS, ..Section::default() }];
     MachO { symbols, text, ..MachO::default() }.bytes()
 }
 

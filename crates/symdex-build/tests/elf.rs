@@ -152,7 +152,7 @@ fn eh_frame(starts: &[u64]) -> ElfSection {
     }
     bytes.extend([0; 4]);
     let (name, kind, address) = (".eh_frame".to_owned(), elf::SHT_PROGBITS.0, address as u64);
-    ElfSection { name, kind, flags: 2, address, bytes }
+    ElfSection { name, kind, flags: 2, address, bytes, ..ElfSection::default() }
 }
 
 #[test]
@@ -174,6 +174,7 @@ fn the_unwind_index_of_arm_makes_functions_too() {
         flags: 2,
         address: 0x3800,
         bytes: bytes.collect(),
+        ..ElfSection::default()
     };
     let elf = of(&[function("named", 0x1001, 0)]);
     let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, sections: vec![index], ..elf };
@@ -187,7 +188,7 @@ fn the_unwind_index_of_arm_makes_functions_too() {
 fn a_symbol_that_reaches_out_of_its_section_hides_nothing_there() {
     let elf = of(&[function("f", 0x2ff0, 0x1000), function("g", 0x3400, 0)]);
     let (name, kind, bytes) = (".text.more".to_owned(), elf::SHT_PROGBITS.0, vec![0x90; 0x100]);
-    let more = ElfSection { name, kind, flags: 6, address: 0x3400, bytes };
+    let more = ElfSection { name, kind, flags: 6, address: 0x3400, bytes, ..ElfSection::default() };
     assert_eq!(symbols(&Elf { sections: vec![more], ..elf }), ["2ff0..3000 f", "3400..3500 g"]);
 }
 

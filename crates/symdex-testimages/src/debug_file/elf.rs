@@ -41,6 +41,8 @@ pub struct ElfSection {
     pub flags: u32,
     pub address: u64,
     pub bytes: Vec<u8>,
+    /// The number of the section that it refers to. The code has number 1, and the tables of symbols follow.
+    pub link: u64,
 }
 
 /// A shared object with one section of code and a loaded segment.
@@ -162,7 +164,7 @@ impl Elf {
             let note = [&words(&[4, id.len() as u64, 3])[..], b"GNU\0", id].concat();
             all.push((section(".note.gnu.build-id", elf::SHT_NOTE, note), 0, 0));
         }
-        all.extend(self.sections.iter().map(|section| (section.clone(), 0, 0)));
+        all.extend(self.sections.iter().map(|section| (section.clone(), section.link, 0)));
         all
     }
 

@@ -30,11 +30,14 @@ impl Symbol {
 }
 
 /// A section that is not in the file, as in dSYMs.
+#[derive(Default)]
 pub struct Section {
     pub name: &'static str,
     /// Image offsets.
     pub range: std::ops::Range<u64>,
     pub flags: u32,
+    /// For stubs: the number of the first one's indirect symbol, and their size.
+    pub reserved: [u32; 2],
 }
 
 /// A Mach-O file with `__TEXT`, `__DWARF` and a symbol table.
@@ -42,12 +45,16 @@ pub struct MachO {
     /// CPU type and subtype. The type decides about 64-bit addresses.
     pub cpu: (u32, u32),
     pub uuid: Option<[u8; 16]>,
+    /// The type of file: `MH_DSYM` by default.
+    pub kind: u32,
     pub base: u64,
     /// The sections of `__TEXT`.
     pub text: Vec<Section>,
     /// The sections of `__DWARF`.
     pub debug: Vec<(&'static str, Vec<u8>)>,
     pub symbols: Vec<Symbol>,
+    /// The numbers of symbols in the table of `LC_DYSYMTAB`, which is left out if there are none.
+    pub indirect: Vec<u32>,
     /// The offsets in `LC_FUNCTION_STARTS`, counted from the base.
     pub function_starts: Vec<u64>,
     /// The least offset of `__DWARF` in the file.
@@ -60,10 +67,12 @@ impl Default for MachO {
         Self {
             cpu: (0x0100_000c, 0),
             uuid: None,
+            kind: 10,
             base: BASE,
-            text: vec![Section { name: "__text", range: CODE, flags: CODE_FLAGS }],
+            text: vec![Section { name: "__text", range: CODE, flags: CODE_FLAGS, ..Section::default() }],
             debug: Vec::new(),
             symbols: Vec::new(),
+            indirect: Vec::new(),
             function_starts: Vec::new(),
             debug_offset: 0,
         }
@@ -105,7 +114,8 @@ impl MachO {
         let debug_start = self.base + 0x8000;
         let debug_section = |(name, bytes): &(&'static str, Vec<u8>)| {
             let (size, offset) = (bytes.len() as u64, debug_offset + at);
-            let section = self.section(name, "__DWARF", debug_start + at, size, offset, 0x0200_0000);
+            let section =
+                self.section(name, "__DWARF", debug_start + at, size, [offset, 0x0200_0000], [0; 2]);
             at += size;
             section
         };
@@ -121,13 +131,18 @@ impl MachO {
         if !self.function_starts.is_empty() {
             commands.push(words(&[0x26, 16, starts, self.starts().len() as u64]));
         }
+        if !self.indirect.is_empty() {
+            let table = starts + self.starts().len() as u64;
+            let numbers = [&[0; 12][..], &[table, self.indirect.len() as u64, 0, 0, 0, 0]].concat();
+            commands.push(words(&[&[0xb, 80], &numbers[..]].concat()));
+        }
         if let Some(uuid) = self.uuid {
             commands.push([words(&[0x1b, 24]), uuid.to_vec()].concat());
         }
         let size: usize = commands.iter().map(Vec::len).sum();
         let magic = if self.is_64_bit() { 0xfeed_facf } else { 0xfeed_face };
         let (cpu, subtype) = (self.cpu.0.into(), self.cpu.1.into());
-        let header = words(&[magic, cpu, subtype, 10, commands.len() as u64, size as u64, 0]);
+        let header = words(&[magic, cpu, subtype, self.kind.into(), commands.len() as u64, size as u64, 0]);
         let reserved = if self.is_64_bit() { words(&[0]) } else { Vec::new() };
         [header, reserved, commands.concat()].concat()
     }
@@ -142,15 +157,25 @@ impl MachO {
     }
 
     fn text_section(&self, section: &Section) -> Vec<u8> {
-        let Section { name, range, flags } = section;
-        self.section(name, "__TEXT", self.base + range.start, range.end - range.start, 0, *flags)
+        let Section { name, range, flags, reserved } = section;
+        let size = range.end - range.start;
+        self.section(name, "__TEXT", self.base + range.start, size, [0, (*flags).into()], *reserved)
     }
 
-    fn section(&self, title: &str, segment: &str, svma: u64, size: u64, offset: u64, flags: u32) -> Vec<u8> {
+    /// A section at `svma`, with its offset in the file and its flags.
+    fn section(
+        &self,
+        title: &str,
+        segment: &str,
+        svma: u64,
+        size: u64,
+        [offset, flags]: [u64; 2],
+        reserved: [u32; 2],
+    ) -> Vec<u8> {
         let numbers = [self.word(svma), self.word(size)].concat();
-        let reserved = if self.is_64_bit() { vec![0; 3] } else { vec![0; 2] };
-        let rest = words(&[&[offset, 0, 0, 0, flags.into()], &reserved[..]].concat());
-        [name(title), name(segment), numbers, rest].concat()
+        let rest = words(&[&[offset, 0, 0, 0, flags], &reserved.map(u64::from)[..]].concat());
+        let last = if self.is_64_bit() { words(&[0]) } else { Vec::new() };
+        [name(title), name(segment), numbers, rest, last].concat()
     }
 
     fn symbol_size(&self) -> u64 {
@@ -162,7 +187,7 @@ impl MachO {
         [vec![0], names.collect::<Vec<_>>().concat()].concat()
     }
 
-    /// The symbol table, its strings and the function starts.
+    /// The symbol table, its strings, the function starts and the indirect symbols.
     fn linkedit(&self) -> Vec<u8> {
         let mut table = Vec::new();
         let mut name_at = 1;
@@ -173,7 +198,8 @@ impl MachO {
             table.extend(self.word(*value));
             name_at += name.len() as u64 + 1;
         }
-        [table, self.strings(), self.starts()].concat()
+        let indirect = self.indirect.iter().flat_map(|symbol| symbol.to_le_bytes()).collect();
+        [table, self.strings(), self.starts(), indirect].concat()
     }
 
     fn starts(&self) -> Vec<u8> {
