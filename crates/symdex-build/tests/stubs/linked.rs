@@ -64,7 +64,7 @@ pub(crate) fn stubs_of_clang_and_lld_have_the_names_that_llvm_objdump_prints() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("source.c");
     std::fs::write(&source, SOURCE).expect("written");
-    program("ld.lld-19", "--version");
+    let _ = program("ld.lld-19", "--version");
     let mut labelled = 0;
     for (target, protection) in [
         ("x86_64-linux-gnu", &["-fcf-protection", "-Wl,-z,force-ibt"][..]),
