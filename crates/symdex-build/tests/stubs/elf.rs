@@ -79,7 +79,7 @@ fn arm64(at: u64, slot: u64, before: &[u32], signed: &[u32]) -> Vec<u8> {
     let pages = ((slot >> 12) - (at >> 12)) as u32;
     let offset = (slot & 0xfff) as u32;
     let adrp = 0x9000_0010 | (pages & 3) << 29 | (pages >> 2) << 5;
-    let add = [adrp, 0xf940_0211 | offset / 8 << 10, 0x9100_0210 | offset << 10];
+    let add = [adrp, 0xf940_0211 | (offset / 8) << 10, 0x9100_0210 | offset << 10];
     let code = [before, &add, signed, &[0xd61f_0220]].concat();
     // Padding follows where there is one of both.
     let padding = if before.len() + signed.len() == 1 { &[0xd503_201f][..] } else { &[] };
@@ -273,7 +273,7 @@ pub(crate) fn wrong_relocations_name_no_stubs() {
             elf.sections[0].bytes.truncate(size);
             let found = names(&elf);
             let whole = (size as u64).saturating_sub(32) / form.3;
-            assert!(found.len() as u64 >= 1 + whole && found.len() <= 4, "{found:?} in {size} bytes");
+            assert!(found.len() as u64 > whole && found.len() <= 4, "{found:?} in {size} bytes");
             elf.sections[0].address = u64::MAX - 20;
             assert_eq!(names(&elf), ["f"]);
         }
