@@ -107,7 +107,12 @@ fn a_symbol_that_llvm_symbolizer_ends_where_the_file_ends_has_a_class_and_others
 /// The file is smaller than its first section, so that llvm-symbolizer does not see the end of that section.
 #[test]
 fn llvm_symbolizer_extends_symbols_to_the_next_section_of_macho() {
-    let stubs = Section { name: "__stubs", range: CODE.end..CODE.end + 0x100, flags: CODE_FLAGS };
+    let stubs = Section {
+        name: "__stubs",
+        range: CODE.end..CODE.end + 0x100,
+        flags: CODE_FLAGS,
+        ..Section::default()
+    };
     let mut file = macho(&[], &[("last", CODE.end - 0x10)]);
     file.text.push(stubs);
     let frame = |svma: u64| Frame {
