@@ -32,7 +32,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 35] = [
+const KEYS: [Key; 36] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -52,6 +52,7 @@ const KEYS: [Key; 35] = [
     key("fetch-absent", "SYMDEX_FETCH_ABSENT", false),
     key("token", "SYMDEX_TOKEN", false),
     key("insecure-public", "SYMDEX_INSECURE_PUBLIC", false),
+    key("allow-host", "SYMDEX_ALLOW_HOST", false),
     key("tls-cert", "SYMDEX_TLS_CERT", true),
     key("tls-key", "SYMDEX_TLS_KEY", true),
     key("cors-origin", "SYMDEX_CORS_ORIGIN", false),

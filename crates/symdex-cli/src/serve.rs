@@ -59,6 +59,10 @@ pub(crate) struct Args {
     /// Listen on a network address without tokens, so that everyone may do everything
     #[arg(long)]
     insecure_public: bool,
+    /// A name of this server, without a port. Without tokens, requests may name it only by an IP address or one of these
+    /// names, so that no other web page can use it. May be repeated
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     /// The certificate chain for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -224,6 +228,7 @@ impl Args {
         options.tokens.clone_from(&self.token);
         options.audit_log.clone_from(&self.audit_log);
         options.insecure_public = self.insecure_public;
+        options.allowed_hosts = self.allow_host.clone();
         options.tls = self.tls_cert.clone().zip(self.tls_key.clone());
         options.cors_origins.clone_from(&self.cors_origin);
         if let Some(threads) = self.threads {

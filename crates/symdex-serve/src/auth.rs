@@ -15,6 +15,7 @@ use subtle::ConstantTimeEq as _;
 use crate::app::SharedApp;
 use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
+use crate::origin;
 use crate::problem::{Problem, ProblemKind};
 
 /// What a token allows.
@@ -184,7 +185,7 @@ pub(crate) fn check(
     headers: &HeaderMap,
 ) -> Result<Option<usize>, Problem> {
     if options.tokens.is_empty() {
-        not_from_another_page(options, scope, headers)?;
+        origin::check(options, scope, headers)?;
         return Ok(None);
     }
     let mut known = known(options, secret_of(headers)?).peekable();
@@ -219,31 +220,6 @@ fn known<'o>(options: &'o ServerOptions, secret: &str) -> impl Iterator<Item = (
     // All tokens are compared, whether or not an earlier one is equal.
     let is_known = move |token: &Token| bool::from(token.sha256[..].ct_eq(&hash[..]));
     options.tokens.iter().enumerate().filter(move |(_, token)| is_known(token))
-}
-
-/// Without tokens, a page of another origin in a browser on this machine could use the server in the name of its user.
-/// Browsers say so in the header `Sec-Fetch-Site`. A page whose host name was made to resolve to this machine counts as
-/// the same origin, but its requests have that name in `Host`.
-fn not_from_another_page(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
-    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let forbidden = |detail: &str| Err(Problem::new(ProblemKind::Forbidden, detail));
-    let is_cross_origin = matches!(value("sec-fetch-site"), Some("cross-site" | "same-site"));
-    // `*` lets every page read; to change something, a page has to be named.
-    let fits = |one: &str, origin: &str| one == origin || (one == "*" && scope == Scope::Read);
-    let is_allowed =
-        value("origin").is_some_and(|origin| options.cors_origins.iter().any(|one| fits(one, origin)));
-    if is_cross_origin && !is_allowed {
-        return forbidden("the request comes from a page of another origin; allow it with --cors-origin");
-    }
-    let host = value("host").map(|host| host.rsplit_once(':').map_or(host, |(host, _)| host));
-    let is_local = |host: &str| host == "localhost" || host == "[::1]" || host.starts_with("127.");
-    if options.listen.ip().is_loopback()
-        && !options.insecure_public
-        && host.is_some_and(|host| !is_local(host))
-    {
-        return forbidden("the request names another host than this machine; a proxy in front needs tokens");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -293,27 +269,5 @@ mod tests {
         ] {
             assert_eq!(wrong.parse::<Token>(), Err(ParseTokenError), "{wrong}");
         }
-    }
-
-    #[test]
-    fn without_tokens_pages_of_other_origins_are_refused() {
-        let mut options = ServerOptions::new(SymbolicatorOptions::new());
-        options.cors_origins.push("https://profiler.firefox.com".to_owned());
-        for (pairs, is_allowed) in [
-            (&[("host", "127.0.0.1:8040")][..], true),
-            (&[("host", "localhost")], true),
-            (&[("host", "[::1]:8040")], true),
-            (&[("host", "evil.example:8040")], false),
-            (&[("host", "localhost"), ("sec-fetch-site", "same-origin")], true),
-            (&[("host", "localhost"), ("sec-fetch-site", "cross-site")], false),
-            (&[("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")], false),
-            (&[("sec-fetch-site", "cross-site"), ("origin", "https://profiler.firefox.com")], true),
-        ] {
-            assert_eq!(check(&options, Scope::Read, &headers(pairs)).is_ok(), is_allowed, "{pairs:?}");
-        }
-        options.cors_origins = vec!["*".to_owned()];
-        let other = headers(&[("sec-fetch-site", "cross-site"), ("origin", "https://other.example")]);
-        assert!(check(&options, Scope::Read, &other).is_ok());
-        assert!(check(&options, Scope::Upload, &other).is_err());
     }
 }

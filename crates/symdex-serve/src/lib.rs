@@ -23,6 +23,7 @@ mod misses;
 mod mozilla;
 mod openapi;
 mod options;
+mod origin;
 #[cfg(feature = "otel")]
 mod otel;
 mod pace;

@@ -23,6 +23,9 @@ pub struct ServerOptions {
     pub tokens: Vec<Token>,
     /// Listen on a network address without tokens.
     pub insecure_public: bool,
+    /// Names of this server, without a port, that requests may have in the header `Host`, in addition to IP addresses.
+    /// Without tokens, requests with other names are refused, because anybody can register a name for any address.
+    pub allowed_hosts: Vec<String>,
     /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default. `*` is every
@@ -103,6 +106,7 @@ impl ServerOptions {
             symbolicator,
             tokens: Vec::new(),
             insecure_public: false,
+            allowed_hosts: Vec::new(),
             tls: None,
             cors_origins: Vec::new(),
             threads,

@@ -40,6 +40,7 @@ fn the_container_runs_a_command_that_exists() {
     let (entry, arguments) = (words_of(&file, "ENTRYPOINT "), words_of(&file, "CMD "));
     assert_eq!(entry[0], "/usr/bin/symdex");
     let words: Vec<_> = entry[1..].iter().chain(&arguments).map(String::as_str).collect();
+    assert!(!words.contains(&"--insecure-public"), "a container asks for tokens");
     are_arguments(&words);
 }
 

@@ -50,6 +50,18 @@ fn without_tokens_a_server_is_for_this_machine_only() {
     assert!(refused.err.contains("--store"), "{}", refused.err);
 }
 
+#[test]
+fn without_tokens_a_page_of_another_origin_cannot_use_a_server() {
+    let server = TestServer::start(store_of(&[]).0.path(), &["--allow-host", "symdex.example"]);
+    let status =
+        |name: &'static str, value: &str| server.post_with("/v1/lookup", &[(name, value)], "[]").status;
+    assert_eq!(server.post("/v1/lookup", "[]").status, 200);
+    assert_eq!(status("host", "symdex.example:8040"), 200);
+    assert_eq!(status("host", "127.0.0.1.nip.io"), 403);
+    assert_eq!(status("origin", "http://127.0.0.1:1"), 403);
+    assert_eq!(status("origin", &server.url), 200);
+}
+
 #[cfg(unix)]
 #[test]
 fn sigterm_stops_a_server_without_an_error() {
