@@ -90,6 +90,25 @@ fn require_all_fails_for_each_image_without_debug_information() {
 }
 
 #[test]
+fn require_all_asks_whether_the_index_that_is_kept_has_debug_information() {
+    let root = folder();
+    let [binary, other] = ["App", "Other"].map(|name| root.path().join(name));
+    for path in [&binary, &other] {
+        fs::write(path, without_debug_information(&debug_file("cxx"))).expect("written");
+    }
+    let kept = |before: &Path| {
+        let out = folder();
+        assert_eq!(build(out.path(), &[text(before)]).code, Some(0));
+        let options = ["--on-conflict", "keep", "--require-all", "--json"];
+        let built = build(out.path(), &[&[text(&other)], &options[..]].concat());
+        assert_eq!(built.images()[0]["outcome"], "kept", "{}", built.out);
+        built.code
+    };
+    assert_eq!(kept(&binary), Some(3), "the index that is kept has symbols only");
+    assert_eq!(kept(&dsym("cxx")), Some(0));
+}
+
+#[test]
 fn require_all_asks_for_the_dsym_of_each_binary_of_an_xcarchive() {
     let root = folder();
     let archive = root.path().join("App.xcarchive");

@@ -15,6 +15,7 @@ use symdex_store::IndexBytes;
 
 use crate::failure::{Failure, FailureKind};
 use crate::image::{BuiltImage, BuiltIndex, ImageBuilder, ImageResult};
+use crate::intake::add_unpacked_maps;
 use crate::isolate::child::{Channel, enter};
 use crate::isolate::{Access, ChildError, Event, Isolation, Protections};
 use crate::plan::{Contents, Join, contents_of};
@@ -186,11 +187,7 @@ pub(crate) fn symbol_maps(maps: &[DebugFile]) -> Result<SymbolMaps, Failure> {
     let on_disk: Vec<PathBuf> = on_disk.map(|map| map.path().to_owned()).collect();
     let mut found =
         SymbolMaps::find(&on_disk).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
-    for map in maps {
-        if let Some((_, entry)) = map.archive_entry() {
-            found.add(Path::new(entry), map.path());
-        }
-    }
+    add_unpacked_maps(&mut found, maps);
     Ok(found)
 }
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
 
-use crate::Host;
 use crate::archive::{Fault, Limits, Unpacker, is_archive, spool};
 use crate::failure::{Failure, FailureKind};
+use crate::host::Host;
 
 /// How many bytes of a file tell whether it is an archive.
 const HEAD: u64 = 512;
@@ -219,6 +219,15 @@ impl Batch {
         self.failures.extend(faults.iter().map(Failure::from));
         self.warnings.extend(warnings);
         Ok(())
+    }
+}
+
+/// Adds the files among `maps` that were taken out of archives, by the names that they have there.
+pub(crate) fn add_unpacked_maps(found: &mut SymbolMaps, maps: &[DebugFile]) {
+    for map in maps {
+        if let Some((_, entry)) = map.archive_entry() {
+            found.add(Path::new(entry), map.path());
+        }
     }
 }
 

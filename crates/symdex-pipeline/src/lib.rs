@@ -38,6 +38,7 @@
 pub mod archive;
 mod child;
 mod failure;
+mod host;
 mod image;
 mod in_order;
 mod intake;
@@ -47,8 +48,9 @@ mod plan;
 
 pub use self::child::run_child;
 pub use self::failure::{Failure, FailureKind};
+pub use self::host::Host;
 pub use self::image::{BuiltImage, BuiltIndex, Coverage, Verified};
 pub use self::in_order::in_order;
 pub use self::intake::{Batch, Input, Intake, IntakeOptions};
-pub use self::pipeline::{Host, Pipeline, PipelineOptions, pool};
+pub use self::pipeline::{Pipeline, PipelineOptions, pool};
 pub use self::plan::Plan;

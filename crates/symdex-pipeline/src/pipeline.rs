@@ -4,22 +4,21 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 use symdex::ImageId;
 use symdex_build::debug_files::DebugFile;
 use symdex_build::{Cache, CachedImage, SymbolMaps};
-use symdex_store::IndexBytes;
 use tempfile::NamedTempFile;
 
 use crate::archive::TemporaryFolder;
 use crate::child::{BuildTask, symbol_maps};
 use crate::failure::{Failure, FailureKind};
+use crate::host::{Host, TaskProgress};
 use crate::image::{ImageBuilder, ImageResult};
 use crate::in_order::in_order;
-use crate::intake::Batch;
-use crate::isolate::{Isolation, Limits, Protections};
+use crate::intake::{Batch, add_unpacked_maps};
+use crate::isolate::{Isolation, Limits};
 use crate::plan::{Join, Plan, Task, contents_of};
 
 /// Memory of a child in addition to that of its build: its program, its threads, and a small debug file.
@@ -75,26 +74,6 @@ impl Default for PipelineOptions {
         }
     }
 }
-
-/// What a build asks and tells its caller. Threads share it.
-pub trait Host: Sync {
-    /// `bytes` more of archives or debug files will be read.
-    fn planned(&self, _bytes: u64) {}
-
-    /// `bytes` more are read.
-    fn read(&self, _bytes: u64) {}
-
-    /// The index of this image that exists already. An image whose index is up to date is not built again.
-    fn existing(&self, _id: &ImageId) -> Option<IndexBytes> {
-        None
-    }
-
-    /// These limits are in force in a child that has ended.
-    fn confined(&self, _protections: &Protections) {}
-}
-
-/// Says nothing, and has no index.
-impl Host for () {}
 
 /// Builds debug files.
 #[derive(Debug)]
@@ -176,42 +155,27 @@ impl Pipeline {
     ) -> Result<(), E> {
         host.planned(plan.size());
         let share = self.share(plan.tasks.len());
-        let build = Build { pipeline: self, batch, plan: &plan, ids, share, host };
-        let all_done = |images: Vec<T>| images.into_iter().try_for_each(&mut done);
-        let work = |results: Vec<ImageResult>| results.into_iter().map(&each).collect();
-        let tasks = plan.tasks.iter().cloned();
-        match &self.options.isolation {
+        // They are empty if children open the shared caches.
+        let caches = if self.options.isolation.is_none() { caches(&plan) } else { Vec::new() };
+        let place = match &self.options.isolation {
             None => {
                 let mut maps = self.symbol_maps.clone();
-                batch.maps.iter().for_each(|map| {
-                    _ = maps.add(
-                        map.archive_entry().map_or(map.path(), |(_, entry)| Path::new(entry)),
-                        map.path(),
-                    )
-                });
-                let caches = build.caches();
-                let images: CachedImages<'_> =
-                    caches.iter().map(|(file, cache)| (*file, cache.images())).collect();
-                in_order(
-                    &self.pool,
-                    share.at_once,
-                    tasks,
-                    |task| work(build.here(task, &maps, &images)),
-                    all_done,
-                )
+                add_unpacked_maps(&mut maps, &batch.maps);
+                Place::Here {
+                    maps,
+                    caches: caches.iter().map(|(file, cache)| (*file, cache.images())).collect(),
+                }
             }
-            Some(isolation) => {
-                let folders = Folders::new(&self.options.temporary)?;
-                let isolation = isolation.clone().limits(self.limits(share.threads));
-                in_order(
-                    &self.pool,
-                    share.at_once,
-                    tasks,
-                    |task| work(build.in_child(task, &isolation, &folders)),
-                    all_done,
-                )
-            }
-        }
+            Some(isolation) => Place::Children {
+                isolation: isolation.clone().limits(self.limits(share.threads)),
+                folders: Folders::new(&self.options.temporary)?,
+            },
+        };
+        let build = Build { pipeline: self, batch, plan: &plan, ids, share, host, place };
+        let work = |task| build.task(task).into_iter().map(&each).collect::<Vec<T>>();
+        in_order(&self.pool, share.at_once, plan.tasks.iter().cloned(), work, |images| {
+            images.into_iter().try_for_each(&mut done)
+        })
     }
 
     /// What each of `tasks` builds may use.
@@ -274,6 +238,21 @@ impl Folders {
 /// The images of open shared caches, by the number of the file.
 type CachedImages<'c> = HashMap<usize, Vec<CachedImage<'c>>>;
 
+/// The shared caches of `plan`, by the number of the file.
+fn caches(plan: &Plan) -> Vec<(usize, Cache)> {
+    let cached = plan.tasks.iter().flatten().filter(|task| task.cached_image.is_some());
+    let mut cached: Vec<usize> = cached.map(|task| task.file).collect();
+    cached.dedup();
+    let open = |file: usize| Some((file, Cache::open(plan.files[file].0.path()).ok()?));
+    cached.into_iter().filter_map(open).collect()
+}
+
+/// Where the tasks of a batch are done.
+enum Place<'c> {
+    Here { maps: SymbolMaps, caches: CachedImages<'c> },
+    Children { isolation: Isolation, folders: Folders },
+}
+
 /// What the tasks of a batch share.
 struct Build<'b, H> {
     pipeline: &'b Pipeline,
@@ -282,32 +261,36 @@ struct Build<'b, H> {
     ids: &'b [ImageId],
     share: Share,
     host: &'b H,
+    place: Place<'b>,
 }
 
 impl<H: Host> Build<'_, H> {
-    /// The shared caches of the plan, by the number of the file.
-    fn caches(&self) -> Vec<(usize, Cache)> {
-        let mut cached: Vec<usize> = Vec::new();
-        let tasks = self.plan.tasks.iter().flatten().filter(|task| task.cached_image.is_some());
-        cached.extend(tasks.map(|task| task.file));
-        cached.dedup();
-        let open = |file: usize| Some((file, Cache::open(self.plan.files[file].0.path()).ok()?));
-        cached.into_iter().filter_map(open).collect()
+    fn task(&self, task: Result<Task, Failure>) -> Vec<ImageResult> {
+        let task = match task {
+            Ok(task) => task,
+            Err(failure) => return vec![Err(failure)],
+        };
+        let progress = TaskProgress::new(self.host, task.size);
+        let Some(joins) = self.plan.joins(&task, &self.pipeline.options.archs, self.ids) else {
+            return Vec::new();
+        };
+        match &self.place {
+            Place::Here { maps, caches } => self.here(&task, &joins, maps, caches, &progress),
+            Place::Children { isolation, folders } => {
+                self.in_child(&task, joins, isolation, folders, &progress)
+            }
+        }
     }
 
-    /// Does `task` in this process.
     fn here(
         &self,
-        task: Result<Task, Failure>,
+        task: &Task,
+        joins: &[Join],
         maps: &SymbolMaps,
         caches: &CachedImages<'_>,
+        progress: &TaskProgress<'_, H>,
     ) -> Vec<ImageResult> {
-        let (task, joins) = match self.begin(task) {
-            Ok(begun) => begun,
-            Err(results) => return results,
-        };
         let PipelineOptions { archs, debug_dirs, max_seconds, verify, .. } = &self.pipeline.options;
-        let progress = TaskProgress::new(self.host, task.size);
         let images = ImageBuilder {
             archs,
             ids: self.ids,
@@ -322,7 +305,7 @@ impl<H: Host> Build<'_, H> {
         let (file, _) = &self.plan.files[task.file];
         let mut results = Vec::new();
         match task.cached_image {
-            None => images.slices(file, &joins, |result| {
+            None => images.slices(file, joins, |result| {
                 if let Ok(built) = &result {
                     progress.finish(built.image.debug_size);
                 }
@@ -342,17 +325,14 @@ impl<H: Host> Build<'_, H> {
         results
     }
 
-    /// Does `task` in a child.
     fn in_child(
         &self,
-        task: Result<Task, Failure>,
+        task: &Task,
+        joins: Vec<Join>,
         isolation: &Isolation,
         folders: &Folders,
+        progress: &TaskProgress<'_, H>,
     ) -> Vec<ImageResult> {
-        let (task, joins) = match self.begin(task) {
-            Ok(begun) => begun,
-            Err(results) => return results,
-        };
         let options = &self.pipeline.options;
         // These files are deleted when the child has ended.
         let existing = self.existing(&joins, &folders.existing);
@@ -372,25 +352,12 @@ impl<H: Host> Build<'_, H> {
             threads: self.share.threads,
             verify: options.verify,
         };
-        let progress = TaskProgress::new(self.host, task.size);
         let (images, protections) = isolation.build(build, &options.unpublished, |size, parts| match parts {
             Some((done, total)) => progress.set(size, done, total),
             None => progress.finish(size),
         });
         protections.iter().for_each(|protections| self.host.confined(protections));
         images
-    }
-
-    /// The images that a task builds; its results if there is nothing to build.
-    fn begin(&self, task: Result<Task, Failure>) -> Result<(Task, Vec<Join>), Vec<ImageResult>> {
-        let task = task.map_err(|failure| vec![Err(failure)])?;
-        match self.plan.joins(&task, &self.pipeline.options.archs, self.ids) {
-            Some(joins) => Ok((task, joins)),
-            None => {
-                self.host.read(task.size);
-                Err(Vec::new())
-            }
-        }
     }
 
     /// The indexes of images that exist already, as files in `folder` that the child can read. An index that cannot be
@@ -405,49 +372,5 @@ impl<H: Host> Build<'_, H> {
             Some((id.clone(), file))
         };
         built.filter_map(copied).collect()
-    }
-}
-
-/// The progress of a task. What is left of it counts as read when this is dropped.
-struct TaskProgress<'h, H: Host> {
-    host: &'h H,
-    size: u64,
-    /// The size of the images that are finished.
-    finished: AtomicU64,
-    /// What is counted as read.
-    reported: AtomicU64,
-}
-
-impl<'h, H: Host> TaskProgress<'h, H> {
-    fn new(host: &'h H, size: u64) -> Self {
-        Self { host, size, finished: AtomicU64::new(0), reported: AtomicU64::new(0) }
-    }
-
-    /// `done` of `total` parts of an image of `size` bytes are read. Calls may come from any thread, in any order.
-    fn set(&self, size: u64, done: u64, total: u64) {
-        let of_image = u128::from(size) * u128::from(done.min(total)) / u128::from(total.max(1));
-        let finished = self.finished.load(Ordering::Relaxed);
-        self.report(finished.saturating_add(u64::try_from(of_image).unwrap_or(size)));
-    }
-
-    /// An image of `size` bytes is finished.
-    fn finish(&self, size: u64) {
-        let finished = self.finished.fetch_add(size, Ordering::Relaxed);
-        self.report(finished.saturating_add(size));
-    }
-
-    /// Counts `done` bytes of the task. It never counts more than the task has, and never goes back.
-    fn report(&self, done: u64) {
-        let done = done.min(self.size);
-        let before = self.reported.fetch_max(done, Ordering::Relaxed);
-        if done > before {
-            self.host.read(done - before);
-        }
-    }
-}
-
-impl<H: Host> Drop for TaskProgress<'_, H> {
-    fn drop(&mut self) {
-        self.report(self.size);
     }
 }
