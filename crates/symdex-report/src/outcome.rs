@@ -22,6 +22,45 @@ pub enum ImageOutcome {
     Unanswered(Unanswered),
 }
 
+/// The status of an image. [`name`](Self::name) is its word in JSON.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageStatus {
+    /// An index or a debug file answered.
+    Found,
+    /// No frame in the image needs an answer.
+    Unused,
+    /// There is nothing to answer from.
+    Missing,
+    /// An index of the image is damaged.
+    Malformed,
+    /// The index or debug file is of an unsupported kind.
+    Unsupported,
+    /// A later request may be answered.
+    Fetching,
+    /// The debug file could not be fetched.
+    FetchingFailed,
+    /// Something else failed, for example a store.
+    Other,
+}
+
+impl ImageStatus {
+    /// The word in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Unused => "unused",
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::Unsupported => "unsupported",
+            Self::Fetching => "fetching",
+            Self::FetchingFailed => "fetching_failed",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl ImageOutcome {
     /// Returns what answered for the image, or `None` if nothing did.
     #[must_use]
@@ -52,17 +91,17 @@ impl ImageOutcome {
         }
     }
 
-    /// The status word of the image in JSON. An image with a damaged index is `malformed` even if another index
+    /// The status of the image. An image with a damaged index is `malformed` even if another index
     /// answers. A store that could not be asked does not count if another source answers.
     #[must_use]
-    pub fn status(&self) -> &'static str {
+    pub fn status(&self) -> ImageStatus {
         match self {
-            ImageOutcome::Unused => "unused",
+            ImageOutcome::Unused => ImageStatus::Unused,
             ImageOutcome::Found(by) => {
                 let of_sources = by.passed_over.iter().filter(|why| !why.is_of_store());
-                Unanswered::gravest(of_sources).map_or("found", Unanswered::status)
+                Unanswered::gravest(of_sources).map_or(ImageStatus::Found, Unanswered::status)
             }
-            ImageOutcome::NoId => "missing",
+            ImageOutcome::NoId => ImageStatus::Missing,
             ImageOutcome::Unanswered(why) => why.status(),
         }
     }
@@ -123,19 +162,19 @@ impl Unanswered {
         matches!(self, Unanswered::StoreFailed(_))
     }
 
-    /// The status word in JSON of an image without answers.
+    /// The status of an image without answers.
     #[must_use]
-    pub fn status(&self) -> &'static str {
+    pub fn status(&self) -> ImageStatus {
         match self {
             Unanswered::Missing
             | Unanswered::OtherArch(_)
             | Unanswered::Ambiguous { .. }
-            | Unanswered::NoStart(_) => "missing",
-            Unanswered::Damaged(_) => "malformed",
-            Unanswered::Unsupported(_) => "unsupported",
-            Unanswered::Fetching => "fetching",
-            Unanswered::FetchFailed(_) => "fetching_failed",
-            Unanswered::StoreFailed(_) | Unanswered::Failed(_) => "other",
+            | Unanswered::NoStart(_) => ImageStatus::Missing,
+            Unanswered::Damaged(_) => ImageStatus::Malformed,
+            Unanswered::Unsupported(_) => ImageStatus::Unsupported,
+            Unanswered::Fetching => ImageStatus::Fetching,
+            Unanswered::FetchFailed(_) => ImageStatus::FetchingFailed,
+            Unanswered::StoreFailed(_) | Unanswered::Failed(_) => ImageStatus::Other,
         }
     }
 
@@ -199,7 +238,9 @@ impl Unresolved {
     pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
         match self {
             Unresolved::NoImage | Unresolved::NoId => "unknown_image",
-            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == "malformed") => "malformed",
+            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == ImageStatus::Malformed) => {
+                "malformed"
+            }
             Unresolved::NoAnswer if image.is_some_and(|image| image.store_failure().is_some()) => "other",
             Unresolved::NoAnswer => "missing",
             Unresolved::NoFunction => "missing_symbol",

@@ -277,7 +277,7 @@ fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &KnownImag
         load_address: format!("{:#x}", image.load_address),
         size: image.size,
         is_app: image.is_app(),
-        status: outcome.status(),
+        status: outcome.status().name(),
         reason: outcome.reason(),
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),

@@ -68,7 +68,7 @@ impl StoreFailures {
         self.reason.get_or_insert_with(|| reason.clone());
         if self.images.len() < MAX_LISTED {
             let (id, name) = (id.map(ToString::to_string), name.to_owned());
-            self.images.push(UnaskedImage { id, name, status: why.status(), reason });
+            self.images.push(UnaskedImage { id, name, status: why.status().name(), reason });
         }
     }
 

@@ -94,7 +94,7 @@ impl<'s> NeededImage<'s> {
             is_app: image.is_app(),
             frames: *frames,
             reports: *reports,
-            status: outcome.status(),
+            status: outcome.status().name(),
             reason: outcome.reason().map(|reason| reason.into_owned()),
             matched_by: by.map(|by| by.matched.name()),
             source: by.and_then(|by| by.source.as_deref()),

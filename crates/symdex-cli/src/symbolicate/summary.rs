@@ -294,7 +294,7 @@ impl RunSummary {
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (text::count(*frames, "frame"), text::printable(reason));
-            complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
+            complain(&format!("{}: {}: {frames}: {reason}", outcome.status().name(), described(image)));
             for near in hints.near(image, outcome, &known) {
                 complain(&format!("  {near}"));
             }
@@ -379,7 +379,7 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
             said.push(why);
             let instead = if source.is_empty() { String::new() } else { format!("; answered{source}") };
             let reason = format!("{}{instead}", why.reason());
-            complain(&format!("  {}: {}", why.status(), text::printable(reason.into())));
+            complain(&format!("  {}: {}", why.status().name(), text::printable(reason.into())));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use symdex::{Arch, ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image, Unanswered};
+use symdex_report::{Answer, Function, Image, ImageStatus, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
 use super::modules::Modules;
@@ -135,7 +135,7 @@ impl Symbolicated {
         let answers =
             self.outcomes.get(module).and_then(|outcome| outcome.answers.as_ref()).ok_or("missing")?;
         if let Err(why) = &answers.answered {
-            return Err(if why.status() == "malformed" { "malformed" } else { "missing" });
+            return Err(if why.status() == ImageStatus::Malformed { "malformed" } else { "missing" });
         }
         match offset.and_then(|offset| answers.at(ImageOffset(offset)).ok()) {
             Some(Answer::Functions(functions)) if !functions.is_empty() => Ok(functions),
@@ -152,17 +152,13 @@ impl ModuleOutcome {
         matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_)).then(|| why.reason())
     }
 
-    /// The status word of the module.
-    pub(super) fn status(&self) -> &'static str {
+    /// The status of the module.
+    pub(super) fn status(&self) -> ImageStatus {
         match &self.answers {
-            _ if !self.is_used => "unused",
-            None => "missing",
-            Some(ImageAnswers { answered: Ok(_), .. }) => "found",
-            Some(ImageAnswers { answered: Err(why), .. }) => match why.status() {
-                // It is being fetched. A later request may find it.
-                "fetching" => "timeout",
-                status => status,
-            },
+            _ if !self.is_used => ImageStatus::Unused,
+            None => ImageStatus::Missing,
+            Some(ImageAnswers { answered: Ok(_), .. }) => ImageStatus::Found,
+            Some(ImageAnswers { answered: Err(why), .. }) => why.status(),
         }
     }
 }

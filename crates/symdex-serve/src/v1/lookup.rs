@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy, Table};
-use symdex_report::{Answer, Function, Image, Unanswered};
+use symdex_report::{Answer, Function, Image, ImageStatus, Unanswered};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
@@ -216,8 +216,9 @@ impl LookupRequest {
     }
 
     fn result(&self, answered: &ImageAnswers) -> LookupResult {
-        let failed = |why: &Unanswered| (why.status(), Some(why.reason().into_owned()));
-        let (status, reason) = answered.answered.as_ref().err().map_or(("found", None), failed);
+        let failed = |why: &Unanswered| (why.status().name(), Some(why.reason().into_owned()));
+        let (status, reason) =
+            answered.answered.as_ref().err().map_or((ImageStatus::Found.name(), None), failed);
         let is_found = answered.answered.is_ok();
         let addresses = self.addresses.iter().filter(|_| is_found);
         let answers = addresses.map(|address| self.answer(*address, answered)).collect();

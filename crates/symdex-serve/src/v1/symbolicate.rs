@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use symdex_report::{ImageOutcome, Options, Report, ReportView, Symbolicated, Unanswered, symbolicate};
+use symdex_report::{ImageOutcome, ImageStatus, Options, Report, ReportView, Symbolicated, symbolicate};
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
@@ -181,7 +181,7 @@ fn answer(
         OutputFormat::Json => write_json(app, name, &symbolicated, out),
     };
     written.map_err(|error| out.problem(&error))?;
-    let fetching = |outcome: &ImageOutcome| outcome.status() == Unanswered::Fetching.status();
+    let fetching = |outcome: &ImageOutcome| outcome.status() == ImageStatus::Fetching;
     Ok(is_unasked || symbolicated.images().iter().any(fetching))
 }
 
