@@ -23,7 +23,7 @@ pub(crate) enum AddressSource {
     },
     Stored(FoundImage),
     DebugFiles {
-        files: ImageFiles,
+        files: Box<ImageFiles>,
         /// Owns the files of an archive.
         _archive: Option<Batch>,
     },
@@ -151,7 +151,7 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
         }
         error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
     });
-    Ok(AddressSource::DebugFiles { files: found?, _archive: archive })
+    Ok(AddressSource::DebugFiles { files: Box::new(found?), _archive: archive })
 }
 
 /// Describes an image by its file's path below `object`, its architecture and its id.
