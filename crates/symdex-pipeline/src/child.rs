@@ -41,11 +41,11 @@ impl Isolation {
     }
 }
 
-/// Does the task of a child, if [`Isolation::of_this_program`] has started this process as one. Returns its exit code, with
-/// which `main` should return. Returns `None` in any other process.
+/// Does the task of a child, if [`Isolation::of_this_program`] has started this process as one. Returns its exit code,
+/// with which `main` should return. Returns `None` in any other process.
 ///
-/// A program that builds in child processes calls this first of all in its `main`, before it has threads and open files.
-/// See [`isolate::child`](crate::isolate::child).
+/// A program that builds in child processes calls this first of all in its `main`, before it has threads and open
+/// files. See [`isolate::child`](crate::isolate::child).
 pub fn run_child() -> Option<ExitCode> {
     let is_child = std::env::args_os().nth(1).is_some_and(|argument| argument == ARGUMENT);
     is_child.then(|| enter(do_task))
@@ -226,13 +226,13 @@ impl Isolation {
         Ok(contents)
     }
 
-    /// Does `task` in a child, and checks its indexes. `progress` gets the size of an image, and how many of how many of
-    /// its parts are done; `None` for the parts when the image is finished. Returns the images in file order, and which
-    /// limits were in force. If the child has ended early, the last image says why, and the limits are `None`.
+    /// Does `task` in a child, and checks its indexes. `progress` gets the size of an image, and how many of how many
+    /// of its parts are done; `None` for the parts when the image is finished. Returns the images in file order, and
+    /// which limits were in force. If the child has ended early, the last image says why, and the limits are `None`.
     ///
     /// The child writes to a temporary file in `folder`, which is created if it does not exist. The file has no name
-    /// where the system has such files, so that nothing is left of it when this process is killed. The child cannot open
-    /// anything in the folder.
+    /// where the system has such files, so that nothing is left of it when this process is killed. The child cannot
+    /// open anything in the folder.
     pub(crate) fn build(
         &self,
         task: BuildTask,
@@ -279,8 +279,8 @@ impl Isolation {
     }
 }
 
-/// What `read` returns for all `files`. If its child ends early, further children read halves of the files, so that few bad
-/// files among many need few children. A file at which a child ends on its own is a failure.
+/// What `read` returns for all `files`. If its child ends early, further children read halves of the files, so that few
+/// bad files among many need few children. A file at which a child ends on its own is a failure.
 fn find_culprits<T>(
     files: &[DebugFile],
     read: &impl Fn(&[DebugFile]) -> Result<Vec<Result<T, Failure>>, ChildError>,

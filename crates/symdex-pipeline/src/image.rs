@@ -44,7 +44,8 @@ impl BuiltIndex {
         Self { image, bytes: BuiltBytes::OfChild(output, part) }
     }
 
-    /// The bytes of the index, in memory or in a file without a name that is mapped. Those of a child were checked whole.
+    /// The bytes of the index, in memory or in a file without a name that is mapped. Those of a child were checked
+    /// whole.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {

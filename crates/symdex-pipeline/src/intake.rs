@@ -25,8 +25,8 @@ pub enum Input {
     Named {
         /// Where the file is.
         path: PathBuf,
-        /// The name of the file, such as `MyApp` or `MyApp.app.dSYM.zip`. It is never used as a path. An image of a debug
-        /// file that is in no archive has the last part of this name.
+        /// The name of the file, such as `MyApp` or `MyApp.app.dSYM.zip`. It is never used as a path. An image of a
+        /// debug file that is in no archive has the last part of this name.
         name: String,
         /// Where the file comes from: `upload`, or a URL without secrets. Messages about a debug file begin with it.
         origin: String,
@@ -60,8 +60,8 @@ impl Input {
     fn open_archive(&self, limit: u64) -> io::Result<Option<File>> {
         let file = match self {
             Self::StandardInput => return spool(io::stdin().lock(), limit).map(Some),
-            // Unreadable files are reported when they are read as debug files. Opening a pipe would block until it has a
-            // writer.
+            // Unreadable files are reported when they are read as debug files. Opening a pipe would block until it has
+            // a writer.
             Self::Path(path) if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) => {
                 return Ok(None);
             }

@@ -1,9 +1,9 @@
 //! The way from a debug file to an index that can be published, for the command and for services.
 //!
-//! 1. [`Intake`] takes [inputs](Input): files, folders, archives, uploads. Archives are unpacked. It returns [`Batch`]es
-//!    of debug files that are built together.
-//! 2. [`Pipeline::plan`] reads the headers of the debug files. The [`Plan`] knows their images, and which files are joined
-//!    in one index.
+//! 1. [`Intake`] takes [inputs](Input): files, folders, archives, uploads. Archives are unpacked. It returns
+//!    [`Batch`]es of debug files that are built together.
+//! 2. [`Pipeline::plan`] reads the headers of the debug files. The [`Plan`] knows their images, and which files are
+//!    joined in one index.
 //! 3. [`Pipeline::build`] builds the images, in this process or in [child processes with limits](isolate), and yields a
 //!    [`BuiltIndex`] or a [`Failure`] for each. The caller puts the index into its stores.
 //!

@@ -138,8 +138,8 @@ impl Pipeline {
     }
 
     /// Builds the images of `plan`, the plan of `batch`; only those with one of these `ids`, if there are any. Calls
-    /// `each` with every index and failure, on several threads, and `done` with what it returns, on this thread and in the
-    /// order of the plan. After `done` fails, no more debug files are built.
+    /// `each` with every index and failure, on several threads, and `done` with what it returns, on this thread and in
+    /// the order of the plan. After `done` fails, no more debug files are built.
     ///
     /// # Errors
     ///

@@ -126,7 +126,8 @@ pub(crate) struct Task {
     pub(crate) size: u64,
 }
 
-/// The files of an image. Their sum over all images is linear in the number of slices, and the plan keeps each path once.
+/// The files of an image. Their sum over all images is linear in the number of slices, and the plan keeps each path
+/// once.
 #[derive(Debug)]
 struct Group {
     /// The number of the first file.
@@ -247,8 +248,8 @@ impl Plan {
     }
 
     /// The images that `task` builds, among those with these architectures and ids, each with the files that are joined
-    /// with it. `None` if there is nothing to build. An image whose headers cannot be read is not listed; its build says
-    /// why.
+    /// with it. `None` if there is nothing to build. An image whose headers cannot be read is not listed; its build
+    /// says why.
     pub(crate) fn joins(&self, task: &Task, archs: &[String], ids: &[ImageId]) -> Option<Vec<Join>> {
         let (_, contents) = self.files.get(task.file)?;
         let images = match task.cached_image {

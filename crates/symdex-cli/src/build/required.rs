@@ -52,8 +52,8 @@ impl<'a> Required<'a> {
         self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
     }
 
-    /// Counts an image that was built. `kept_has_dwarf` tells whether the index of this id that was there already, and is
-    /// kept, has debug information.
+    /// Counts an image that was built. `kept_has_dwarf` tells whether the index of this id that was there already, and
+    /// is kept, has debug information.
     pub(super) fn built(&mut self, image: &ImageSummary, kept_has_dwarf: impl FnOnce() -> bool) {
         if !self.args.require_all {
             return;

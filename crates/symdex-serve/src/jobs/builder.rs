@@ -61,9 +61,9 @@ impl Builder {
         Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, min_free })
     }
 
-    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. If `wanted` is
-    /// given, only this image is built; without it in `input`, the result has no image. A lookup finds an image once this
-    /// has returned.
+    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. If `wanted`
+    /// is given, only this image is built; without it in `input`, the result has no image. A lookup finds an image once
+    /// this has returned.
     ///
     /// An index that no store takes is put again as often as `retry` says.
     ///
@@ -139,8 +139,8 @@ impl Builder {
         Ok(Limits { unpacked: free.unwrap_or(u64::MAX).min(limits.unpacked), ..limits })
     }
 
-    /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not count.
-    /// A store that cannot be asked has none.
+    /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not
+    /// count. A store that cannot be asked has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
         let stores = self.publishing.symbolicator.stores().stores();
         let is_in = |store: &Arc<SharedStore>, id: &ImageId| {
@@ -185,9 +185,10 @@ impl Host for BuildHost<'_> {
         (self.on_progress)(BuildProgress { done, total: self.total.load(Ordering::Relaxed) });
     }
 
-    /// The index that the same upload has made, in the store that gets the new ones: a job that begins again does not build
-    /// it again. It does not count if the upload replaces indexes. An index of another upload does not count either: a
-    /// child compares it with the debug file by what both state of themselves, which a hostile debug file can copy.
+    /// The index that the same upload has made, in the store that gets the new ones: a job that begins again does not
+    /// build it again. It does not count if the upload replaces indexes. An index of another upload does not count
+    /// either: a child compares it with the debug file by what both state of themselves, which a hostile debug file can
+    /// copy.
     fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
         let store = self.builder.publishing.symbolicator.stores().writable()?;
         let upload = self.put.provenance.as_ref()?;

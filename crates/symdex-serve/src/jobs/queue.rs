@@ -97,8 +97,8 @@ impl Jobs {
                 JobState::Done | JobState::Failed => None,
                 _ if !has_upload => Some("the upload is gone; send it again".to_owned()),
                 JobState::Running if job.progress.total == 0 => {
-                    let why = "the server was killed while it unpacked this upload, which may be the reason; the job is \
-                               not repeated; send the upload again to try it once more";
+                    let why = "the server was killed while it unpacked this upload, which may be the reason; \
+                               the job is not repeated; send the upload again to try it once more";
                     Some(why.to_owned())
                 }
                 _ if job.attempts >= MAX_ATTEMPTS => {
@@ -193,7 +193,8 @@ impl Jobs {
         self.shared().jobs.values().filter(|entry| entry.job.state == state).count()
     }
 
-    /// Lets a job begin again that waits for an operator. Returns the job, whatever its state is; `None` if there is none.
+    /// Lets a job begin again that waits for an operator. Returns the job, whatever its state is; `None` if there is
+    /// none.
     pub(crate) fn resume(&self, id: &str) -> Option<Job> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         self.resume_filed(id)
@@ -314,8 +315,8 @@ impl Jobs {
     }
 
     /// Waits until the indexes of a job are put into the stores again, which took none of them for the reason `why`.
-    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or the
-    /// server stops.
+    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or
+    /// the server stops.
     fn wait_for_store(&self, id: &str, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
         let deadline = *deadline.get_or_init(|| {
             tracing::warn!(job = id, error = why, "no store takes an index; it is tried again");
@@ -350,8 +351,8 @@ impl Jobs {
         id
     }
 
-    /// Ends a job by `end` and writes it. The upload of a job that has finished is deleted; that of a job that waits for an
-    /// operator stays. Followers see the end when all of this is done.
+    /// Ends a job by `end` and writes it. The upload of a job that has finished is deleted; that of a job that waits
+    /// for an operator stays. Followers see the end when all of this is done.
     fn finish(&self, id: &str, end: impl FnOnce(&mut Job)) {
         let Some(mut job) = self.view(id, Job::clone) else { return };
         end(&mut job);
@@ -381,8 +382,8 @@ impl Jobs {
         }
     }
 
-    /// Removes finished jobs that are older than they are kept, and the oldest if there are too many. Removes the parts of
-    /// uploads that were given up.
+    /// Removes finished jobs that are older than they are kept, and the oldest if there are too many. Removes the parts
+    /// of uploads that were given up.
     fn sweep(&self, now: SystemTime) {
         self.state.sweep_parts(now);
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -101,8 +101,8 @@ impl Uploads {
     ///
     /// # Errors
     ///
-    /// A problem if another request is sending the upload, if too many uploads are being received, or if the file cannot
-    /// be opened.
+    /// A problem if another request is sending the upload, if too many uploads are being received, or if the file
+    /// cannot be opened.
     pub(crate) fn resume(
         &self,
         sha256: &str,
@@ -146,8 +146,8 @@ impl Incoming {
         &self.path
     }
 
-    /// Appends `body`, of at most `max` bytes. `patience` is the longest time that the client may keep the server waiting.
-    /// What has arrived is in the file even if this fails.
+    /// Appends `body`, of at most `max` bytes. `patience` is the longest time that the client may keep the server
+    /// waiting. What has arrived is in the file even if this fails.
     ///
     /// # Errors
     ///
