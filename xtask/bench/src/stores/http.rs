@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::moto::BUCKET;
+use symdex_testkit::moto::BUCKET;
 
 /// The server does not check signatures, but refuses requests without any.
 const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/s3/aws4_request, \

@@ -6,18 +6,14 @@
 pub mod ask;
 mod http;
 mod markdown;
-#[path = "../../../../crates/symdex-store/tests/common/moto.rs"]
-mod moto;
 mod proxy;
-#[path = "../../../../crates/symdex-store/tests/redis/server.rs"]
-#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
-mod redis_server;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use symdex::Index;
+use symdex_testkit::{moto, redis};
 
 use self::ask::{Asked, Child};
 use self::proxy::{Proxy, Traffic};
@@ -88,7 +84,7 @@ struct Figures {
 
 /// The servers, and where the indexes are.
 struct Servers {
-    redis: redis_server::Server,
+    redis: redis::Server,
     s3: moto::Server,
     folder: PathBuf,
 }
@@ -117,7 +113,7 @@ pub fn run(inputs: &[Input], runs: usize, folder: &Path) -> Result<()> {
 fn of_input(input: &Input, runs: usize) -> Result<InputFigures> {
     let scratch = tempfile::tempdir()?;
     let servers = Servers {
-        redis: redis_server::Server::start(&[]),
+        redis: redis::Server::start(&[]),
         s3: moto::Server::start(),
         folder: scratch.path().join("store"),
     };
