@@ -42,6 +42,9 @@ pub(crate) const ORIGINS: usize = 16;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;
 
+/// How many symbol stubs of an image are named. Large programs have some ten thousand.
+pub(crate) const STUBS: usize = 1 << 18;
+
 /// How many units a section of `size` bytes may have.
 pub(crate) fn units(size: usize) -> usize {
     UNITS + size / UNIT_BYTES
@@ -181,6 +184,7 @@ mod tests {
             ("NAME", NAME as u64),
             ("PATH", PATH as u64),
             ("ORIGINS", ORIGINS as u64),
+            ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
         ];
         for (name, value) in limits {

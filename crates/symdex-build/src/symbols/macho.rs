@@ -6,6 +6,7 @@ use object::{Endianness, ReadRef, U32, macho};
 use super::stubs::Stub;
 use super::{Start, name_at, take_name};
 use crate::error::Error;
+use crate::limits;
 use crate::symbol_map::is_hidden;
 
 /// The local symbols of an image in a shared cache, which has a separate table for them.
@@ -157,7 +158,7 @@ pub(crate) fn stubs<'d, Mach: MachHeader<Endian = Endianness>>(
     };
     let mut stubs = Vec::new();
     // Each indirect symbol belongs to one section.
-    let mut left = indirect.len();
+    let mut left = indirect.len().min(limits::STUBS);
     for section in sections.filter(|section| section.section_type(ENDIAN) == macho::S_SYMBOL_STUBS) {
         let targets = section.indirect_symbols(ENDIAN, indirect).unwrap_or_default();
         let targets = &targets[..targets.len().min(left)];

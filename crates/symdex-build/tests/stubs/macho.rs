@@ -131,6 +131,22 @@ pub(crate) fn stubs_share_no_indirect_symbols() {
     assert_eq!(symbols(&file), [&stubs[..], &["2010..2013 DYLD-STUB$$puts"]].concat());
 }
 
+pub(crate) fn stubs_beyond_the_limit_have_no_names() {
+    // `STUBS` of the limits in docs/SECURITY.md.
+    const LIMIT: usize = 1 << 18;
+    let mut file = with_stubs();
+    file.symbols[1] = undefined(b"f");
+    file.text = vec![stubs("__stubs", 0x2000..0x2000 + LIMIT as u64 + 2, [0, 1])];
+    file.indirect = vec![1; LIMIT + 2];
+    let bytes = file.bytes();
+    let companions = Companions::default();
+    let image =
+        Image::load(&slices(&bytes).expect("a Mach-O file")[0], "made-up", &companions).expect("loads");
+    let built = symdex_build::build(&image).expect("builds");
+    let index = symdex::Index::open(built.bytes).expect("an index");
+    assert_eq!(index.metadata().counts.symbols, LIMIT as u64);
+}
+
 pub(crate) fn names_of_stubs_that_overlap_are_refused() {
     let mut file = with_stubs();
     file.symbols[1] = undefined(&[b'a'; 60_000]);

@@ -36,6 +36,7 @@ symdex_testkit::main! {
     macho::wrong_numbers_of_stubs_name_none,
     macho::stubs_share_no_indirect_symbols,
     macho::names_of_stubs_that_overlap_are_refused,
+    macho::stubs_beyond_the_limit_have_no_names,
     elf::stubs_have_the_names_of_the_relocations_of_their_slots,
     elf::stubs_of_every_form_are_recognised,
     elf::stubs_of_resolvers_have_the_names_of_their_symbols,

@@ -15,6 +15,7 @@ use super::{Start, name_at};
 use crate::error::Error;
 use crate::image::ElfFile;
 use crate::keyed::KeyedMap;
+use crate::limits;
 
 /// The sections of stubs: of functions that are bound lazily, their second parts with indirect branch tracking or MPX,
 /// functions whose address is also taken, and functions of resolvers in static executables.
@@ -70,7 +71,7 @@ fn jumps<Header: FileHeader<Endian = Little>>(file: &ElfFile<'_, Header>, code: 
     for section in SECTIONS.iter().filter_map(|name| file.section(name)) {
         let (mut address, mut rest) =
             (section.sh_addr(ENDIAN).into(), file.data(section).unwrap_or_default());
-        while !rest.is_empty() {
+        while !rest.is_empty() && jumps.len() < limits::STUBS {
             let jump = code.jump(rest, address, got);
             jumps.extend(jump.map(|jump| (address, jump)));
             let size = jump.map_or(code.alignment(), |jump| jump.size).min(rest.len());
