@@ -1,5 +1,6 @@
 //! `symdex lookup`: answers from an index or a debug file.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
@@ -296,16 +297,13 @@ impl Lookup<'_, '_, '_> {
 
 impl Args {
     fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> AnsweredFrame {
-        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let function = |name: &[u8]| match self.no_demangle {
-            true => lossy(name),
-            false => symdex_demangle::demangle(name).into_owned(),
-        };
+        let name = || frame.name_lossy().map(Cow::into_owned);
+        let demangled = || frame.name.map(|name| symdex_demangle::demangle(name).into_owned());
         let distance = |start: ImageOffset| offset.0.checked_sub(start.0).map(|bytes| format!("{bytes:#x}"));
         AnsweredFrame {
-            function: frame.name.map(function),
-            name: frame.name.map(lossy),
-            file: frame.file.map(lossy),
+            function: if self.no_demangle { name() } else { demangled() },
+            name: name(),
+            file: frame.file_lossy().map(Cow::into_owned),
             line: frame.line,
             inlined: frame.inlined,
             function_start: frame.function_start.map(|start| start.to_string()),

@@ -1,5 +1,7 @@
 //! Asks sources for offsets, and stores each distinct answer once.
 
+use std::borrow::Cow;
+
 use symdex::ImageOffset;
 
 use crate::limits::{AnswerBytes, size_of_answer};
@@ -8,7 +10,6 @@ use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{Image, to_u32};
 use crate::source::{Answer, Answers, Function, MatchedBy, Question, Source, Unanswered};
 use crate::symbolicate::{LookupResult, ResolvedFrame};
-use crate::text::lossy;
 
 /// Appends `offset`. Before the list grows, repeated offsets are removed from it: many frames have few addresses.
 pub(crate) fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset) {
@@ -152,14 +153,12 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
     let last = functions.len() - 1;
     let skip = if options.inlines { 0 } else { last };
     let frame = |(depth, function): (usize, Function)| {
-        let readable = |name: &Vec<u8>| match options.demangle {
-            true => symdex_demangle::demangle(name).into_owned(),
-            false => lossy(name),
-        };
+        let name = || function.name_lossy().map(Cow::into_owned);
+        let demangled = || function.demangled().map(Cow::into_owned);
         ResolvedFrame {
-            function: function.name.as_ref().map(readable),
-            name: function.name.as_deref().map(lossy),
-            file: function.file.as_deref().map(lossy),
+            function: if options.demangle { demangled() } else { name() },
+            name: name(),
+            file: function.file_lossy().map(Cow::into_owned),
             line: function.line,
             inlined: depth < last,
             start: function.start,

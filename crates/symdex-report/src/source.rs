@@ -1,5 +1,6 @@
 //! Sources: what answers the offsets of an image.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
@@ -190,6 +191,30 @@ impl Function {
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { name: None, file: None, line: None, start: None, table }
+    }
+
+    /// The readable name, as [`symdex_demangle::demangle`] returns it.
+    #[must_use]
+    pub fn demangled(&self) -> Option<Cow<'_, str>> {
+        self.name.as_deref().map(symdex_demangle::demangle)
+    }
+
+    /// The linkage name as text. Bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn name_lossy(&self) -> Option<Cow<'_, str>> {
+        self.name.as_deref().map(String::from_utf8_lossy)
+    }
+
+    /// The path of the source file as text. Bytes that are not UTF-8 become U+FFFD.
+    #[must_use]
+    pub fn file_lossy(&self) -> Option<Cow<'_, str>> {
+        self.file.as_deref().map(String::from_utf8_lossy)
+    }
+
+    /// How many bytes `offset` is after the start of the function. `None` if the start is unknown or after `offset`.
+    #[must_use]
+    pub fn distance(&self, offset: ImageOffset) -> Option<u64> {
+        offset.0.checked_sub(self.start?.0)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
+use symdex::ImageOffset;
 use symdex_report::Function;
 
 use super::lookup::Lookup;
@@ -94,7 +95,7 @@ struct Place<'r> {
 
 impl<'r> Place<'r> {
     fn of(function: &'r Function) -> Self {
-        let file = function.file.as_deref().filter(|file| !file.is_empty()).map(String::from_utf8_lossy);
+        let file = function.file_lossy().filter(|file| !file.is_empty());
         let line = function.line.filter(|line| *line != 0 && file.is_some());
         Self { file, line }
     }
@@ -118,23 +119,19 @@ impl<'r> FrameView<'r> {
                 inlines,
             };
         };
-        let start = concrete.start.zip(frame.offset);
-        let distance = start.and_then(|(start, offset)| offset.checked_sub(start.0));
-        let inline = |function| Inline { function: demangled(function), place: Place::of(function) };
+        let distance = frame.offset.and_then(|offset| concrete.distance(ImageOffset(offset)));
+        let inline =
+            |function: &'r Function| Inline { function: function.demangled(), place: Place::of(function) };
         Self {
             frame: at,
             module,
             module_offset,
-            function: demangled(concrete),
+            function: concrete.demangled(),
             function_offset: distance.map(hex),
             place: Place::of(concrete),
             inlines: inlined.iter().map(inline).collect(),
         }
     }
-}
-
-fn demangled(function: &Function) -> Option<Cow<'_, str>> {
-    function.name.as_deref().map(symdex_demangle::demangle)
 }
 
 /// Whether each module of a job was found, by `name/debug id`.

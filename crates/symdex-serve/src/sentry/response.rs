@@ -208,15 +208,14 @@ impl<'r> FrameView<'r> {
 
     /// The frame for `function`.
     fn answered(&self, function: &'r Function) -> Self {
-        let lossy = |text: &'r Option<Vec<u8>>| text.as_deref().map(String::from_utf8_lossy);
-        let path = lossy(&function.file).filter(|path| !path.is_empty()).or_else(|| self.abs_path.clone());
+        let path = function.file_lossy().filter(|path| !path.is_empty()).or_else(|| self.abs_path.clone());
         let name = path.as_ref().map(|path| Cow::Owned(file_name(path).to_owned()));
         Self {
             status: "symbolicated",
             lang: language_of(function),
-            symbol: lossy(&function.name),
+            symbol: function.name_lossy(),
             sym_addr: None,
-            function: function.name.as_deref().map(symdex_demangle::demangle),
+            function: function.demangled(),
             filename: name.or_else(|| self.filename.clone()),
             abs_path: path,
             lineno: function.line,

@@ -1,5 +1,6 @@
 //! `POST /v1/lookup`: addresses of images.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use axum::body::Body;
@@ -7,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
-use symdex::{ImageId, ImageOffset, LinePolicy, Table};
+use symdex::{ImageId, ImageOffset, LinePolicy};
 use symdex_report::{Answer, Function, Image, ImageStatus, Unanswered};
 use utoipa::ToSchema;
 
@@ -243,19 +244,14 @@ impl LookupRequest {
 
 impl FunctionView {
     fn new(function: &Function, inlined: bool, offset: Option<ImageOffset>) -> Self {
-        let lossy = |text: &Option<Vec<u8>>| Some(String::from_utf8_lossy(text.as_ref()?).into_owned());
-        let distance = || offset?.0.checked_sub(function.start?.0);
         Self {
-            function: function.name.as_ref().map(|name| symdex_demangle::demangle(name).into_owned()),
-            name: lossy(&function.name),
-            file: lossy(&function.file),
+            function: function.demangled().map(Cow::into_owned),
+            name: function.name_lossy().map(Cow::into_owned),
+            file: function.file_lossy().map(Cow::into_owned),
             line: function.line,
             inlined,
-            function_offset: distance(),
-            table: match function.table {
-                Table::Dwarf => "dwarf",
-                Table::SymbolTable => "symbol_table",
-            },
+            function_offset: offset.and_then(|offset| function.distance(offset)),
+            table: function.table.name(),
         }
     }
 }
