@@ -8,7 +8,7 @@ use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
 use symdex_build::{Companions, Error, Image, slices};
-use symdex_testimages::debug_file::{BASE, Die, Unit, Value, debug_file, whole};
+use symdex_testkit::images::debug_file::{BASE, Die, Unit, Value, debug_file, whole};
 
 /// The report of an audit of the index of `built` against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {

@@ -8,7 +8,7 @@ use std::path::Path;
 use checks::{answers, built};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, DirectLookup, Image, slices};
-use symdex_testimages::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};
+use symdex_testkit::images::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};
 
 /// The Mach-O symbol type of a symbol that is not external.
 const LOCAL: u8 = 0x0e;

@@ -13,7 +13,7 @@ use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections};
+use symdex_testkit::images::debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections};
 
 fn symbols(elf: &Elf) -> Vec<String> {
     answers(&elf.bytes(), SymbolTable)

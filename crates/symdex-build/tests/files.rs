@@ -9,7 +9,7 @@ use checks::{all, answers, built, found};
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
 use symdex_build::Companions;
-use symdex_testimages::debug_file::{
+use symdex_testkit::images::debug_file::{
     BASE, Die, Elf, ID, Unit, Value, debug_addr, debug_sections, debug_sup, image, number, object,
     of_skeleton, referring, rnglists, split_unit, supplementary_units, unit_offsets, write,
 };

@@ -39,7 +39,7 @@ fn build_file(name: &str, path: &str) -> Vec<u8> {
 
 /// The index of a made-up image whose names consist of any bytes.
 fn made_up() -> Vec<u8> {
-    let mut image = symdex_testimages::Image::random(11);
+    let mut image = symdex_testkit::images::Image::random(11);
     image.tables.iter_mut().for_each(|table| table.ranges.truncate(25));
     image.names.iter_mut().for_each(|name| name.truncate(40));
     image.chunk_span = 1000;

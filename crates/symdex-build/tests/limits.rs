@@ -6,7 +6,7 @@ use checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{BuildOptions, Companions, Error, Image, slices};
-use symdex_testimages::debug_file::{Die, Unit, Value, debug_file};
+use symdex_testkit::images::debug_file::{Die, Unit, Value, debug_file};
 
 /// The reasons why the index of `file` is partial.
 fn reasons(file: &[u8]) -> Vec<String> {

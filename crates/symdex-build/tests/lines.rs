@@ -8,7 +8,7 @@ use checks::{answers, built, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, Value, debug_file, debug_sections};
+use symdex_testkit::images::debug_file::{BASE, CODE, Die, Unit, Value, debug_file, debug_sections};
 
 /// A unit with a function that has 256 bytes.
 fn with_function() -> Unit {

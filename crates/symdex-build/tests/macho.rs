@@ -10,7 +10,7 @@ use checks::{answers, built, image_answers};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices, slices_for};
-use symdex_testimages::debug_file::{BASE, CODE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, macho};
+use symdex_testkit::images::debug_file::{BASE, CODE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, macho};
 
 /// A unit with a function and its lines.
 fn with_function() -> Unit {

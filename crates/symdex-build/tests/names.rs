@@ -5,7 +5,7 @@ mod checks;
 use checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
-use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, Value, debug_file, macho};
+use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, Value, debug_file, macho};
 
 fn whole() -> Unit {
     Unit::new((CODE.start, CODE.end))

@@ -5,7 +5,7 @@ mod checks;
 use checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_testimages::debug_file::{
+use symdex_testkit::images::debug_file::{
     AddressSet, BASE, CODE, Die, MachO, Unit, Value, aranges, debug_file, macho, unit_offsets,
 };
 

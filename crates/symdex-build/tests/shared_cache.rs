@@ -8,7 +8,7 @@ use std::path::Path;
 
 use symdex::{Index, Table};
 use symdex_build::{Cache, Error, build};
-use symdex_testimages::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
+use symdex_testkit::images::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 
 fn images() -> Vec<CacheImage> {
     vec![

@@ -8,7 +8,7 @@ mod checks;
 use checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
-use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Unit, Value, debug_file, macho};
+use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Unit, Value, debug_file, macho};
 
 /// Returns the reasons why the index of `file` is partial, with counts.
 fn lost(file: &[u8]) -> Vec<(String, u64)> {

@@ -9,7 +9,7 @@ use std::fs;
 use checks::{all, found};
 use gimli::constants as dw;
 use symdex_build::Companions;
-use symdex_testimages::debug_file::{
+use symdex_testkit::images::debug_file::{
     ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists, split_unit,
     write,
 };

@@ -7,7 +7,7 @@ mod checks;
 use checks::same_answers::{answer, assert_same, assert_same_everywhere, whole};
 use symdex::{ImageOffset, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, slices};
-use symdex_testimages::debug_file::{
+use symdex_testkit::images::debug_file::{
     AddressSet, Die, Elf, ElfSymbol, Unit, aranges, debug_file, macho, unit_offsets,
 };
 

@@ -11,7 +11,7 @@ use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
 use symdex_build::{Built, Companions, Image, SymbolMap, SymbolMaps, slices};
-use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, macho};
+use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, macho};
 
 const MAP: &str = "\
 BCSymbolMap Version: 2.0

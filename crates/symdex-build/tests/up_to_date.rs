@@ -5,7 +5,7 @@ use std::path::Path;
 use symdex::Index;
 use symdex::write::split;
 use symdex_build::{BuildReport, Built, Companions, Image, SymbolMap, build, slices, up_to_date};
-use symdex_testimages::debug_file::{BASE, Elf, ElfSymbol, MachO, Symbol};
+use symdex_testkit::images::debug_file::{BASE, Elf, ElfSymbol, MachO, Symbol};
 
 fn file(symbols: &[(&str, u64)]) -> Vec<u8> {
     let symbols = symbols.iter().map(|(name, offset)| Symbol::function(name, BASE + offset)).collect();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use common::{CommandOutput, command, debug_file, folder, names_in, testdata, without_debug_information};
-use symdex_testimages::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
+use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
 
 const IN_BUNDLE: &str = "App.xcarchive/dSYMs/cxx.dSYM/Contents/Resources/DWARF/cxx";
 fn read(name: &str) -> Vec<u8> {
@@ -233,7 +233,7 @@ fn links_in_an_archive_are_mentioned_and_are_no_failure() {
 
 #[test]
 fn symbol_maps_in_an_archive_are_used() {
-    use symdex_testimages::debug_file::{BASE, MachO, Symbol};
+    use symdex_testkit::images::debug_file::{BASE, MachO, Symbol};
     let root = folder();
     let symbols = vec![Symbol::function("__hidden#0_", BASE + 0x1000)];
     let image = MachO { uuid: Some([7; 16]), symbols, ..MachO::default() }.bytes();

@@ -218,7 +218,7 @@ fn json_has_an_object_for_each_image_and_failure_and_the_totals_last() {
 
 #[test]
 fn a_shared_cache_gives_an_index_for_each_image() {
-    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
+    use symdex_testkit::images::shared_cache::{CacheImage, Layout, cache, write};
     let image = |uuid: u8, path| CacheImage {
         path,
         uuid,

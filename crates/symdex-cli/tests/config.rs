@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{CommandOutput, command, debug_file, folder};
-use symdex_testimages::archive::zip_of;
+use symdex_testkit::images::archive::zip_of;
 
 /// Runs `symdex ARGS` in `folder`, with these environment variables.
 fn run(folder: &Path, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {

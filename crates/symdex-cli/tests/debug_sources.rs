@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{CommandOutput, command, demo_files, folder, indexes_in, symbolicate, testdata};
-use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use symdex_testkit::web::{Reply, WebServer};
 
 fn crash() -> PathBuf {

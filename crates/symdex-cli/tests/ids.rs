@@ -77,7 +77,7 @@ fn without_code(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn images_of_a_shared_cache_are_listed_by_their_paths() {
-    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
+    use symdex_testkit::images::shared_cache::{CacheImage, Layout, cache, write};
     let path = "/usr/lib/libone.dylib";
     let image = CacheImage {
         path,

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{debug_file, folder, names_in};
-use symdex_testimages::archive::zip_of;
+use symdex_testkit::images::archive::zip_of;
 
 const SIGNALS: [(&str, i32); 4] = [("HUP", 1), ("INT", 2), ("TERM", 15), ("KILL", 9)];
 

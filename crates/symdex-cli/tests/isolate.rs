@@ -8,8 +8,8 @@ use std::process::Command;
 
 use common::{CommandOutput, folder, names_in, symdex, testdata};
 use serde_json::{Value, json};
-use symdex_testimages::archive::{gzip, tar_of, zip_of};
-use symdex_testimages::debug_file::{Unit, debug_file};
+use symdex_testkit::images::archive::{gzip, tar_of, zip_of};
+use symdex_testkit::images::debug_file::{Unit, debug_file};
 
 /// The output of a build without what differs from run to run: the time, and the folder of the indexes.
 fn results(built: &CommandOutput, folder: &Path) -> Vec<Value> {
@@ -161,7 +161,7 @@ fn isolated_builds_use_the_existing_index_without_force() {
 
 #[test]
 fn isolated_builds_read_shared_caches_symbol_maps_and_debug_folders() {
-    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
+    use symdex_testkit::images::shared_cache::{CacheImage, Layout, cache, write};
     let folder = folder();
     let image = |uuid: u8, path| CacheImage {
         path,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use common::{
     CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata, without_debug_information,
 };
-use symdex_testimages::archive::zip_of;
+use symdex_testkit::images::archive::zip_of;
 
 fn build(out: &Path, args: &[&str]) -> CommandOutput {
     let mut run = command();

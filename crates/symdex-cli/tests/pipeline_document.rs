@@ -10,7 +10,7 @@ use std::process::Command;
 use common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
-use symdex_testimages::archive::zip_of;
+use symdex_testkit::images::archive::zip_of;
 
 /// The code blocks of a section of the document, in this language.
 fn blocks(section: &str, language: &str) -> Vec<String> {
@@ -185,7 +185,7 @@ fn the_command_of_the_fastlane_lane_fails_if_a_dsym_is_missing() {
 
 #[test]
 fn the_command_of_the_gradle_task_fails_for_a_stripped_library() {
-    use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+    use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
     let script = shell("Gradle");
     let task = blocks("Gradle", "kotlin")[0].replace("\", \"", " ");
     assert!(

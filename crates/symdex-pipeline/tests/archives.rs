@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
 
 use symdex_pipeline::archive::{FaultKind, Limits, Unpacked, Unpacker, spool};
-use symdex_testimages::archive::{ZipEntry, gzip, tar_entry, tar_of, zip, zip_of};
+use symdex_testkit::images::archive::{ZipEntry, gzip, tar_entry, tar_of, zip, zip_of};
 
 const DEBUG: &[u8] = b"debug file";
 

@@ -9,8 +9,8 @@ use symdex_pipeline::isolate::Isolation;
 use symdex_pipeline::{
     Batch, BuiltImage, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions,
 };
-use symdex_testimages::archive::zip_of;
-use symdex_testimages::debug_file::debug_file;
+use symdex_testkit::images::archive::zip_of;
+use symdex_testkit::images::debug_file::debug_file;
 
 const FAT: &str = "../../testdata/dsyms/fat.dSYM";
 const THIN: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";

@@ -7,6 +7,7 @@
 //!
 //! * [`redis`], [`moto`] and [`web`] start servers, and [`proxy`] spoils the connections to them.
 //! * [`indexes`]: indexes to put into stores.
+//! * [`images`]: made-up images, debug files and shared caches.
 
 #![allow(missing_docs, reason = "the names of test helpers say what they do")]
 #![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
@@ -18,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+pub mod images;
 pub mod indexes;
 pub mod moto;
 mod needs;

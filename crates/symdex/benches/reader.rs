@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Metadata, Scratch};
-use symdex_testimages::{Image, Random};
+use symdex_testkit::images::{Image, Random};
 
 const FUNCTIONS: u64 = 20_000;
 /// Bytes from one function to the next, and of its code; the rest is a gap.

@@ -5,7 +5,7 @@
 use std::panic::AssertUnwindSafe;
 
 use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_testimages::{Answer, Image};
+use symdex_testkit::images::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A small image with all features: gaps, inlining, both tables, different answers under the two policies, aliases, and

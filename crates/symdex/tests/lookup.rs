@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, SectionInfo};
-use symdex_testimages::{Answer, Image, Random};
+use symdex_testkit::images::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 

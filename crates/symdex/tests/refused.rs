@@ -8,7 +8,7 @@
 
 use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_testimages::Image;
+use symdex_testkit::images::Image;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 /// The contexts of coded numbers.

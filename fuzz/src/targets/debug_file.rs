@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use symdex_testimages::debug_file::{Die, Elf, ElfSymbol, Unit, debug_sections, image, split_unit, whole};
+use symdex_testkit::images::debug_file::{
+    Die, Elf, ElfSymbol, Unit, debug_sections, image, split_unit, whole,
+};
 
 use crate::{checks, input};
 

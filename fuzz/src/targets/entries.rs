@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use symdex_testimages::debug_file::{Die, MachO, Unit, debug_addr, debug_sections, macho, rnglists, whole};
+use symdex_testkit::images::debug_file::{
+    Die, MachO, Unit, debug_addr, debug_sections, macho, rnglists, whole,
+};
 
 use crate::{checks, input};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use symdex_testimages::debug_file::{Die, Unit, debug_file, image, whole};
+use symdex_testkit::images::debug_file::{Die, Unit, debug_file, image, whole};
 
 use crate::{checks, input};
 

@@ -2,7 +2,7 @@
 
 use symdex::Index;
 use symdex::write::EncodedStrings;
-use symdex_testimages::Image;
+use symdex_testkit::images::Image;
 
 use crate::{checks, input, seal};
 

@@ -1,7 +1,7 @@
 //! dyld shared caches of one file or several.
 
 use symdex_build::Cache;
-use symdex_testimages::shared_cache::{CacheFile, CacheImage, Layout, cache, write};
+use symdex_testkit::images::shared_cache::{CacheFile, CacheImage, Layout, cache, write};
 
 use crate::{checks, input};
 

@@ -1,6 +1,6 @@
 //! Split DWARF: object files (`.dwo`) and packages (`.dwp`) with the units of a skeleton.
 
-use symdex_testimages::debug_file::{ID, debug_addr, image, object, package, rnglists, split_unit};
+use symdex_testkit::images::debug_file::{ID, debug_addr, image, object, package, rnglists, split_unit};
 
 use crate::{checks, input};
 

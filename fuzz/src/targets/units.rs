@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use arbitrary::{Result, Unstructured};
-use symdex_testimages::Random;
-use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, debug_file, image};
+use symdex_testkit::images::Random;
+use symdex_testkit::images::debug_file::{BASE, CODE, Die, Unit, debug_file, image};
 
 use crate::{checks, input};
 

@@ -420,7 +420,7 @@ impl<'a, 'd> Walk<'a, 'd> {
 #[cfg(test)]
 mod tests {
     use gimli::constants as dw;
-    use symdex_testimages::debug_file::{Die, Unit, Value, debug_file};
+    use symdex_testkit::images::debug_file::{Die, Unit, Value, debug_file};
 
     use super::*;
     use crate::memory::Memory;

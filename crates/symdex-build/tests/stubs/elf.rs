@@ -4,7 +4,7 @@
 
 use object::elf;
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{Elf, ElfSection, ElfSymbol};
+use symdex_testkit::images::debug_file::{Elf, ElfSection, ElfSymbol};
 
 use super::symbols_of;
 

@@ -1,7 +1,7 @@
 //! Stubs of made-up Mach-O files, and of a linked one.
 
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{BASE, CODE_FLAGS, MachO, Section, Symbol};
+use symdex_testkit::images::debug_file::{BASE, CODE_FLAGS, MachO, Section, Symbol};
 
 use super::symbols_of;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use symdex_testimages::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
+use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
 
 use crate::common::{debug_file, folder, index_of, indexes_in, names_in};
 use crate::server::{Answer, TestServer, store_of};
@@ -285,7 +285,7 @@ fn uploads_that_have_no_image_fail_with_their_reason() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_build_that_a_limit_ends_says_so() {
-    use symdex_testimages::debug_file::{Unit, debug_file};
+    use symdex_testkit::images::debug_file::{Unit, debug_file};
     let unit = Unit::new((0x1000, 0x1100)).sequence_of_bytes(0x1000, &vec![33; 3 << 20]);
     let large = debug_file(&[unit], &[("f", 0x1000)]);
     let store = folder();

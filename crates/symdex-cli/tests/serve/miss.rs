@@ -106,7 +106,7 @@ fn files_that_cannot_be_used_are_failures_with_a_reason() {
     let (id, bytes, path) = kit();
     let [(_, other), ..] = demo_files();
     let other = fs::read(other).expect("a debug file");
-    let mut gzip = symdex_testimages::archive::gzip(&bytes);
+    let mut gzip = symdex_testkit::images::archive::gzip(&bytes);
     let middle = gzip.len() / 2;
     gzip[middle] ^= 0x55;
     let mut hostile = bytes.clone();

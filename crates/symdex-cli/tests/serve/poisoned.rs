@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use tempfile::TempDir;
 
 use crate::common::store_verbs::store;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use tempfile::TempDir;
 use ureq::http::Response;
 use ureq::{Agent, Body};

@@ -113,7 +113,7 @@ fn has_member(rest: &mut impl BufRead) -> io::Result<bool> {
 mod tests {
     use std::io::BufReader;
 
-    use symdex_testimages::archive::gzip;
+    use symdex_testkit::images::archive::gzip;
 
     use super::*;
 

@@ -15,7 +15,7 @@
 //!
 //! # let root = tempfile::tempdir()?;
 //! # let path = &root.path().join("app.tar");
-//! # std::fs::write(path, symdex_testimages::archive::tar_of(&[("lib/arm64/libapp.so", b"\x7fELF....")]))?;
+//! # std::fs::write(path, symdex_testkit::images::archive::tar_of(&[("lib/arm64/libapp.so", b"\x7fELF....")]))?;
 //! let mut unpacker = Unpacker::new(Limits::default())?;
 //! let is_wanted = |_name: &str, head: &[u8]| head.starts_with(b"\x7fELF");
 //! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted, &|_read| ());

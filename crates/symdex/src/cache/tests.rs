@@ -1,5 +1,5 @@
 use super::*;
-use symdex_testimages::Random;
+use symdex_testkit::images::Random;
 
 /// A string of one of several lengths, the same for an id in every index.
 fn text(pool: StringPool, id: u32) -> Vec<u8> {

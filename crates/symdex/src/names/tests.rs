@@ -5,7 +5,7 @@ use crate::image::ImageId;
 use crate::write::bits::{BitWriter, put_varint};
 use crate::write::encode_names;
 use crate::write::page_sums::PageSums;
-use symdex_testimages::Random;
+use symdex_testkit::images::Random;
 
 const KIND: SectionKind = SectionKind::NamePage;
 

@@ -8,7 +8,7 @@ use object::elf;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
 use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{
+use symdex_testkit::images::debug_file::{
     BASE, CODE, CODE_FLAGS, Die, Elf, ElfSymbol, ID, MachO, Section, Symbol, Unit, debug_addr,
     debug_sections, image, macho, object, referring, rnglists, split_unit, supplementary_units, whole, write,
 };

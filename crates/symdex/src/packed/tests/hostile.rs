@@ -1,7 +1,7 @@
 //! Changes valid sections and checks that the reader rejects them or stays within its limits.
 
 use super::*;
-use symdex_testimages::Random;
+use symdex_testkit::images::Random;
 
 /// Small images. A test can change every byte of them.
 fn images() -> impl Iterator<Item = Image> {

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
 use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
-use symdex_testimages::Image;
+use symdex_testkit::images::Image;
 
 /// The sections of an index that hold the chunks and their codes. Tests change them.
 #[derive(Clone)]
@@ -153,14 +153,15 @@ fn image_of(chunk: ChunkRanges, names: usize) -> Image {
     image
 }
 
-/// Converts `table` to the types of this crate. In unit tests, `symdex_testimages` uses another copy of this crate.
-fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
-    let id = |id: Option<symdex_testimages::NonMaxU32>| id.and_then(|id| NonMaxU32::new(id.get().into()));
-    let range = |range: &symdex_testimages::CodeRange| {
-        let symdex_testimages::CodeRange { start, end, function_start, exact, statement } = *range;
+/// Converts `table` to the types of this crate. In unit tests, `symdex_testkit::images` uses another copy of this crate.
+fn own(table: &symdex_testkit::images::ChunkRanges) -> ChunkRanges {
+    let id =
+        |id: Option<symdex_testkit::images::NonMaxU32>| id.and_then(|id| NonMaxU32::new(id.get().into()));
+    let range = |range: &symdex_testkit::images::CodeRange| {
+        let symdex_testkit::images::CodeRange { start, end, function_start, exact, statement } = *range;
         crate::ranges::CodeRange { start, end, function_start, exact, statement }
     };
-    let frame = |frame: &symdex_testimages::InlineFrame| {
+    let frame = |frame: &symdex_testkit::images::InlineFrame| {
         let [parent, name, file, line] = [frame.parent, frame.name, frame.file, frame.line].map(id);
         InlineFrame { parent, name, file, line }
     };
@@ -170,19 +171,20 @@ fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
     }
 }
 
-/// Converts `table` to the types of `symdex_testimages`.
-fn foreign(table: &ChunkRanges) -> symdex_testimages::ChunkRanges {
-    let id = |id: Option<NonMaxU32>| id.and_then(|id| symdex_testimages::NonMaxU32::new(id.get().into()));
+/// Converts `table` to the types of `symdex_testkit::images`.
+fn foreign(table: &ChunkRanges) -> symdex_testkit::images::ChunkRanges {
+    let id =
+        |id: Option<NonMaxU32>| id.and_then(|id| symdex_testkit::images::NonMaxU32::new(id.get().into()));
     let range = |range: &crate::ranges::CodeRange| {
         let crate::ranges::CodeRange { start, end, function_start, exact, statement } = *range;
-        symdex_testimages::CodeRange { start, end, function_start, exact, statement }
+        symdex_testkit::images::CodeRange { start, end, function_start, exact, statement }
     };
     let frame = |frame: &InlineFrame| {
         let [parent, name, file, line] = [frame.parent, frame.name, frame.file, frame.line].map(id);
-        symdex_testimages::InlineFrame { parent, name, file, line }
+        symdex_testkit::images::InlineFrame { parent, name, file, line }
     };
     let frames = table.frames.iter().map(frame).collect();
-    symdex_testimages::ChunkRanges { ranges: table.ranges.iter().map(range).collect(), frames }
+    symdex_testkit::images::ChunkRanges { ranges: table.ranges.iter().map(range).collect(), frames }
 }
 
 fn inline_frame(parent: Option<u32>, name: u32, file: Option<u32>, line: Option<u32>) -> InlineFrame {

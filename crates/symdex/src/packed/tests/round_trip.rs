@@ -14,7 +14,7 @@ fn assert_round_trip(image: &Image) {
     sections.read(|reader| {
         let reader = reader.expect("as written");
         for (table, made) in Table::ALL.into_iter().zip(&image.tables) {
-            for (index, chunk) in symdex_testimages::cut(made, image.chunk_span) {
+            for (index, chunk) in symdex_testkit::images::cut(made, image.chunk_span) {
                 let placed = reader.chunk(table, index).expect("as written").expect("not empty");
                 let expected = answers(&own(&chunk));
                 assert_eq!(answers(&placed.ranges(&mut scratch).expect("as written")), expected);

@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn no_piece_is_long_and_none_is_empty() {
-        let mut random = symdex_testimages::Random::new(11);
+        let mut random = symdex_testkit::images::Random::new(11);
         let alphabet: Vec<u8> = b"STLEBsCN_019aZ. \xff".to_vec();
         for prefix in ["", "_Z", "_R", "$s"] {
             for _ in 0..2000 {

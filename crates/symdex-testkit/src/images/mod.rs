@@ -5,8 +5,6 @@
 //! * [`archive`]: zip and tar archives, valid or not.
 //! * [`shared_cache`]: dyld shared caches.
 
-#![allow(missing_docs, reason = "the names of test helpers say what they make")]
-#![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers in tests are small")]
 
 pub mod archive;
