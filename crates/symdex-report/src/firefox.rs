@@ -6,6 +6,7 @@
 //! function of each frame; text and JSON have inlined functions too.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use serde_json::json;
 use symdex::{Arch, ImageId};
@@ -83,11 +84,10 @@ fn image(lib: Value<'_>, is_elf: bool) -> Image {
 /// The tables of one thread, or of all threads in newer versions.
 struct Tables<'j> {
     name: String,
-    strings: Value<'j>,
+    strings: Strings<'j>,
     functions: Value<'j>,
     native_symbols: Option<Value<'j>>,
     native_symbol_count: Option<usize>,
-    string_array: Vec<Value<'j>>,
     address: Vec<Value<'j>>,
     function: Vec<Value<'j>>,
     native_symbol: Vec<Value<'j>>,
@@ -97,10 +97,27 @@ struct Tables<'j> {
     lib: Vec<Value<'j>>,
 }
 
+/// The strings that the tables of a thread name by their positions.
+#[derive(Clone)]
+struct Strings<'j> {
+    array: Value<'j>,
+    /// In some versions, all threads have the strings in common.
+    elements: Rc<[Value<'j>]>,
+}
+
+impl<'j> Strings<'j> {
+    /// The strings in `owner`. `None` if it has none.
+    fn of(owner: Value<'j>) -> Option<Self> {
+        let array = owner.get("stringArray")?;
+        Some(Self { array, elements: array.elements().collect() })
+    }
+}
+
 fn all_tables(profile: Value<'_>) -> Vec<Tables<'_>> {
     let shared = profile.get("shared");
+    let shared_strings = shared.and_then(Strings::of);
     let threads = profile.get("threads").into_iter().flat_map(Value::elements);
-    shared.into_iter().chain(threads).filter_map(|owner| Tables::of(owner, shared)).collect()
+    shared.into_iter().chain(threads).filter_map(|owner| Tables::of(owner, shared_strings.as_ref())).collect()
 }
 
 /// The elements of an array that is a member of `table`; empty if there is none.
@@ -114,10 +131,10 @@ fn at(column: &[Value<'_>], row: usize) -> Option<usize> {
 }
 
 impl<'j> Tables<'j> {
-    /// The tables in `owner`. Some versions have only the strings in `shared`. `None` if it has no frames.
-    fn of(owner: Value<'j>, shared: Option<Value<'j>>) -> Option<Self> {
+    /// The tables in `owner`, with `shared` strings if it has none of its own. `None` if it has no frames.
+    fn of(owner: Value<'j>, shared: Option<&Strings<'j>>) -> Option<Self> {
         let (frames, functions) = (owner.get("frameTable")?, owner.get("funcTable")?);
-        let strings = owner.get("stringArray").or_else(|| shared?.get("stringArray"))?;
+        let strings = Strings::of(owner).or_else(|| shared.cloned())?;
         let name = owner.get("name").and_then(Value::text).unwrap_or_default();
         Some(Self {
             name: format!("Frames of {}", if name.is_empty() { "all threads" } else { &name }),
@@ -125,7 +142,6 @@ impl<'j> Tables<'j> {
             functions,
             native_symbols: owner.get("nativeSymbols"),
             native_symbol_count: owner.get("nativeSymbols").map(|table| column(table, "name").len()),
-            string_array: strings.elements().collect(),
             address: column(frames, "address"),
             function: column(frames, "func"),
             native_symbol: column(frames, "nativeSymbol"),
@@ -144,7 +160,7 @@ impl<'j> Tables<'j> {
     /// The name of a frame's function. A frame without a symbol has its address in place of the name.
     fn name(&self, row: usize) -> Option<Value<'j>> {
         let string = at(&self.function_name, at(&self.function, row)?)?;
-        let name = self.string_array.get(string).copied();
+        let name = self.strings.elements.get(string).copied();
         name.filter(|name| !name.unescaped().is_empty() && !name.unescaped().starts_with(b"0x"))
     }
 
@@ -204,7 +220,8 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     // New strings, by the start of the array that gets them.
     let mut strings = BTreeMap::new();
     for (thread, tables) in all_tables(profile).iter().enumerate() {
-        let strings = strings.entry(tables.strings.span().start).or_insert_with(|| NewStrings::of(tables));
+        let strings =
+            strings.entry(tables.strings.array.span().start).or_insert_with(|| NewStrings::of(tables));
         let mut new = NewRows::of(tables, strings);
         for (number, row) in tables.rows().enumerate() {
             if let Some(resolution) = symbolicated.resolution(thread, number) {
@@ -242,8 +259,8 @@ struct NewStrings<'j> {
 impl<'j> NewStrings<'j> {
     fn of(tables: &Tables<'j>) -> Self {
         Self {
-            array: tables.strings,
-            count: tables.string_array.len(),
+            array: tables.strings.array,
+            count: tables.strings.elements.len(),
             new: Vec::new(),
             known: HashMap::new(),
         }
@@ -331,10 +348,13 @@ impl<'n, 'j> NewRows<'n, 'j> {
     }
 }
 
+/// How many members of a table get new rows. The tables have about ten, and each row is written to all of them.
+const MAX_COLUMNS: usize = 32;
+
 /// The edits that append `rows` to a table. `columns` are keys and positions in a row.
 fn append_rows(table: Value<'_>, columns: &[(&str, usize)], rows: &[[serde_json::Value; 3]]) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for (key, value) in table.members() {
+    for (key, value) in table.members().take(MAX_COLUMNS) {
         let position = columns.iter().find(|(name, _)| name.as_bytes() == key.unescaped()).map(|(_, at)| *at);
         if key.unescaped() == b"length" {
             let length = value.number().unwrap_or_default().saturating_add(rows.len() as u64);

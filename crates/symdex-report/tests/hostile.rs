@@ -4,7 +4,8 @@ mod common;
 
 use common::samples::{KSCRASH, METRICKIT, SAMPLE, SPINDUMP, samples};
 use common::{App, crash, ips};
-use symdex_report::{Options, Report, symbolicate};
+use symdex::{ImageOffset, Table};
+use symdex_report::{Answer, Answers, Function, Options, Question, Report, Unanswered, symbolicate};
 
 /// The rewritten report; `None` if it is refused.
 fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
@@ -153,4 +154,42 @@ fn long_reports_are_read_in_linear_time() {
     for text in long {
         rewritten(text.as_bytes());
     }
+}
+
+#[test]
+fn threads_of_a_firefox_profile_have_their_strings_in_common() {
+    // A list of its own for each thread would take gigabytes.
+    let strings = vec!["0"; 10_000].join(",");
+    let threads =
+        vec![r#"{"frameTable":{"address":[1]},"funcTable":{},"resourceTable":{"lib":[]}}"#; 10_000].join(",");
+    let text = format!(r#"{{"libs":[],"shared":{{"stringArray":[{strings}]}},"threads":[{threads}]}}"#);
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    assert_eq!(report.threads().len(), 10_000);
+}
+
+#[test]
+fn rows_are_not_added_to_any_number_of_columns_of_a_firefox_profile() {
+    let numbers = (0..2000).map(|number| number.to_string()).collect::<Vec<_>>().join(",");
+    let zeros = vec!["0"; 2000].join(",");
+    let columns: String = (0..5000).map(|number| format!(r#","column{number}":[]"#)).collect();
+    let text = format!(
+        r#"{{"libs":[{{"name":"App","breakpadId":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}}],"threads":[
+        {{"frameTable":{{"address":[{numbers}],"func":[{zeros}],"line":[{zeros}]}},
+        "funcTable":{{"name":[0],"fileName":[0],"resource":[0]{columns}}},
+        "resourceTable":{{"lib":[0]}},"stringArray":["0x3d0"]}}]}}"#
+    );
+    // Each frame has a function of its own.
+    let mut source = |question: &Question<'_>| -> Result<Answers, Unanswered> {
+        let answer = |offset: &ImageOffset| {
+            let mut function = Function::new(Table::SymbolTable);
+            function.name = Some(format!("f{}", offset.0).into_bytes());
+            Answer::Functions(vec![function])
+        };
+        Ok(question.offsets.iter().map(answer).collect::<Vec<_>>().into())
+    };
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let mut after = Vec::new();
+    symbolicate(&report, &mut source, &Options::new()).write(&mut after).expect("memory");
+    assert!(String::from_utf8_lossy(&after).contains("\"f1999\""), "the frames have answers");
+    assert!(after.len() < 8 * text.len(), "{} bytes of {}", after.len(), text.len());
 }
