@@ -45,6 +45,10 @@ pub(crate) const DEPTH: u32 = 512;
 /// How many symbol stubs of an image are named. Large programs have some ten thousand.
 pub(crate) const STUBS: usize = 1 << 18;
 
+/// How many bytes the stated paths of an image's split units may have, multiplied by the number of folders that are
+/// searched for them. A program of 30,000 units has about 5 MB.
+pub(crate) const SEARCHED: usize = 32 << 20;
+
 /// How many units a section of `size` bytes may have.
 pub(crate) fn units(size: usize) -> usize {
     UNITS + size / UNIT_BYTES
@@ -186,6 +190,7 @@ mod tests {
             ("ORIGINS", ORIGINS as u64),
             ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
+            ("SEARCHED", SEARCHED as u64),
         ];
         for (name, value) in limits {
             assert!(document.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");

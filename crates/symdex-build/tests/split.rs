@@ -102,6 +102,23 @@ fn a_split_unit_belongs_to_one_skeleton() {
 }
 
 #[test]
+fn paths_of_split_units_are_searched_up_to_a_limit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    let skeleton = |_| {
+        let name = Value::Text("x".repeat(4000).leak());
+        split_unit(5, 0x1000, ID, 8).0.replace(dw::DW_AT_dwo_name, name)
+    };
+    let skeletons: Vec<Unit> = (0..20).map(skeleton).collect();
+    write(&path, &image(&skeletons).section(".debug_addr", debug_addr(&[0x1000])));
+    // 20 names of 4000 bytes in 500 folders exceed `SEARCHED` of the limits in docs/SECURITY.md.
+    let folders = (0..500).map(|number| folder.path().join(number.to_string())).collect();
+    let (_, missing) = found(&path, &Companions::new(folders));
+    assert!(missing[0].contains("is not found"), "{missing:?}");
+    assert!(missing.iter().any(|missing| missing.contains("is not searched")), "{missing:?}");
+}
+
+#[test]
 fn units_that_share_their_abbreviations_are_found_however_many_there_are() {
     // Link-time optimisation writes one `.dwo` file with one abbreviation table and many units.
     const COUNT: u64 = 2000;

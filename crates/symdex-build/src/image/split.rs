@@ -54,11 +54,16 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
         objects: HashMap::new(),
         files: 0,
         size: 0,
+        searched: 0,
         budget: file.budget.get(),
     };
     let mut packages = files.packages(file, path);
     let mut not_named = 0;
     for skeleton in skeletons {
+        if companions.deadline().is_over() {
+            // The image fails to load.
+            break;
+        }
         let packed = packages.iter_mut().find_map(|package| package.remove(&skeleton.id.0));
         match packed.map_or_else(|| files.in_objects::<Header>(&skeleton, path), Ok) {
             Ok(split) => {
@@ -90,6 +95,8 @@ struct SplitFiles<'a, 'd> {
     files: u32,
     /// How many bytes they have.
     size: u64,
+    /// The bytes that [`limits::SEARCHED`] limits.
+    searched: usize,
     /// How many bytes their sections may still take once they are decompressed.
     budget: u64,
 }
@@ -130,6 +137,11 @@ impl<'d> SplitFiles<'_, 'd> {
             "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with \
                        --debug-dir"
                 .to_owned();
+        if self.searched > limits::SEARCHED {
+            return Err("is not searched: the paths of other split units were too long".to_owned());
+        }
+        let folders = 1 + self.companions.debug_dirs().count();
+        self.searched += folders * (skeleton.name.len() + skeleton.folder.len());
         for candidate in candidates(skeleton, path, self.companions) {
             // A file may be referred to by any number of paths.
             let Ok(candidate) = std::fs::canonicalize(candidate) else { continue };
