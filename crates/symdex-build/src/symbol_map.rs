@@ -87,6 +87,17 @@ impl SymbolMap {
         symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(name)
     }
 
+    /// How many bytes of memory the map of `text` takes.
+    fn memory_of(text: &[u8]) -> usize {
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        text.len().saturating_add((lines + 2).saturating_mul(size_of::<usize>()))
+    }
+
+    /// How many bytes of memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.text.len() + size_of_val(&self.borders[..])
+    }
+
     /// Bytes of text.
     pub(crate) fn size(&self) -> u64 {
         self.text.len() as u64
@@ -128,7 +139,7 @@ impl std::fmt::Debug for SymbolMap {
 /// let companions = Companions::default();
 /// for slice in slices(&bytes)? {
 ///     let image = Image::load(&slice, path, &companions)?;
-///     let built = match maps.load(&image.info().id, path)? {
+///     let built = match maps.load(&image.info().id, path, None)? {
 ///         Some(map) => build(&image.with_symbol_map(&map))?,
 ///         None => build(&image)?,
 ///     };
@@ -192,19 +203,32 @@ impl SymbolMaps {
     }
 
     /// Reads the symbol map of the image `id` in `debug_file`, by that id or by the original one. Returns `None` if
-    /// there is none.
+    /// there is none. The map may take `max_memory` bytes; `None` is no limit.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is not a symbol map.
-    pub fn load(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
+    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is not a symbol map, [`Error::TooLarge`] if it
+    /// takes more than `max_memory`.
+    pub fn load(
+        &self,
+        id: &ImageId,
+        debug_file: &Path,
+        max_memory: Option<usize>,
+    ) -> Result<Option<SymbolMap>, Error> {
         let path = match self.maps.get(id) {
             Some(path) => Some(path),
             None if self.maps.is_empty() => None,
             None => self.maps.get(&self.original(id, debug_file)?),
         };
         let Some(path) = path else { return Ok(None) };
-        let text = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+        let limit = max_memory.unwrap_or(usize::MAX);
+        let file = File::open(path).map_err(|source| unreadable(path, source))?;
+        let mut text = Vec::new();
+        let read = file.take((limit as u64).saturating_add(1)).read_to_end(&mut text);
+        read.map_err(|source| unreadable(path, source))?;
+        if SymbolMap::memory_of(&text) > limit {
+            return Err(Error::TooLarge { limit, what: "its symbol map" });
+        }
         let map = SymbolMap::parse(text);
         map.map(Some).map_err(|error| Error::NotASymbolMap { path: path.clone(), found: error.found })
     }

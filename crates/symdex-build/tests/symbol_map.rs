@@ -10,7 +10,7 @@ use checks::{answers, image_answers};
 use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
-use symdex_build::{Built, Companions, Image, SymbolMap, SymbolMaps, slices};
+use symdex_build::{Built, Companions, Error, Image, SymbolMap, SymbolMaps, slices};
 use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, macho};
 
 const MAP: &str = "\
@@ -196,7 +196,7 @@ fn maps_are_found_by_the_id_or_the_original_id() {
     let named = |found: Option<SymbolMap>| found.map(|map| map.resolve(b"__hidden#0_").to_vec());
     let of = |paths: &[PathBuf]| {
         let maps = SymbolMaps::find(paths).expect("readable");
-        (named(maps.load(&id, &debug_file).expect("readable")), maps.file_name(&id, &debug_file))
+        (named(maps.load(&id, &debug_file, None).expect("readable")), maps.file_name(&id, &debug_file))
     };
     let text = |name| format!("BCSymbolMap Version: 2.0\n{name}\n");
     let none = of(&[]);
@@ -227,7 +227,7 @@ fn what_is_no_symbol_map_is_named() {
     );
     let text = write(root.path(), &format!("{ID_NAME}.bcsymbolmap"), "text");
     let found = SymbolMaps::find(&[text]).expect("named by a UUID");
-    let error = found.load(&id, Path::new("App")).expect_err("text").to_string();
+    let error = found.load(&id, Path::new("App"), None).expect_err("text").to_string();
     assert!(error.contains("AB.bcsymbolmap: not a symbol map: a file without the line"), "{error}");
     SymbolMaps::find(&[root.path().join("missing")]).expect_err("missing");
 }
@@ -240,11 +240,27 @@ fn hostile_property_lists_cost_nothing_but_themselves() {
     let debug_file = root.path().join("App");
     for text in ["bplist00".to_owned(), "<array>".repeat(1 << 20), String::new(), plist("no id")] {
         write(root.path(), &format!("{ID_NAME}.plist"), &text);
-        assert!(matches!(maps.load(&id, &debug_file), Err(_) | Ok(None)));
+        assert!(matches!(maps.load(&id, &debug_file, None), Err(_) | Ok(None)));
         assert_eq!(maps.file_name(&id, &debug_file), format!("{ID_NAME}.bcsymbolmap"));
     }
     write(root.path(), &format!("{ID_NAME}.plist"), &plist(ORIGINAL_NAME));
-    assert!(maps.load(&id, &debug_file).expect("readable").is_some());
+    assert!(maps.load(&id, &debug_file, None).expect("readable").is_some());
+}
+
+fn a_symbol_map_takes_no_more_than_its_limit() {
+    let root = tempfile::tempdir().expect("a folder");
+    let id = ImageId::new(&ID).expect("an id");
+    // Each line takes more memory than text.
+    let text = format!("BCSymbolMap Version: 2.0\n{}", "\n".repeat(1000));
+    let map = write(root.path(), &format!("{ID_NAME}.bcsymbolmap"), &text);
+    let maps = SymbolMaps::find(&[map]).expect("readable");
+    let load = |limit| maps.load(&id, root.path(), Some(limit));
+    for limit in [0, 1000, 8000] {
+        let error = load(limit).expect_err("too large");
+        assert!(matches!(error, Error::TooLarge { what: "its symbol map", .. }), "{error}");
+        assert!(error.to_string().contains("--max-memory"), "{error}");
+    }
+    assert!(load(10_000).expect("readable").is_some());
 }
 
 /// A framework that the app store compiled again, with the map of the original build.
@@ -257,7 +273,7 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
     let companions = Companions::default();
     let hidden = image(&file, &companions);
     let maps = SymbolMaps::find(std::slice::from_ref(&folder)).expect("readable");
-    let map = maps.load(&hidden.info().id, &path).expect("readable").expect("by the original id");
+    let map = maps.load(&hidden.info().id, &path, None).expect("readable").expect("by the original id");
     let text = fs::read(folder.join("c8374b6d-6e96-34d8-ae38-efaa5fec424f.bcsymbolmap")).expect("there");
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
 
@@ -321,5 +337,6 @@ symdex_testkit::main! {
     maps_are_found_by_the_id_or_the_original_id,
     what_is_no_symbol_map_is_named,
     hostile_property_lists_cost_nothing_but_themselves,
+    a_symbol_map_takes_no_more_than_its_limit,
     every_hidden_name_of_a_real_debug_file_is_resolved
 }

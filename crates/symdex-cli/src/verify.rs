@@ -326,7 +326,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
         return Err(failures.into_iter().next().map_or_else(not_found, Failure::from));
     };
     let failed = |error| Failure::debug_file(file, &error);
-    let map = maps.load(&image.info().id, file).map_err(failed)?;
+    let map = maps.load(&image.info().id, file, None).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,

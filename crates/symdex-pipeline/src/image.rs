@@ -213,7 +213,7 @@ impl ImageBuilder<'_> {
     fn loaded(&self, image: Image<'_>, loaded: Loaded<'_>) -> ImageResult {
         let Loaded { path, name, part, joined, left_out, begun } = loaded;
         let failed = |error| Failure::from(FileError::new(&name, error).in_part(&part));
-        let map = self.maps.load(&image.info().id, path).map_err(failed)?;
+        let map = self.maps.load(&image.info().id, path, Some(self.max_memory)).map_err(failed)?;
         let image = match &map {
             Some(map) => image.with_symbol_map(map),
             None => image,

@@ -212,7 +212,8 @@ impl<'d> Image<'d> {
     /// About how many bytes of memory it takes, excluding the bytes of its files.
     pub(crate) fn memory(&self) -> usize {
         let aliases = self.symbols.iter().map(|symbol| size_of_val(&symbol.aliases[..])).sum::<usize>();
-        self.decompressed + size_of_val(&self.starts[..]) + size_of_val(&self.symbols[..]) + aliases
+        let map = self.symbol_map.map_or(0, SymbolMap::memory);
+        self.decompressed + map + size_of_val(&self.starts[..]) + size_of_val(&self.symbols[..]) + aliases
     }
 
     /// Whether the slice has debug information, as opposed to a symbol table alone.
