@@ -122,6 +122,14 @@ const SYMBOL_MISSED: Class = Class::new(
      the address",
 )
 .described();
+/// A stub, which no symbol names.
+const SYMBOL_STUB: Class = Class::new(
+    "symbol stub",
+    "llvm-symbolizer does not read to which function a stub jumps",
+    "no debug information covers the address, our name is that of a stub (DYLD-STUB$$f, f@plt) and of no symbol there, \
+     and llvm-symbolizer has no name",
+)
+.described();
 /// The source file of a local symbol.
 const SYMBOL_FILE: Class = Class::new(
     "file of a symbol",
@@ -234,6 +242,20 @@ impl<'d> LlvmPeer<'d> {
             && symbols::symbols_at(&self.symbols, question.svma()).next().is_none()
     }
 
+    /// Whether the frame has the name of a stub, and no symbol has it.
+    fn is_stub(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
+        let Some(ours) = frame.ours.name.as_deref() else { return false };
+        let is_named_so = match self.is_elf {
+            true => ours.ends_with(b"@plt"),
+            false => ours.starts_with(b"DYLD-STUB$$"),
+        };
+        let is_symbol = |start| self.all_names.binary_search(&(start, ours)).is_ok();
+        is_named_so
+            && frame.theirs.name.is_none()
+            && !question.position.has_function()
+            && question.symbol_start().is_some_and(|start| !is_symbol(start))
+    }
+
     /// The class if the unit's folder is missing before the file, because its name is in the supplementary file.
     fn explain_folder(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Class> {
         let FramePair { ours, theirs, .. } = *frame;
@@ -302,6 +324,9 @@ impl Peer for LlvmPeer<'_> {
     fn explain_name(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Class> {
         if let Some(symbol) = self.symbol(question, frame) {
             return self.class_of_symbol(question, frame, symbol);
+        }
+        if self.is_stub(question, frame) {
+            return Some(SYMBOL_STUB);
         }
         if self.cuts_symbol_short(question, frame) {
             return Some(SYMBOL_CUT_SHORT);
