@@ -7,6 +7,7 @@
 //!
 //! * [`redis`], [`moto`] and [`web`] start servers, and [`proxy`] spoils the connections to them.
 //! * [`indexes`]: indexes to put into stores.
+//! * [`limits`]: the table of limits in docs/SECURITY.md.
 //! * [`images`]: made-up images, debug files and shared caches.
 
 #![allow(missing_docs, reason = "the names of test helpers say what they do")]
@@ -21,6 +22,7 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 pub mod images;
 pub mod indexes;
+pub mod limits;
 pub mod moto;
 mod needs;
 pub mod proxy;
