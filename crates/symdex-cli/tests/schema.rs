@@ -198,7 +198,7 @@ fn a_report_that_failed_has_its_object_in_its_own_file() {
     Schema::new("symbolicate").check(&[failed]);
 }
 
-/// The reports of the corpora: real output of programs, in every format.
+/// The reports of the corpora: real output of programs. Not every format has one.
 fn real_reports_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();

@@ -1,6 +1,7 @@
 //! A format of reports, and the table of all formats.
 //!
-//! A new format is a file or a folder with a constant of type [`Format`], and an entry in [`FORMATS`].
+//! A new format is a file or a folder with a constant of type [`Format`], and an entry in [`FORMATS`]. `How to add` in
+//! docs/ARCHITECTURE.md lists what else names the formats.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,8 +27,9 @@ pub struct Format {
     pub(crate) description: &'static str,
     /// As [`Format::example`].
     pub(crate) example: &'static str,
-    /// Marks that most reports of this format contain: titles of lines, keys of members. If no format recognises a
-    /// text, those with the most marks are named. Empty for a format that has only frames.
+    /// Marks that most reports of this format contain: titles of lines, keys of members. They do not recognise a
+    /// report: if no format recognises a text, the error names those with the most marks. Empty for a format that has
+    /// only frames.
     pub(crate) marks: &'static [&'static str],
     /// As [`Format::recognises`].
     pub(crate) recognises: fn(&[u8]) -> bool,

@@ -1,8 +1,8 @@
-//! A small report of each format.
+//! Small reports of ten formats, to cut and to change. [`super::stacks`] has a report of every format.
 
 use super::{APP, crash, ips};
 
-/// A small report of each format, with the name of its format.
+/// The reports, each with the name of its format.
 pub(crate) fn samples() -> [(&'static str, String); 11] {
     let frames = "0   App  0x100001010 0x100000000 + 4112\n1   App  0x8001000100001021 old + 3\n\n\
                   Last Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";

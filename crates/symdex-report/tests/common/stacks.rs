@@ -1,4 +1,4 @@
-//! A stack of an image of testdata, as a report of each format.
+//! A stack of an image of testdata, as a report of each format. A new format needs one here.
 
 use serde_json::{Value, json};
 

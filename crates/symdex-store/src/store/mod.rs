@@ -42,7 +42,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// The URL of the store.
     fn url(&self) -> &StoreUrl;
 
-    /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages.
+    /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages, and to tell the
+    /// indexes of several stores apart. In a folder, it is the path of the index file.
     fn location(&self, id: &ImageId) -> String;
 
     /// Puts `index` into the store, unless the store has the same index or, by

@@ -153,7 +153,7 @@ impl StoreUrl {
         }
     }
 
-    /// Whether such a store can only be read, as a web server.
+    /// Whether such a store can only be read, as a web server. New indexes are put into other stores.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
@@ -163,7 +163,7 @@ impl StoreUrl {
         self.scheme.kind()
     }
 
-    /// The path of a folder. `None` for other kinds of stores.
+    /// The path of a folder. `None` for other kinds of stores: callers create and list the folder.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
