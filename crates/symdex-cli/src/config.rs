@@ -4,7 +4,8 @@
 //! the command line overrides the environment, and the environment overrides the file.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Command};
@@ -104,8 +105,9 @@ impl Config {
             let folder = std::env::current_dir().ok()?;
             folder.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file())
         };
+        let is_named = named.is_some();
         let Some(path) = named.or_else(found) else { return Ok(Self::default()) };
-        let text = std::fs::read_to_string(&path).map_err(|error| Failure::unreadable(&path, &error))?;
+        let text = read(&path, is_named)?;
         let settings = settings(&text, &path)?;
         secret::check(
             &path,
@@ -144,6 +146,45 @@ impl Config {
     fn setting(&self, key: &Key) -> Option<&Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
+}
+
+/// The contents of the file at `path`. A file that the command line does not name has to belong to the user.
+fn read(path: &Path, is_named: bool) -> Result<String, Failure> {
+    let unreadable = |error: io::Error| Failure::unreadable(path, &error);
+    let mut file = File::open(path).map_err(unreadable)?;
+    if !is_named && let Some(why) = distrust(&file, path).map_err(unreadable)? {
+        let shown = path.display();
+        let message = format!(
+            "{shown}: this file is not used, because {why}; to use it, pass `--config {shown}`; to go on without it, \
+             pass `--no-config`"
+        );
+        return Err(Failure::new(FailureKind::Usage, message).of_path(path));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    Ok(text)
+}
+
+/// Why `file`, which was found at `path`, may be the work of another user. A link counts as a file of its own.
+#[cfg(unix)]
+fn distrust(file: &File, path: &Path) -> io::Result<Option<&'static str>> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let (file, named) = (file.metadata()?, path.symlink_metadata()?);
+    let user = rustix::process::geteuid().as_raw();
+    let is_of_other = [file.uid(), named.uid()].into_iter().any(|owner| ![user, 0].contains(&owner));
+    Ok(match (is_of_other, file.mode() & 0o002 != 0) {
+        (true, _) => Some("it belongs to another user"),
+        (false, true) => Some("every user may write to it"),
+        (false, false) => None,
+    })
+}
+
+/// Owners are unknown on this system.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it fails on Unix systems")]
+fn distrust(_: &File, _: &Path) -> io::Result<Option<&'static str>> {
+    Ok(None)
 }
 
 /// The keys and values in `text`, the contents of the file at `path`.
@@ -211,7 +252,8 @@ fn in_folder(value: String, config: &Path) -> String {
 /// An option on the command line overrides its environment variable, which overrides symdex.toml. symdex.toml is
 /// searched in the working folder and in the folders above it. Keys of symdex.toml are the names of options. A relative
 /// path starts at the folder of the file. An environment variable has one value; a key of the file may have a list.
-/// Passwords are not shown. A file with a password in a URL has to be private (mode 600).
+/// Passwords are not shown. A file with a password in a URL has to be private (mode 600). A symdex.toml that belongs to
+/// another user, or that every user may write to, is an error; --config FILE uses it all the same.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Args {

@@ -133,3 +133,40 @@ fn a_password_needs_a_private_file_and_is_never_shown() {
     let help = ["build", "symbolicate"].map(|command| run(&below, &variable, &[command, "--help"]).ok());
     assert!(outputs.iter().chain(&help).all(|text| !text.contains("geheim")));
 }
+
+#[test]
+#[cfg(unix)]
+fn a_file_of_another_user_is_refused_unless_it_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (root, below) = project("max-entries = 1\n");
+    let file = root.path().join("symdex.toml");
+    let named = file.to_str().expect("UTF-8");
+    let build = |more: &[&str]| run(&below, &[], &[&["build", "two.zip", "-o", "out"], more].concat());
+    let check = |why: &str| {
+        let refused = build(&[]);
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        for part in [named, why, "--config", "--no-config"] {
+            assert!(refused.err.contains(part), "{part}: {}", refused.err);
+        }
+        assert_eq!(build(&["--config", named]).code, Some(6), "the limit of the file counts");
+        assert_eq!(build(&["--no-config"]).code, Some(0));
+    };
+    let set_mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("our file");
+    set_mode(0o646);
+    check("every user may write to it");
+    set_mode(0o664);
+    assert_eq!(build(&[]).code, Some(6), "the group of the file may be the user's own");
+    // Only root can give files away.
+    if std::os::unix::fs::chown(&file, Some(12345), None).is_ok() {
+        check("it belongs to another user");
+    }
+    let link = below.join("symdex.toml");
+    std::os::unix::fs::symlink(&file, &link).expect("a link");
+    if std::os::unix::fs::chown(&file, Some(0), None).is_ok()
+        && std::os::unix::fs::lchown(&link, Some(12345), None).is_ok()
+    {
+        let refused = build(&[]);
+        assert!(refused.err.contains("it belongs to another user"), "{}", refused.err);
+    }
+}
