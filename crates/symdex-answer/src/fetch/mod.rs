@@ -31,6 +31,8 @@ mod error;
 mod layout;
 mod misses;
 mod options;
+#[cfg(feature = "remote")]
+mod reach;
 mod source;
 mod url;
 #[cfg(feature = "remote")]

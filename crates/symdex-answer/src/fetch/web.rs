@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use symdex_store::wait_for;
 
 use super::error::Failure;
+use super::reach::{Reachable, Resolver};
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -35,20 +37,28 @@ impl WebFiles {
     pub(crate) fn new(base: Url, timeout: Duration) -> Result<Self, Failure> {
         // Another part of the program may have chosen an implementation of TLS. Then that one is used.
         _ = rustls::crypto::ring::default_provider().install_default();
-        let policy = Policy::custom(|attempt| {
+        let reachable = Arc::new(Reachable::of(&base));
+        let resolver = Resolver(Arc::clone(&reachable));
+        let policy = Policy::custom(move |attempt| {
             let is_tls = |url: &Url| url.scheme() == "https";
             match attempt.previous().last() {
                 _ if attempt.previous().len() > MAX_REDIRECTS => attempt.error("too many redirects"),
                 Some(from) if is_tls(from) && !is_tls(attempt.url()) => {
                     attempt.error("a redirect leads from https:// to http://")
                 }
-                _ => attempt.follow(),
+                _ => match reachable.check(attempt.url()) {
+                    Err(why) => attempt.error(why),
+                    Ok(()) => attempt.follow(),
+                },
             }
         });
         let client = Client::builder()
             .user_agent(concat!("symdex/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(timeout.min(Duration::from_secs(10)))
             .redirect(policy)
+            // The query of the base may be a secret. It is not for the target of a redirect.
+            .referer(false)
+            .dns_resolver(resolver)
             .build()
             .map_err(|error| Failure::lasting(reason(error)))?;
         Ok(Self { base, client, timeout })
