@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use symdex::{ImageId, Index, Metadata, Scratch};
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
-use symdex_store::{Error, IndexAccess, OpenImage, SharedStore, StoredImage, open_index};
+use symdex_store::{Error, IndexAccess, IndexFolder, OpenImage, SharedStore, StoredImage, open_index};
 
 use super::known::{known_index, known_of};
-use super::listed_folder::ListedFolder;
 use super::{Symbolicator, unanswered, unanswered_by_store};
 
 /// A place that may have indexes. The places are searched in the order of [`Symbolicator::places`].
@@ -17,9 +16,9 @@ pub(crate) enum Place<'a> {
     /// The single indexes.
     Files,
     /// A folder.
-    Folder(&'a ListedFolder),
+    Folder(&'a IndexFolder),
     /// The folders below a folder.
-    Below(&'a ListedFolder),
+    Below(&'a IndexFolder),
     Store(&'a Arc<SharedStore>),
     /// The indexes of fetched files that could not be stored.
     Fetched,
@@ -63,10 +62,10 @@ impl Symbolicator {
             }
             Place::Folder(folder) => {
                 let failed = |error: Error| vec![Err(unanswered(&error.into()))];
-                let here = |id| folder.here(id).map(|paths| paths.into_iter().map(found).collect());
+                let here = |id| folder.find_all(id).map(|paths| paths.into_iter().map(found).collect());
                 ids.iter().map(|id| here(id).unwrap_or_else(failed)).collect()
             }
-            Place::Below(folder) => ids.iter().map(|id| folder.below(id).map(found).collect()).collect(),
+            Place::Below(folder) => ids.iter().map(|id| folder.find_below(id).map(found).collect()).collect(),
             Place::Store(store) => self.find_in_store(store, ids),
             Place::Fetched => {
                 let of = |id| self.fetched(id).map(|index| Ok(FoundIndex::Fetched(index)));

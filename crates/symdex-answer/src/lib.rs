@@ -53,7 +53,6 @@ pub mod fetch;
 mod found;
 mod gathered;
 mod known;
-mod listed_folder;
 mod options;
 mod session;
 mod symbolicator;

@@ -13,12 +13,11 @@ use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, IndexLocation};
 use super::found::FetchedIndex;
 use super::known::{KnownImages, MAX_OPENED, known_index};
-use super::listed_folder::ListedFolder;
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
 use symdex_store::{
-    Error, IdPrefix, IndexAccess, OpenImage, PublishOutcome, PutOptions, SharedStore, StoreCounts,
-    StoreReader, open_store,
+    Error, IdPrefix, IndexAccess, IndexFolder, OpenImage, PublishOutcome, PutOptions, SharedStore,
+    StoreCounts, StoreReader, open_store,
 };
 
 /// How long an index that was found to be damaged is not read again. A service may run for months.
@@ -29,7 +28,7 @@ pub struct Symbolicator {
     /// Single indexes.
     pub(crate) files: Vec<(KnownImage, PathBuf)>,
     /// Folders of indexes, which are searched with the folders below them.
-    pub(crate) folders: Vec<ListedFolder>,
+    pub(crate) folders: Vec<IndexFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
     debug_files: DebugFiles,
@@ -71,7 +70,7 @@ impl Symbolicator {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for path in &options.indexes {
             match path.metadata().map_err(|error| Error::unreadable(path, error))?.is_dir() {
-                true => folders.push(ListedFolder::new(path.clone())),
+                true => folders.push(IndexFolder::new(path.clone())),
                 false => match known_index(path) {
                     Ok(known) => files.push((known, path.clone())),
                     Err(error) => skipped(error.into()),
@@ -326,7 +325,7 @@ impl Symbolicator {
 impl fmt::Debug for Symbolicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let indexes: Vec<_> = self.files.iter().map(|(_, path)| path).collect();
-        let folders: Vec<_> = self.folders.iter().map(ListedFolder::path).collect();
+        let folders: Vec<_> = self.folders.iter().map(IndexFolder::path).collect();
         let debug_files: Vec<_> = self.debug_files.known().collect();
         f.debug_struct("Symbolicator")
             .field("indexes", &indexes)

@@ -87,7 +87,7 @@ impl Symbolicator {
         let files = self.files.iter().map(|(known, _)| known.id.clone());
         let in_debug_files = self.debug_files().known().map(|known| known.id);
         let here = files.chain(in_debug_files).filter(|id| begins_with(id, start));
-        here.chain(self.folders.iter().flat_map(|folder| folder.ids_from(start))).collect()
+        here.chain(self.folders.iter().flat_map(|folder| folder.ids_below(start))).collect()
     }
 
     /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.

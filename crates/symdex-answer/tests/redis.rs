@@ -10,7 +10,7 @@ use std::time::Duration;
 use symdex::{ImageOffset, LinePolicy};
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Image, Question, Source as _, Unanswered};
-use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions};
+use symdex_store::{IndexFolder, ReaderOptions, RedisStore, StoreOptions};
 
 use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 use symdex_testkit::indexes::{id, index, index_of, long_id};
@@ -77,7 +77,7 @@ fn images_that_a_folder_has_are_not_asked_for() {
     let server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
-    put(&FolderStore::at(root.path()), &index(1, 40));
+    put(&IndexFolder::new(root.path()).fan_out(), &index(1, 40));
     let folder = root.path().display().to_string();
     for (urls, options, number) in [
         (vec![server.url()], SymbolicatorOptions::new().index(root.path()), 0),
@@ -113,7 +113,7 @@ fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
-    (1..=IMAGES).for_each(|byte| put(&FolderStore::at(root.path()), &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(&IndexFolder::new(root.path()).fan_out(), &index(byte, 40)));
     let expected: Vec<_> = (0..IMAGES).flat_map(|_| NAMES).collect();
     let text = report(1..=IMAGES, &OFFSETS);
     let proxy = Proxy::start(server.port);
@@ -147,7 +147,7 @@ fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
-    (1..=IMAGES).for_each(|byte| put(&FolderStore::at(root.path()), &index(byte, 40)));
+    (1..=IMAGES).for_each(|byte| put(&IndexFolder::new(root.path()).fan_out(), &index(byte, 40)));
     // Nothing is kept, so that each report asks the server.
     let none = Duration::ZERO;
     let reader = ReaderOptions::new().memory(0).fresh(none).absent(none).pause(Duration::from_millis(50));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 use symdex_answer::SymbolicatorOptions;
-use symdex_store::{FolderStore, ReaderOptions, StoreOptions, open_store};
+use symdex_store::{IndexFolder, ReaderOptions, StoreOptions, open_store};
 use symdex_testkit::indexes::index;
 use symdex_testkit::moto::{BUCKET, Server, environment};
 use symdex_testkit::proxy::{Fault, Proxy};
@@ -41,7 +41,7 @@ fn stores() -> [String; 2] {
 /// A server with all images, and a folder with all but one.
 fn filled() -> (Server, tempfile::TempDir) {
     let (server, root) = (Server::start(), tempfile::tempdir().expect("a folder"));
-    let folder = FolderStore::at(root.path());
+    let folder = IndexFolder::new(root.path()).fan_out();
     (1..=IMAGES).for_each(|byte| put(&folder, &index(byte, 40)));
     assert!(succeeds(child("child_fills_the_bucket", server.port, root.path(), "")));
     (server, root)

@@ -8,7 +8,7 @@ use symdex::LinePolicy::Statement;
 use symdex::{ImageId, ImageOffset};
 use symdex_answer::{Event, Note, Session, SourceError, Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Answers, Image, Question, Source, Unanswered};
-use symdex_store::{FolderStore, IndexFolder, Store as _};
+use symdex_store::{IndexFolder, Store as _};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
 /// The offset of an inlined function.
@@ -74,7 +74,7 @@ fn an_index_is_built_once_and_stored() {
         assert_eq!((innermost(&answers.expect("answers")).as_str(), &events[..]), ("cell", expected));
     }
     let id = image.id.as_ref().expect("it has one");
-    assert!(IndexFolder::new(&store).open(id).expect("readable").is_some());
+    assert!(IndexFolder::new(&store).index(id).expect("readable").is_some());
     // Another symbolicator needs no debug file.
     let stored = open(&SymbolicatorOptions::new().store(store.as_path()));
     let answers = ask(&stored, &image).0.expect("answers");
@@ -103,10 +103,10 @@ fn the_stores_are_asked_in_order_and_new_indexes_are_put_into_the_first() {
     assert!(!near.exists());
     // A damaged index in the second store is passed over, and the first one gets a new index.
     let id = image.id.as_ref().expect("it has one");
-    fs::write(FolderStore::at(&far).location(id), b"damaged").expect("written");
+    fs::write(IndexFolder::new(&far).fan_out().location(id), b"damaged").expect("written");
     let (answers, events) = ask(&open(&options([&near, &far])), &image);
     assert_eq!((answers.expect("answers").by.passed_over.len(), events), (1, vec!["built"]));
-    assert!(FolderStore::at(&near).stat(id).expect("readable").is_some());
+    assert!(IndexFolder::new(&near).fan_out().stat(id).expect("readable").is_some());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn an_image_is_found_by_the_start_of_its_id() {
     assert_eq!(innermost(&ask(&from_debug_file, &cut).0.expect("answers")), "cell");
     let from_folder = open(&SymbolicatorOptions::new().store(root.path()));
     assert_eq!(innermost(&ask(&from_folder, &cut).0.expect("answers")), "cell");
-    let index = IndexFolder::new(root.path()).list().paths.remove(0);
+    let index = IndexFolder::new(root.path()).files().paths.remove(0);
     let from_index = open(&SymbolicatorOptions::new().index(index));
     assert_eq!(innermost(&ask(&from_index, &cut).0.expect("answers")), "cell");
     cut.id = ImageId::new(&[1, 2, 3, 4]);

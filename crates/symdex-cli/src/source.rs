@@ -168,7 +168,7 @@ fn described(image: &ImageFiles, object: &Path) -> String {
 /// wrong with it as such.
 fn no_debug_file(object: &Path, id: Option<&IdPrefix>, error: &FileError) -> Failure {
     let has_archives = matches!(error.error(), Error::NoDebugFile { archives, .. } if !archives.is_empty());
-    let is_of_indexes = (id.is_some() && !has_archives) || !IndexFolder::new(object).list().paths.is_empty();
+    let is_of_indexes = (id.is_some() && !has_archives) || !IndexFolder::new(object).files().paths.is_empty();
     match open::index_path(object, id) {
         Err(failure) if is_of_indexes => failure,
         _ => error.into(),

@@ -117,7 +117,7 @@ pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<FoundIndex> 
         let index = open::index_path(path, id);
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
-    let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).list();
+    let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).files();
     if is_cut {
         open::report_incomplete_search(path);
     }

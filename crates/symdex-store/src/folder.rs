@@ -1,16 +1,22 @@
-//! A folder of indexes: finding, opening and listing them.
+//! A folder of indexes: finding and opening them.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index};
-use walkdir::WalkDir;
 
 use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
+use crate::store::StoreUrl;
+
+mod list;
+
+pub use self::list::IndexList;
+use self::list::SortedList;
 
 /// The extension of index files.
 pub(crate) const EXTENSION: &str = "symdex";
@@ -18,59 +24,53 @@ pub(crate) const EXTENSION: &str = "symdex";
 /// A use is recorded at most once in this time.
 const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The depth to which [`IndexFolder::list`] descends, and the number of entries that it reads.
-const MAX_DEPTH: usize = 16;
-const MAX_ENTRIES: usize = 1_000_000;
-
 /// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
 ///
 /// The folder is flat or fanned out. In a fanned out folder, each index is in a subfolder named by the first two digits
-/// of its id. Both are found, even in one folder. No method deletes an index; the owner of the folder does.
+/// of its id. Both are found, even in one folder. [`find_below`](Self::find_below) finds indexes in other folders below
+/// it, too.
+///
+/// A folder is a [`Store`](crate::Store). The modification time of an index file is its last use. It changes at most once
+/// a day, and not if the reader may not write the file.
 ///
 /// ```
 /// use symdex_store::IndexFolder;
 ///
 /// let folder = IndexFolder::new("/var/lib/symdex");
 /// let id = "0c37c502aba03641a08f84c794684f36".parse()?;
-/// match folder.open(&id)? {
+/// match folder.index(&id)? {
 ///     Some(index) => println!("{}", index.metadata().image_name),
 ///     None => println!("no index of {id}"),
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct IndexFolder {
     path: PathBuf,
-    pub(crate) access: IndexAccess,
+    /// The path as the URL of a store.
+    pub(crate) url: StoreUrl,
+    access: IndexAccess,
     pub(crate) fans_out: bool,
-}
-
-/// The indexes in a folder and in the folders below it.
-#[non_exhaustive]
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexList {
-    /// The paths of the index files. The indexes in a folder come before those in its subfolders. Both are sorted by
-    /// name.
-    pub paths: Vec<PathBuf>,
-    /// Whether some indexes may be missing, because folders are nested more than 16 deep or have more than 1,000,000
-    /// entries.
-    pub is_cut: bool,
+    /// All indexes in the folder and below it, once they are needed.
+    list: OnceLock<SortedList>,
 }
 
 impl IndexFolder {
     /// The folder at `path`. Nothing is read or created until another method is called, so the folder need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), access: IndexAccess::default(), fans_out: false }
+        let path = path.into();
+        let (url, access) = (StoreUrl::from(&*path), IndexAccess::default());
+        Self { path, url, access, fans_out: false, list: OnceLock::new() }
     }
 
-    /// Sets how [`open`](Self::open) opens indexes. The default maps only files that nobody else can change.
+    /// Sets how [`index`](Self::index) opens indexes. The default maps only files that nobody else can change.
     #[must_use]
     pub fn access(self, access: IndexAccess) -> Self {
         Self { access, ..self }
     }
 
     /// Sets that the first index of an id is written to the subfolder that is named by the first two digits of the id.
-    /// Choose it for folders of more than a few thousand indexes.
+    /// Choose it for folders of more than a few thousand indexes. An index that is put again then counts as used.
     #[must_use]
     pub fn fan_out(mut self) -> Self {
         self.fans_out = true;
@@ -145,7 +145,7 @@ impl IndexFolder {
         if whole.is_some() {
             return Ok(whole);
         }
-        let mut found = self.list().paths;
+        let mut found = self.files().paths;
         found
             .retain(|path| path.file_stem().is_some_and(|stem| prefix.matches_text(&stem.to_string_lossy())));
         // One id may have several files in the folder and below it. All methods use the first of them.
@@ -165,32 +165,20 @@ impl IndexFolder {
     ///
     /// [`Error::Index`] if the index is damaged or of an unsupported version, [`Error::OtherImage`] if it is the index
     /// of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
-    pub fn open(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
-        self.find(id)?.map(|path| open_index(&path, id, self.access)).transpose()
+    pub fn index(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+        let Some((path, bytes)) = self.bytes(id)? else { return Ok(None) };
+        use_index(&path, id, bytes).map(Some)
     }
 
-    /// The indexes in the folder and in the folders below it, found by their extension.
-    ///
-    /// Folders that cannot be read count as empty. Symbolic links to folders are not followed, except for the folder
-    /// itself.
-    #[must_use]
-    pub fn list(&self) -> IndexList {
-        let mut list = IndexList::default();
-        let walk = WalkDir::new(&self.path).max_depth(MAX_DEPTH);
-        let walk = walk.sort_by_key(|entry| (entry.file_type().is_dir(), entry.file_name().to_owned()));
-        for (count, entry) in walk.into_iter().flatten().enumerate() {
-            let is_dir = entry.file_type().is_dir();
-            if count == MAX_ENTRIES || (is_dir && entry.depth() == MAX_DEPTH) {
-                list.is_cut = true;
-            }
-            if count == MAX_ENTRIES {
-                break;
-            }
-            if !is_dir && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
-                list.paths.push(entry.into_path());
-            }
+    /// The path and the bytes of the index of `id`; `None` if there is none. This is not a use of the index.
+    pub(crate) fn bytes(&self, id: &ImageId) -> Result<Option<(PathBuf, IndexBytes)>, Error> {
+        let Some(path) = self.find(id)? else { return Ok(None) };
+        match self.access.bytes(&path) {
+            // Another process has removed it.
+            Err(symdex::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::index(&path, error)),
+            Ok(bytes) => Ok(Some((path, bytes))),
         }
-        list
     }
 }
 
@@ -226,9 +214,14 @@ fn set_now(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// As [`IndexFolder::open`].
+/// As [`IndexFolder::index`].
 pub fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
-    let index = access.open(path).map_err(|source| Error::index(path, source))?;
+    use_index(path, id, access.bytes(path).map_err(|error| Error::index(path, error))?)
+}
+
+/// Opens `bytes`, those of the index file at `path`, as the index of `id`.
+fn use_index(path: &Path, id: &ImageId, bytes: IndexBytes) -> Result<Index<IndexBytes>, Error> {
+    let index = Index::open(bytes).map_err(|error| Error::index(path, error))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());
         return Err(Error::OtherImage { path: path.to_owned(), found, wanted });
@@ -250,14 +243,14 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let folder = IndexFolder::new(root.path());
         let (seven, eight) = (index(7, 1, 1, "x"), index(8, 1, 1, "x"));
-        assert!(folder.open(seven.id()).expect("readable").is_none());
+        assert!(folder.index(seven.id()).expect("readable").is_none());
         let path = folder.publish(&seven).expect("published").path;
-        let opened = folder.open(seven.id()).expect("readable").expect("there");
+        let opened = folder.index(seven.id()).expect("readable").expect("there");
         assert_eq!(opened.as_bytes(), seven.as_bytes());
         fs::copy(path, root.path().join(IndexFolder::file_name(eight.id()))).expect("copied");
-        assert!(matches!(folder.open(eight.id()), Err(Error::OtherImage { .. })));
+        assert!(matches!(folder.index(eight.id()), Err(Error::OtherImage { .. })));
         fs::write(root.path().join(IndexFolder::file_name(eight.id())), b"symdex").expect("written");
-        assert!(matches!(folder.open(eight.id()), Err(Error::Index { .. })));
+        assert!(matches!(folder.index(eight.id()), Err(Error::Index { .. })));
     }
 
     #[test]
@@ -279,32 +272,5 @@ mod tests {
             Err(Error::AmbiguousId { ids, .. }) => assert_eq!(ids, ["ab1200", "ab12cd"]),
             other => panic!("{other:?}"),
         }
-    }
-
-    #[test]
-    fn indexes_are_found_in_folders_of_folders() {
-        let root = tempfile::tempdir().expect("a folder");
-        let put = |path: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, b"").expect("written");
-        };
-        for path in ["b.symdex", "1/2/c.symdex", "1/a.symdex", "07/07.symdex", "1/readme.txt"] {
-            put(path);
-        }
-        let deep = format!("{}d.symdex", "x/".repeat(MAX_DEPTH));
-        let shown = || {
-            let IndexList { paths, is_cut } = IndexFolder::new(root.path()).list();
-            let relative = paths.iter().map(|path| path.strip_prefix(root.path()).expect("below").display());
-            (relative.map(|path| path.to_string()).collect::<Vec<_>>().join(" "), is_cut)
-        };
-        let expected = "b.symdex 07/07.symdex 1/a.symdex 1/2/c.symdex".to_owned();
-        assert_eq!(shown(), (expected.clone(), false));
-        #[cfg(unix)]
-        std::os::unix::fs::symlink(root.path(), root.path().join("1/loop")).expect("linked");
-        assert_eq!(shown(), (expected.clone(), false));
-        put(&deep);
-        assert_eq!(shown(), (expected, true));
-        assert_eq!(IndexFolder::new(root.path().join("none")).list(), IndexList::default());
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Call [`IndexFolder::new`] first, with the path of the folder. Then call:
 //!
-//! * [`IndexFolder::open`] to open the index of an image by the id that a crash report states;
+//! * [`IndexFolder::index`] to open the index of an image by the id that a crash report states;
 //! * [`IndexFolder::publish`] to add a new index, atomically;
-//! * [`IndexFolder::list`] to get the paths of all indexes;
+//! * [`IndexFolder::files`] to get the paths of all indexes;
 //! * [`IndexFolder::find_prefix`] to find an index by the first digits of its id.
 //!
 //! ```
@@ -21,7 +21,7 @@
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Unchanged);
 //!
 //! // The index is opened by the id of its image: mapped into memory if nobody else can change it.
-//! let index = folder.open(new.id())?.ok_or("no index of this image")?;
+//! let index = folder.index(new.id())?.ok_or("no index of this image")?;
 //! let mut scratch = Scratch::default();
 //! let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?.ok_or("a gap")?;
 //! assert_eq!(frames.iter().next().and_then(|frame| frame.name), Some(&b"cell"[..]));
@@ -39,7 +39,7 @@
 //!
 //! This crate compiles no DWARF reader. The crate `symdex-answer` answers whole crash reports from stores and folders of
 //! indexes, and from debug files. A service that answers reports from indexes only does not need it: it implements
-//! `symdex_report::Source` with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
+//! `symdex_report::Source` with [`IndexFolder::index`] and `symdex_report::answer_from_index`.
 
 // The tests in the folder `tests` name the crate.
 #[cfg(test)]
@@ -76,8 +76,8 @@ pub use replace::replace_file;
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
-    FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
-    StoredImage, StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
+    FetchedValues, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
+    StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};

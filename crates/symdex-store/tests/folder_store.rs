@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use common::{behaves_as_a_store, entries, id, index, put, writers};
-use symdex_store::{FolderStore, IndexFolder, Store, StoreOptions, open_store};
+use symdex_store::{IndexFolder, Store, StoreOptions, open_store};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -32,7 +32,7 @@ fn a_folder_behaves_as_a_store() {
 
 fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
     let root = tempfile::tempdir().expect("a folder");
-    let store = FolderStore::at(root.path());
+    let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
     let path = root.path().join("ab").join(IndexFolder::file_name(&id(0xab)));
     assert!(path.is_file());
@@ -44,7 +44,7 @@ fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
 
 fn a_use_is_recorded_once_a_day() {
     let root = tempfile::tempdir().expect("a folder");
-    let store = FolderStore::at(root.path());
+    let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
     let path = store.location(&id(0xab));
     let use_it: [&dyn Fn(); 3] = [
@@ -67,7 +67,7 @@ fn a_use_is_recorded_once_a_day() {
 
 fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
     let root = tempfile::tempdir().expect("a folder");
-    let store = FolderStore::at(root.path());
+    let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
     put(&store, &index(0xcd, 1));
     age(store.location(&id(0xab)).as_ref(), 46 * DAY);
@@ -88,7 +88,7 @@ fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
 
 fn a_missing_folder_is_an_empty_store() {
     let root = tempfile::tempdir().expect("a folder");
-    let store = FolderStore::at(&root.path().join("missing"));
+    let store = IndexFolder::new(root.path().join("missing")).fan_out();
     assert!(entries(&store).is_empty());
     assert_eq!(store.gc(DAY).expect("collected").removed, 0);
     assert!(!root.path().join("missing").exists());
@@ -110,7 +110,7 @@ fn folder_of_the_parent() -> PathBuf {
 
 /// Puts and removes two indexes of one id until it is killed.
 fn one_process_that_is_killed() {
-    let store = FolderStore::at(&folder_of_the_parent());
+    let store = IndexFolder::new(folder_of_the_parent()).fan_out();
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
     loop {
         put(&store, &small);
@@ -124,7 +124,7 @@ fn one_process_that_is_killed() {
 
 fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
     let root = tempfile::tempdir().expect("a folder");
-    let store = FolderStore::at(root.path());
+    let store = IndexFolder::new(root.path()).fan_out();
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
     let mut left = [0; 3];
     for round in 0..40 {
@@ -156,7 +156,7 @@ fn one_process_of_writers() {
             let bytes = index(0xab, functions);
             // Half of the writers write to the folder itself.
             if functions % 2 == 0 {
-                put(&FolderStore::at(&folder), &bytes);
+                put(&IndexFolder::new(&folder).fan_out(), &bytes);
             } else {
                 let index = symdex::Index::open(&bytes[..]).expect("an index");
                 IndexFolder::new(&folder).publish(&index).expect("published");
@@ -170,7 +170,7 @@ fn race(rounds: u16) {
     writers::race(rounds, || child("one_process_of_writers", root.path()));
     let best = index(0xab, writers::BEST);
     for round in 0..rounds {
-        let store = FolderStore::at(&root.path().join(round.to_string()));
+        let store = IndexFolder::new(root.path().join(round.to_string())).fan_out();
         let listed = entries(&store);
         assert_eq!(listed.len(), 1, "round {round}: {listed:?}");
         let kept = store.get(&id(0xab)).expect("readable").expect("there");

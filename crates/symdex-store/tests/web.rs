@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{id, index, name_at, put};
 use symdex::{ImageOffset, Index};
-use symdex_store::{FolderStore, Store, StoreOptions, StoreUrl, open_store};
+use symdex_store::{IndexFolder, Store, StoreOptions, StoreUrl, open_store};
 
 /// What a server does wrong.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ fn answer(
 /// A folder with the index of `id(0xab)`.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    put(&FolderStore::at(folder.path()), &index(0xab, 2));
+    put(&IndexFolder::new(folder.path()).fan_out(), &index(0xab, 2));
     folder
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use symdex_pipeline::isolate::Isolation;
 use symdex_pipeline::{Pipeline, PipelineOptions};
-use symdex_store::{FolderStore, OnConflict, ReaderOptions, Store, StoreReader};
+use symdex_store::{IndexFolder, OnConflict, ReaderOptions, Store, StoreReader};
 
 use self::inputs::InputArgs;
 use self::required::RequiredArgs;
@@ -229,7 +229,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 /// The output folder and the stores that the command line names. Without any, the stores of the environment or the
 /// current folder.
 fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
-    let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
+    let folder = |path: &Path| Box::new(IndexFolder::new(path)) as Box<dyn Store>;
     let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
     if stores.is_empty() || args.stores.are_given() {
         let options = args.writing.add_to(args.stores.options(AccessOption::default()));

@@ -38,12 +38,12 @@ type ReadValues = Vec<Option<Arc<Index<IndexBytes>>>>;
 /// left alone for a while.
 ///
 /// ```
-/// use symdex_store::{FolderStore, ReaderOptions, StoreReader};
+/// use symdex_store::{IndexFolder, ReaderOptions, StoreReader};
 ///
 /// # let near = tempfile::tempdir()?;
 /// # let far = tempfile::tempdir()?;
 /// # let id = "0c37c502aba03641a08f84c794684f36".parse()?;
-/// let stores = [near.path(), far.path()].map(|path| Box::new(FolderStore::at(path)) as _);
+/// let stores = [near.path(), far.path()].map(|path| Box::new(IndexFolder::new(path)) as _);
 /// let reader = StoreReader::new(stores.into(), &ReaderOptions::new());
 /// match reader.find(&id)? {
 ///     Some(image) => println!("{} is in {}", image.metadata().image_name, image.store().url()),

@@ -14,14 +14,14 @@ use crate::store::StoredImage;
 ///
 /// ```
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-/// use symdex_store::{FolderStore, ReaderOptions, Store, StoreReader};
+/// use symdex_store::{IndexFolder, ReaderOptions, Store, StoreReader};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let new = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?;
 /// # let new = Index::open(&new[..])?;
-/// # FolderStore::at(folder.path()).put(&new)?;
+/// # IndexFolder::new(folder.path()).put(&new)?;
 /// # let id = new.id();
-/// let reader = StoreReader::new(vec![Box::new(FolderStore::at(folder.path()))], &ReaderOptions::new());
+/// let reader = StoreReader::new(vec![Box::new(IndexFolder::new(folder.path()))], &ReaderOptions::new());
 /// let image = reader.find(id)?.ok_or("no store has the image")?;
 /// let mut scratch = Scratch::default();
 /// let depths = image.ask(|image| {

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use symdex::ImageOffset;
 
 use super::*;
-use crate::FolderStore;
+use crate::IndexFolder;
 use crate::test_stores::fake::{Fake, calls};
 use crate::test_stores::{id, index, name_at};
 
@@ -87,7 +87,7 @@ fn a_store_that_was_down_is_asked_again_after_the_pause() {
 #[test]
 fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     let root = tempfile::tempdir().expect("a folder");
-    let folder = FolderStore::at(root.path());
+    let folder = IndexFolder::new(root.path()).fan_out();
     let bytes = index(0xcd, 1);
     folder.put(&Index::open(&bytes[..]).expect("an index")).expect("written");
     let fake = Fake::new(3);

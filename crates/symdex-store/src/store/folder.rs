@@ -1,4 +1,4 @@
-//! A store in a folder.
+//! A folder of indexes as a store.
 
 use std::fs::{self, DirEntry};
 use std::io;
@@ -9,92 +9,47 @@ use std::time::{Duration, SystemTime};
 use symdex::{ImageId, Index, Metadata};
 
 use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
-use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, record_use};
 use crate::provenance::{self, PutOptions};
 use crate::publish::{PublishOutcome, is_abandoned};
 
-/// A store in a folder: `DIR/0c/0c37c502aba03641a08f84c794684f36.symdex`.
-///
-/// Indexes that are in the folder itself are found, too. The modification time of an index file is its last use. It
-/// changes at most once a day, and not if the reader may not write the file.
-#[derive(Clone, Debug)]
-pub struct FolderStore {
-    url: StoreUrl,
-    folder: IndexFolder,
+fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+    let location = path.display().to_string();
+    move |error| Error::Store { location, action, reason: error.to_string(), is_unavailable: false }
 }
 
-impl FolderStore {
-    /// The store in the folder that `url` names.
-    pub(super) fn new(url: StoreUrl) -> Self {
-        let folder = IndexFolder::new(url.path().unwrap_or_default()).fan_out();
-        Self { url, folder }
-    }
+/// The entry of the index of `id` at `path`; `None` if it has been removed since.
+fn entry(id: ImageId, path: &Path) -> io::Result<Option<StoreEntry>> {
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        metadata => metadata?,
+    };
+    let location = path.display().to_string();
+    let mut entry = StoreEntry::new(id, location, metadata.len(), StoredLayout::Whole);
+    entry.index_size = Some(metadata.len());
+    entry.written = metadata.created().ok();
+    entry.last_use = metadata.modified().ok();
+    Ok(Some(entry))
+}
 
-    /// The store in the folder at `path`. It is created when the first index is put into it.
-    #[must_use]
-    pub fn at(path: &Path) -> Self {
-        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
-    }
-
-    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. An index
-    /// that is put again keeps its time.
-    #[must_use]
-    pub fn flat(path: &Path) -> Self {
-        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path) }
-    }
-
-    /// Sets how [`open`](Store::open) and [`get`](Store::get) open index files. The default maps only files that nobody
-    /// else can change.
-    #[must_use]
-    pub fn access(self, access: IndexAccess) -> Self {
-        Self { folder: self.folder.access(access), ..self }
-    }
-
-    /// The bytes of the index file at `path`; `None` if another process has removed it.
-    fn bytes(&self, path: &Path) -> Result<Option<IndexBytes>, Error> {
-        match self.folder.access.bytes(path) {
-            Err(symdex::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            bytes => bytes.map(Some).map_err(|error| Error::index(path, error)),
+/// The ids of the indexes in the folder `path` that begin with `start`. None if it is not a folder.
+fn ids_in(path: &Path, start: &ImageId) -> io::Result<Vec<ImageId>> {
+    let entries = match fs::read_dir(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
         }
-    }
+        entries => entries?,
+    };
+    let ids = entries.map(|entry| Ok(id_of(&entry?).filter(|id| begins_with(id, start))));
+    ids.filter_map(Result::transpose).collect()
+}
 
-    fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
-        let location = path.display().to_string();
-        move |error| Error::Store { location, action, reason: error.to_string(), is_unavailable: false }
-    }
-
-    /// The entry of the index of `id` at `path`; `None` if it has been removed since.
-    fn entry(id: ImageId, path: &Path) -> io::Result<Option<StoreEntry>> {
-        let metadata = match fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            metadata => metadata?,
-        };
-        let location = path.display().to_string();
-        let mut entry = StoreEntry::new(id, location, metadata.len(), StoredLayout::Whole);
-        entry.index_size = Some(metadata.len());
-        entry.written = metadata.created().ok();
-        entry.last_use = metadata.modified().ok();
-        Ok(Some(entry))
-    }
-
-    /// The ids of the indexes in the folder `path` that begin with `start`. None if it is not a folder.
-    fn ids_in(path: &Path, start: &ImageId) -> io::Result<Vec<ImageId>> {
-        let entries = match fs::read_dir(path) {
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Vec::new());
-            }
-            entries => entries?,
-        };
-        let ids = entries.map(|entry| Ok(id_of(&entry?).filter(|id| begins_with(id, start))));
-        ids.filter_map(Result::transpose).collect()
-    }
-
+impl IndexFolder {
     /// Calls `visit` with each entry of the folder and of its subfolders `<2 hex>`.
     fn visit(&self, visit: &mut dyn FnMut(&DirEntry) -> ControlFlow<()>) -> io::Result<()> {
-        let entries = match fs::read_dir(self.folder.path()) {
+        let entries = match fs::read_dir(self.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
         };
@@ -114,14 +69,14 @@ impl FolderStore {
     /// Removes the index of `id`, if `is_wanted` returns true for its last use. The check and the removal are one step
     /// for publishers. Returns whether it was removed.
     fn remove_if(&self, id: &ImageId, is_wanted: impl Fn(SystemTime) -> bool) -> Result<bool, Error> {
-        let _turn = self.folder.lock(id);
+        let _turn = self.lock(id);
         let mut removed = false;
-        for path in self.folder.find_all(id)? {
+        for path in self.find_all(id)? {
             let unused = path.metadata().and_then(|metadata| metadata.modified()).is_ok_and(&is_wanted);
             if unused {
                 match fs::remove_file(&path) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(Self::failed(&path, "remove")(error));
+                        return Err(failed(&path, "remove")(error));
                     }
                     result => {
                         removed |= result.is_ok();
@@ -142,19 +97,19 @@ fn id_of(entry: &DirEntry) -> Option<ImageId> {
     (name.extension()? == EXTENSION && name.as_os_str() == IndexFolder::file_name(&id).as_str()).then_some(id)
 }
 
-impl Store for FolderStore {
+impl Store for IndexFolder {
     fn url(&self) -> &StoreUrl {
         &self.url
     }
 
     fn location(&self, id: &ImageId) -> String {
-        let path = self.folder.find(id).ok().flatten().unwrap_or_else(|| self.folder.path_of_new(id));
+        let path = self.find(id).ok().flatten().unwrap_or_else(|| self.path_of_new(id));
         path.display().to_string()
     }
 
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
-        let published = self.folder.publish_with(index, options)?;
-        if self.folder.fans_out {
+        let published = self.publish_with(index, options)?;
+        if self.fans_out {
             // Without a recorded use, an old index that was put again would expire.
             _ = record_use(&published.path);
         }
@@ -162,21 +117,12 @@ impl Store for FolderStore {
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        let Some(path) = self.folder.find(id)? else { return Ok(None) };
-        let Some(bytes) = self.bytes(&path)? else { return Ok(None) };
-        let index = Index::open(bytes).map_err(|error| Error::index(&path, error))?;
-        if index.id() != id {
-            let (found, wanted) = (index.id().clone(), id.clone());
-            return Err(Error::OtherImage { path, found, wanted });
-        }
-        // A reader need not be allowed to write.
-        _ = record_use(&path);
-        Ok(Some(StoredImage::Index(Box::new(index))))
+        Ok(self.index(id)?.map(|index| StoredImage::Index(Box::new(index))))
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
-        let Some(path) = self.folder.find(id)? else { return Ok(None) };
-        let entry = Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))?;
+        let Some(path) = self.find(id)? else { return Ok(None) };
+        let entry = entry(id.clone(), &path).map_err(failed(&path, "read"))?;
         let image_name = Metadata::read_file(&path).ok().map(|metadata| metadata.image_name);
         let digest = symdex::read_digest(&path).ok();
         let provenance = digest.and_then(|digest| provenance::read_beside(&path, digest));
@@ -184,15 +130,14 @@ impl Store for FolderStore {
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
-        let Some(path) = self.folder.find(id)? else { return Ok(None) };
-        self.bytes(&path)
+        Ok(self.bytes(id)?.map(|(_, bytes)| bytes))
     }
 
     fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
         let ids_from = |start: &ImageId| {
             let mut ids = Vec::new();
-            for path in [self.folder.path(), &self.folder.subfolder(start)] {
-                ids.extend(Self::ids_in(path, start).map_err(Self::failed(path, "list"))?);
+            for path in [self.path(), &self.subfolder(start)] {
+                ids.extend(ids_in(path, start).map_err(failed(path, "list"))?);
             }
             ids.sort();
             ids.dedup();
@@ -203,21 +148,21 @@ impl Store for FolderStore {
 
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
         let mut visit_file = |file: &DirEntry| match id_of(file) {
-            Some(id) => match Self::entry(id, &file.path()) {
+            Some(id) => match entry(id, &file.path()) {
                 Ok(Some(entry)) => visit(entry),
                 // It was removed, or is a link to nowhere.
                 Ok(None) | Err(_) => ControlFlow::Continue(()),
             },
             None => ControlFlow::Continue(()),
         };
-        self.visit(&mut visit_file).map_err(Self::failed(self.folder.path(), "list"))
+        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
-        let Some(path) = self.folder.find(id)? else { return Ok(false) };
+        let Some(path) = self.find(id)? else { return Ok(false) };
         match record_use(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            result => result.map(|()| true).map_err(Self::failed(&path, "record a use of")),
+            result => result.map(|()| true).map_err(failed(&path, "record a use of")),
         }
     }
 
@@ -244,7 +189,7 @@ impl Store for FolderStore {
             }
             ControlFlow::Continue(())
         };
-        self.visit(&mut visit_file).map_err(Self::failed(self.folder.path(), "list"))?;
+        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))?;
         Ok(counts)
     }
 }

@@ -23,7 +23,6 @@ use crate::error::Error;
 use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
-pub use self::folder::FolderStore;
 #[cfg(feature = "object-store")]
 pub use self::objects::{ObjectBody, ObjectReader};
 pub use self::open::{StoreOptions, open_store};

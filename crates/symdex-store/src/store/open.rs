@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::url::StoreKind;
-use super::{FolderStore, Store, StoreUrl};
+use super::{Store, StoreUrl};
 use crate::access::IndexAccess;
 use crate::error::Error;
+use crate::folder::IndexFolder;
 
 /// The options of [`open_store`]. Options of a kind of store that this build does not have are ignored.
 #[must_use]
@@ -100,7 +101,9 @@ impl Default for StoreOptions {
 /// environment has no valid configuration for the store.
 pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
     match url.kind() {
-        StoreKind::Folder => Ok(Box::new(FolderStore::new(url.clone()).access(options.access))),
+        StoreKind::Folder => {
+            Ok(Box::new(IndexFolder::new(url.path().unwrap_or_default()).fan_out().access(options.access)))
+        }
         #[cfg(feature = "redis")]
         StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),
         #[cfg(not(feature = "redis"))]

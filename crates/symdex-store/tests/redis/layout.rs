@@ -4,7 +4,7 @@ use std::path::Path;
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, OwnedFrame, Scratch};
 use symdex_store::{
-    Error, FolderStore, PublishOutcome, RedisStore, Store, StoreOptions, StoredImage, StoredValues,
+    Error, IndexFolder, PublishOutcome, RedisStore, Store, StoreOptions, StoredImage, StoredValues,
     ValueRequest, open_store,
 };
 
@@ -196,7 +196,7 @@ pub(crate) fn values_are_copied_to_another_redis_and_not_to_files() {
     assert_eq!(put(&to, &index(0xab, 12)), PublishOutcome::Unchanged);
 
     let root = tempfile::tempdir().expect("a folder");
-    let folder = FolderStore::at(root.path());
+    let folder = IndexFolder::new(root.path()).fan_out();
     let error = from.copy_to(&id(0xab), &folder).expect_err("no file").to_string();
     assert!(error.contains("Redis keeps an index as values"), "{error}");
     assert_eq!(from.copy_to(&id(0xcd), &folder).expect("nothing to do"), None);

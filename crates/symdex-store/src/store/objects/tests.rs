@@ -225,7 +225,7 @@ fn writers_of_one_object_leave_the_best_index() {
 fn every_home_gives_the_same_10000_answers() {
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = index(0xab, 300);
-    let mut homes: Vec<Box<dyn Store>> = vec![Box::new(crate::FolderStore::at(folder.path()))];
+    let mut homes: Vec<Box<dyn Store>> = vec![Box::new(crate::IndexFolder::new(folder.path()).fan_out())];
     for options in
         [StoreOptions::new(), StoreOptions::new().zstd_level(0), with_cache(folder.path(), 1 << 20)]
     {
