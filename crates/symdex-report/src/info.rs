@@ -66,7 +66,8 @@ pub struct Exception {
     pub kind: Option<String>,
     /// The signal: `SIGSEGV`.
     pub signal: Option<String>,
-    /// The subtype: `KERN_INVALID_ADDRESS at 0x0000000000000000`.
+    /// The subtype: `KERN_INVALID_ADDRESS at 0x0000000000000000`. For sanitizers, the access: `WRITE of size 8 at
+    /// 0x602000000014 thread T0`.
     pub subtype: Option<String>,
     /// The codes, as the report writes them.
     pub codes: Option<String>,

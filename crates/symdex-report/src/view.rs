@@ -9,6 +9,7 @@ use crate::info::ReportInfo;
 use crate::limits::Unread;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
+use crate::registers::Register;
 use crate::report::Image;
 use crate::source::MatchedBy;
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
@@ -52,6 +53,7 @@ impl Serialize for ThreadList<'_> {
             label: thread.label.as_deref(),
             queue: thread.queue.as_deref(),
             crashed: thread.crashed,
+            registers: thread.registers.iter().map(RegisterView::of).collect(),
             frames: FrameList { threads: self, number },
         }))
     }
@@ -130,7 +132,24 @@ struct ThreadView<'s> {
     label: Option<&'s str>,
     queue: Option<&'s str>,
     crashed: bool,
+    /// In the order of Apple's reports.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    registers: Vec<RegisterView<'s>>,
     frames: FrameList<'s>,
+}
+
+#[derive(Debug, Serialize)]
+struct RegisterView<'s> {
+    name: &'s str,
+    value: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'s str,
+}
+
+impl<'s> RegisterView<'s> {
+    fn of(Register { name, value, description }: &'s Register) -> Self {
+        Self { name, value: format!("{value:#x}"), description }
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -42,6 +42,18 @@ fn the_header_and_the_threads_are_in_the_json() {
 }
 
 #[test]
+fn threads_have_the_registers_of_the_report() {
+    let frames = "0   App  0x100001010 0x100000000 + 4112\n";
+    let text =
+        crash(frames, "arm64").replace("x1: 0x0000000100001010", "far: 0x0000000000000004 (Alignment)");
+    assert_eq!(
+        view(&text, &[])["threads"][0]["registers"],
+        json!([{"name": "x0", "value": "0x0"}, {"name": "far", "value": "0x4", "description": "(Alignment)"}])
+    );
+    assert_eq!(view(&ips(""), &[])["threads"][0].get("registers"), None);
+}
+
+#[test]
 fn a_frame_has_the_symbol_of_the_report() {
     let known = r#""symbol":"old \"x\"","symbolLocation":3,"sourceFile":"a.c","sourceLine":4"#;
     let kept = format!(r#"{{"imageOffset":4112,"imageIndex":0,{known}}}"#);

@@ -2,7 +2,7 @@
 
 use memchr::memmem::find;
 
-use crate::info::{ReportInfo, set};
+use crate::info::{Exception, ReportInfo, set};
 use crate::text::lossy;
 
 /// Reads one line into `info`. A log can have a prefix, so the keys are searched in the whole line.
@@ -64,6 +64,15 @@ fn exception(line: &[u8], info: &mut ReportInfo) {
         let pid = after("==").and_then(|rest| number(&rest));
         info.pid = info.pid.or(pid);
     }
+    let is_sanitizer =
+        |exception: &Exception| exception.kind.as_ref().is_some_and(|kind| kind.contains("Sanitizer: "));
+    if info.exception.as_ref().is_some_and(is_sanitizer) {
+        for key in ["READ of size ", "WRITE of size ", "The signal is caused by a "] {
+            if let Some(access) = after(key) {
+                set(&mut info.exception().subtype, format!("{key}{access}"));
+            }
+        }
+    }
 }
 
 /// Returns the number that `text` begins with.
@@ -74,6 +83,22 @@ pub(super) fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_access_that_a_sanitizer_reports_is_the_subtype() {
+        let subtype = |text: &str| {
+            let mut info = ReportInfo::default();
+            text.lines().for_each(|line| read(line.as_bytes(), &mut info));
+            info.exception.and_then(|exception| exception.subtype)
+        };
+        let error = "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602 at pc 0x55";
+        let access = "WRITE of size 8 at 0x602 thread T0";
+        assert_eq!(subtype(&format!("{error}\n{access}")).as_deref(), Some(access));
+        assert_eq!(subtype(&format!("{error}\n I/asan: {access}")).as_deref(), Some(access));
+        let signal = "The signal is caused by a READ memory access.";
+        assert_eq!(subtype(&format!("{error}\n==7=={signal}")).as_deref(), Some(signal));
+        assert_eq!(subtype(access), None);
+    }
 
     #[test]
     fn headers_of_each_writer_are_read() {
