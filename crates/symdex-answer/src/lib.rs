@@ -53,6 +53,7 @@ pub mod fetch;
 mod found;
 mod gathered;
 mod known;
+mod matching;
 mod options;
 mod session;
 mod symbolicator;
@@ -67,6 +68,7 @@ use symdex_report::{KnownImage, Unanswered};
 use symdex_store::IdPrefix;
 
 pub use self::assumption::{Assumption, AssumptionTarget, ParseAssumptionError};
+pub use self::matching::Matching;
 pub use self::options::SymbolicatorOptions;
 pub use self::session::Session;
 pub use self::symbolicator::Symbolicator;

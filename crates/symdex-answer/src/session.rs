@@ -11,13 +11,14 @@ use symdex_store::{SharedStore, StoredImage};
 use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
 use super::gathered::{GatheredAnswers, SourceAnswers};
-use super::{Event, Symbolicator, unanswered_by_store};
+use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
 /// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
 /// own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
 pub struct Session<'a> {
     symbolicator: &'a Symbolicator,
     mode: Mode<'a>,
+    matching: Option<&'a Matching>,
     scratch: Scratch,
 }
 
@@ -54,7 +55,7 @@ impl fmt::Debug for Session<'_> {
 impl Source for Session<'_> {
     fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
         let images: Vec<_> = questions.iter().map(|question| question.image).collect();
-        let wanted = self.symbolicator.wanted(&images);
+        let wanted = self.symbolicator.wanted(&images, self.matching);
         let asked = questions.iter().zip(wanted).map(|(question, wanted)| Ok(Asked::new(question, wanted?)));
         let mut asked: Vec<Result<Asked<'_>, Unanswered>> = asked.collect();
         for place in self.symbolicator.places() {
@@ -75,7 +76,13 @@ impl Source for Session<'_> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
-        Self { symbolicator, mode, scratch: Scratch::default() }
+        Self { symbolicator, mode, matching: None, scratch: Scratch::default() }
+    }
+
+    /// Replaces the symbolicator's assumptions and its matching by name.
+    #[must_use]
+    pub fn matching(self, matching: Option<&'a Matching>) -> Self {
+        Self { matching, ..self }
     }
 
     /// Asks the indexes that `place` has of the images of `asked`.

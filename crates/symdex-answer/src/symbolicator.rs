@@ -109,7 +109,7 @@ impl Symbolicator {
         // Ids are searched in all sources, including those that other assumptions have added.
         for (Assumption { name, target }, images) in assumptions.iter().zip(images) {
             let target = match target {
-                AssumptionTarget::Id(id) => ResolvedTarget::Id(self.id_of(name, id)?),
+                AssumptionTarget::Id(id) => ResolvedTarget::Id(self.id_of(name, id, || self.known())?),
                 AssumptionTarget::Path(_) => ResolvedTarget::OneOf(images),
             };
             self.assumptions.push(ResolvedAssumption::new(name, target));
@@ -142,12 +142,17 @@ impl Symbolicator {
         Ok(images)
     }
 
-    /// The id of the image that is assumed for `name`.
-    fn id_of(&self, name: &str, wanted: &IdPrefix) -> Result<ImageId, SourceError> {
+    /// The id of the image that is assumed for `name`. The first digits of an id are searched in `known`.
+    pub(crate) fn id_of<'k>(
+        &self,
+        name: &str,
+        wanted: &IdPrefix,
+        known: impl FnOnce() -> &'k [KnownImage],
+    ) -> Result<ImageId, SourceError> {
         if let Some(id) = wanted.to_id().filter(|id| self.may_have(id)) {
             return Ok(id);
         }
-        let mut matching: Vec<_> = self.known().iter().filter(|known| wanted.matches(&known.id)).collect();
+        let mut matching: Vec<_> = known().iter().filter(|known| wanted.matches(&known.id)).collect();
         matching.sort_by_key(|known| &known.id);
         matching.dedup_by_key(|known| &known.id);
         let (name, id) = (name.to_owned(), wanted.clone());
@@ -232,7 +237,7 @@ impl Symbolicator {
     /// cannot be read. Single indexes, folders of indexes and debug files are not searched.
     #[must_use]
     pub fn stored_images(&self, images: &[&Image]) -> Vec<Option<OpenImage>> {
-        let wanted = self.wanted(images);
+        let wanted = self.wanted(images, None);
         let mut found: Vec<_> = images.iter().map(|_| None).collect();
         for store in self.stores.stores() {
             let left = wanted.iter().zip(&mut found).filter(|(_, found)| found.is_none());

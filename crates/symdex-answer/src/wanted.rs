@@ -6,7 +6,7 @@ use symdex::ImageId;
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 use symdex_store::begins_with;
 
-use super::{Symbolicator, unanswered_by_store};
+use super::{Matching, Symbolicator, unanswered_by_store};
 
 /// What is known of the id that answers an image, before stores are asked.
 enum StatedId {
@@ -16,9 +16,13 @@ enum StatedId {
 }
 
 impl Symbolicator {
-    /// The ids to search for `images`, and how each was chosen.
-    pub(crate) fn wanted(&self, images: &[&Image]) -> Vec<Result<(ImageId, MatchedBy), Unanswered>> {
-        let stated: Vec<_> = images.iter().map(|image| self.stated(image)).collect();
+    /// The ids to search for `images`, and how each was chosen. `matching` replaces the symbolicator's own assumptions.
+    pub(crate) fn wanted(
+        &self,
+        images: &[&Image],
+        matching: Option<&Matching>,
+    ) -> Vec<Result<(ImageId, MatchedBy), Unanswered>> {
+        let stated: Vec<_> = images.iter().map(|image| self.stated(image, matching)).collect();
         let starts = images.iter().zip(&stated).filter_map(|(image, stated)| match stated {
             Ok(StatedId::Start(start)) => Some((*image, start.clone())),
             _ => None,
@@ -31,8 +35,9 @@ impl Symbolicator {
         stated.into_iter().map(wanted).collect()
     }
 
-    fn stated(&self, image: &Image) -> Result<StatedId, Unanswered> {
-        let assumptions = self.assumptions.iter().filter(|assumption| assumption.applies_to(image));
+    fn stated(&self, image: &Image, matching: Option<&Matching>) -> Result<StatedId, Unanswered> {
+        let assumptions = matching.map_or(&self.assumptions, |matching| &matching.assumptions);
+        let assumptions = assumptions.iter().filter(|assumption| assumption.applies_to(image));
         let mut assumed: Vec<_> = assumptions.map(|assumption| assumption.id_for(image)).collect();
         // If several assumptions have one name, the first that fits is used.
         assumed.sort_by_key(Result::is_err);
@@ -44,11 +49,14 @@ impl Symbolicator {
         match &image.id {
             Some(start) if image.is_id_cut => Ok(StatedId::Start(start.clone())),
             Some(id) => Ok(StatedId::Whole(id.clone(), MatchedBy::Id)),
-            None if self.match_by_name => {
-                let id = match_by_name(image, self.known())?.id.clone();
+            None => {
+                let known = match matching {
+                    Some(matching) => matching.by_name.as_deref(),
+                    None => self.match_by_name.then(|| self.known()),
+                };
+                let id = match_by_name(image, known.ok_or(Unanswered::Missing)?)?.id.clone();
                 Ok(StatedId::Whole(id, MatchedBy::Name))
             }
-            None => Err(Unanswered::Missing),
         }
     }
 

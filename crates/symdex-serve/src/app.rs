@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
-use symdex_answer::{SourceError, Symbolicator};
+use symdex_answer::{Matching, SourceError, Symbolicator};
 use symdex_pipeline::PipelineOptions;
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_report::Source;
@@ -180,13 +180,13 @@ impl App {
     /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at most
     /// for [`fetch_wait`](ServerOptions::fetch_wait).
     pub(crate) fn session(&self) -> impl Source + '_ {
-        self.session_that_waits(self.options.fetch_wait)
+        self.session_matching(None)
     }
 
-    /// As [`session`](Self::session), and waits at most for `wait`.
-    pub(crate) fn session_that_waits(&self, wait: Duration) -> impl Source + '_ {
-        let deadline = Instant::now() + wait;
-        let session = self.symbolicator.session(&|_| ());
+    /// As [`session`](Self::session), with the assumptions of a request.
+    pub(crate) fn session_matching<'a>(&'a self, matching: Option<&'a Matching>) -> impl Source + 'a {
+        let deadline = Instant::now() + self.options.fetch_wait;
+        let session = self.symbolicator.session(&|_| ()).matching(matching);
         FetchingSource::new(session, self.misses.as_ref(), Some(deadline))
     }
 

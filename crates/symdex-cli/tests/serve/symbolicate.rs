@@ -59,6 +59,67 @@ fn json_is_that_of_the_command() {
     }
 }
 
+/// The demo's report without its list of images, so that no image has an id.
+fn report_without_ids() -> Vec<u8> {
+    let report = String::from_utf8(report()).expect("text");
+    report.split_once("Binary Images:").expect("a list of images").0.as_bytes().to_vec()
+}
+
+#[test]
+fn images_without_ids_are_matched_by_name_or_assumed_as_by_the_command() {
+    let store = demo_store();
+    let server = TestServer::start(store.path(), &[]);
+    let cut = store.path().join("cut.crash");
+    fs::write(&cut, report_without_ids()).expect("written");
+    for (query, arguments) in [
+        ("", ""),
+        ("?match_by_name=true", "--match-by-name"),
+        ("?assume=DemoKit%3D4C4C4427-5555", "--assume DemoKit=4C4C4427-5555"),
+        (
+            "?assume=DemoKit=4c4c442755553144a19dbd913be790e0&assume=DemoApp=4c4c4479",
+            "--assume DemoKit=4c4c442755553144a19dbd913be790e0 --assume DemoApp=4c4c4479",
+        ),
+        // The id in the report is ignored, even if it is another one.
+        ("?assume=DemoKit=4c4c4479&match_by_name=true", "--assume DemoKit=4c4c4479 --match-by-name"),
+    ] {
+        let line = format!("symbolicate {} --store {{}} {arguments}", cut.display());
+        let expected = symdex_on(store.path(), line.trim_end()).out;
+        assert_eq!(expected == String::from_utf8_lossy(&report_without_ids()), arguments.is_empty(), "{query}");
+        let answer = server.post(&format!("/v1/symbolicate{query}"), report_without_ids());
+        assert_eq!((answer.status, answer.text()), (200, &*expected), "{query}");
+    }
+    let by_name = server.post("/v1/symbolicate?format=json&match_by_name=true", report_without_ids()).json();
+    let images = by_name["images"].as_array().expect("a list");
+    let matched = images.iter().filter(|image| image["matched_by"] == "name");
+    assert_eq!(matched.count(), 3, "{images:?}");
+    // In a batch, the options are those of each report.
+    let line = json!({"report": String::from_utf8(report_without_ids()).expect("text")}).to_string();
+    let batch = [("content-type", "application/x-ndjson")];
+    let answer = server.post_with("/v1/symbolicate?match_by_name=true", &batch, line).json();
+    assert_eq!(answer["threads"], by_name["threads"]);
+}
+
+#[test]
+fn an_assumption_names_one_image_of_a_store_and_never_a_file() {
+    let store = demo_store();
+    let server = TestServer::start(store.path(), &[]);
+    let file = testdata().join("demo/DemoKit.framework.dSYM");
+    let many = format!("{}assume=A=4c4c4427", "assume=A=4c4c4427&".repeat(32));
+    for (query, detail) in [
+        ("assume=DemoKit=0123456789abcdef0123456789abcdef", "no image with the id 0123456789abcdef"),
+        ("assume=DemoKit=4c4c44", "3 ids begin with 4c4c44"),
+        (&format!("assume=DemoKit={}", file.display()), "not an image id"),
+        ("assume=DemoKit", "expected NAME=ID"),
+        ("assume==4c4c4427", "expected NAME=ID"),
+        (&many, "at most 32"),
+        ("match_by_name=maybe", "maybe"),
+    ] {
+        let answer = server.post(&format!("/v1/symbolicate?{query}"), report());
+        let found = answer.json()["detail"].to_string();
+        assert_eq!((answer.status, found.contains(detail)), (400, true), "{query}: {found}");
+    }
+}
+
 #[test]
 fn compressed_reports_are_read_and_other_encodings_refused() {
     let store = demo_store();

@@ -1,15 +1,17 @@
 //! `POST /v1/symbolicate`: crash reports.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use symdex_answer::Matching;
 use symdex_report::{ImageOutcome, ImageStatus, Options, Report, ReportView, Symbolicated, symbolicate};
+use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
@@ -24,6 +26,9 @@ use crate::written::WrittenAnswer;
 
 /// How many answered lines of a batch may wait for the client.
 const WAITING_LINES: usize = 4;
+
+/// How many images a request may assume.
+const MAX_ASSUMED: usize = 32;
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -49,9 +54,35 @@ pub(crate) struct SymbolicateOptions {
     /// Whether frames that have a function's name stay unchanged, even if they have no file and line.
     #[serde(default)]
     only_missing: bool,
+    /// Whether an image without an id is answered by the only image of its name and architecture.
+    #[serde(default)]
+    match_by_name: bool,
+    /// `NAME=ID`: the image NAME is answered by the image with this id or these first digits of an id. The id in the
+    /// report is ignored. May be repeated, up to 32 times.
+    #[serde(default)]
+    #[param(value_type = Vec<String>, example = json!(["MyApp=0c37c502-aba0-3641-a08f-84c794684f36"]))]
+    assume: Vec<AssumedImage>,
     /// The name of the report in JSON.
     #[serde(default)]
     name: String,
+}
+
+/// The name of an image in the report, and the id of the image that answers it.
+#[derive(Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct AssumedImage(String, IdPrefix);
+
+impl TryFrom<String> for AssumedImage {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, id)) if !name.is_empty() => {
+                Ok(Self(name.to_owned(), id.parse().map_err(|error| format!("`assume`: {error}"))?))
+            }
+            _ => Err(format!("found `assume={text}`, expected NAME=ID")),
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -75,6 +106,13 @@ enum Addresses {
     #[default]
     Adjusted,
     AsGiven,
+}
+
+/// Options whose assumed images are found.
+#[derive(Clone)]
+struct MatchedOptions {
+    stated: SymbolicateOptions,
+    matching: Option<Arc<Matching>>,
 }
 
 /// A report of a batch.
@@ -118,11 +156,11 @@ struct FailedReport<'s> {
                 it; `images` lists them")))]
 pub(crate) async fn symbolicate_report(
     State(app): State<SharedApp>,
-    options: Result<Query<SymbolicateOptions>, QueryRejection>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let Query(options) = options?;
+    let options = SymbolicateOptions::parse(&query.unwrap_or_default())?;
     let is_batch =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(NDJSON.as_bytes()));
     let format = options.format.unwrap_or(match accepts(&headers, "application/json") {
@@ -131,11 +169,13 @@ pub(crate) async fn symbolicate_report(
     });
     let body = app.receive(&headers, body).await?;
     if is_batch {
-        let (bytes, reserved) = app.run(move |app| app.unpack(body)).await??;
+        let work = move |app: &App| Ok::<_, Problem>((options.matched(app)?, app.unpack(body)?));
+        let (options, (bytes, reserved)) = app.run(work).await??;
         return Ok(batch(app, options, bytes, reserved));
     }
     let work = move |app: &App| {
         let (bytes, reserved) = app.unpack(body)?;
+        let options = options.matched(app)?;
         one(app, &options, format, &bytes, reserved)
     };
     app.run(work).await?
@@ -144,13 +184,13 @@ pub(crate) async fn symbolicate_report(
 /// Answers one report.
 fn one(
     app: &App,
-    options: &SymbolicateOptions,
+    options: &MatchedOptions,
     format: OutputFormat,
     bytes: &[u8],
     reserved: Reserved,
 ) -> Result<Response, Problem> {
     let mut out = WrittenAnswer::new(reserved);
-    let is_partial = answer(app, options, &options.name, format, bytes, &mut out)?;
+    let is_partial = answer(app, options, &options.stated.name, format, bytes, &mut out)?;
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let kind = match (format, text.trim_ascii_start().first()) {
         (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
@@ -165,7 +205,7 @@ fn one(
 /// Writes the answer of the report `bytes`. Returns whether a later request may answer more of its images.
 fn answer(
     app: &App,
-    options: &SymbolicateOptions,
+    options: &MatchedOptions,
     name: &str,
     format: OutputFormat,
     bytes: &[u8],
@@ -173,7 +213,11 @@ fn answer(
 ) -> Result<bool, Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let report = Report::parse(bytes).map_err(not_a_report)?;
-    let symbolicated = symbolicate(&report, &mut app.session(), &options.of_report());
+    let symbolicated = symbolicate(
+        &report,
+        &mut app.session_matching(options.matching.as_deref()),
+        &options.stated.of_report(),
+    );
     let is_unasked = StoreFailures::of(&symbolicated).check()?;
     let written = match format {
         OutputFormat::Native => symbolicated.write(&mut *out),
@@ -199,7 +243,7 @@ fn write_json(
 }
 
 /// Answers each line of `bytes`, while the client reads.
-fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: Reserved) -> Response {
+fn batch(app: SharedApp, options: MatchedOptions, bytes: Vec<u8>, reserved: Reserved) -> Response {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING_LINES);
     let bytes = Bytes::from(bytes);
     let answering = async move {
@@ -228,7 +272,7 @@ fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: 
 }
 
 /// The line of the answer for a line of a batch.
-fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Reserved) -> Bytes {
+fn batch_line(app: &App, options: &MatchedOptions, line: &[u8], reserved: Reserved) -> Bytes {
     let mut out = WrittenAnswer::new(reserved);
     let (name, answered) = match serde_json::from_slice::<BatchLine>(line) {
         Ok(BatchLine { name, report }) => {
@@ -250,6 +294,29 @@ fn batch_line(app: &App, options: &SymbolicateOptions, line: &[u8], reserved: Re
 }
 
 impl SymbolicateOptions {
+    /// The options in the query of a URL.
+    fn parse(query: &str) -> Result<Self, Problem> {
+        let options: Self =
+            serde_html_form::from_str(query).map_err(|error| Problem::bad_request(error.to_string()))?;
+        match options.assume.len() {
+            0..=MAX_ASSUMED => Ok(options),
+            more => {
+                Err(Problem::bad_request(format!("found {more} `assume`, expected at most {MAX_ASSUMED}")))
+            }
+        }
+    }
+
+    /// Finds the images that are assumed.
+    fn matched(self, app: &App) -> Result<MatchedOptions, Problem> {
+        let matching = (self.match_by_name || !self.assume.is_empty()).then(|| {
+            let assumed: Vec<_> =
+                self.assume.iter().map(|AssumedImage(name, id)| (name.clone(), id.clone())).collect();
+            app.symbolicator.matching(&assumed, self.match_by_name, app.known.images(app))
+        });
+        let matching = matching.transpose().map_err(|error| Problem::bad_request(error.to_string()))?;
+        Ok(MatchedOptions { stated: self, matching: matching.map(Arc::new) })
+    }
+
     fn of_report(&self) -> Options {
         Options::new()
             .lines(self.lines.into())
