@@ -84,7 +84,11 @@ fn images_without_ids_are_matched_by_name_or_assumed_as_by_the_command() {
     ] {
         let line = format!("symbolicate {} --store {{}} {arguments}", cut.display());
         let expected = symdex_on(store.path(), line.trim_end()).out;
-        assert_eq!(expected == String::from_utf8_lossy(&report_without_ids()), arguments.is_empty(), "{query}");
+        assert_eq!(
+            expected == String::from_utf8_lossy(&report_without_ids()),
+            arguments.is_empty(),
+            "{query}"
+        );
         let answer = server.post(&format!("/v1/symbolicate{query}"), report_without_ids());
         assert_eq!((answer.status, answer.text()), (200, &*expected), "{query}");
     }
