@@ -288,21 +288,22 @@ impl Symbolicator {
         &self.stores
     }
 
-    /// Puts `index` into `store`, which is one of [`stores`](Self::stores). Later answers come from it, even if the index
-    /// that it replaces was found to be damaged. See [`SharedStore::put`].
+    /// Publishes `index` in the [`stores`](Self::stores), as [`StoreReader::publish`] does. Later answers come from it,
+    /// even if the index that it replaces was found to be damaged.
     ///
     /// # Errors
     ///
-    /// As [`SharedStore::put`].
-    pub fn put(
+    /// As [`StoreReader::publish`].
+    pub fn publish(
         &self,
-        store: &SharedStore,
         index: &Index<&[u8]>,
         options: &PutOptions,
-    ) -> Result<PublishOutcome, Error> {
-        let outcome = store.put(index, options)?;
-        self.forget_damage(&store.store().location(index.id()));
-        Ok(outcome)
+    ) -> Result<Option<(&Arc<SharedStore>, PublishOutcome)>, Error> {
+        let published = self.stores.publish(index, options)?;
+        if let Some((store, _)) = &published {
+            self.forget_damage(&store.store().location(index.id()));
+        }
+        Ok(published)
     }
 
     /// Removes the image `id` from `store`, which is one of [`stores`](Self::stores). Returns whether the store had it.

@@ -169,13 +169,17 @@ pub(crate) fn replaces(
     existing: &Rank,
     put_by: Option<&Provenance>,
 ) -> bool {
-    let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
-    let is_own = || token(put_by).is_some_and(|name| token(options.provenance.as_ref()) == Some(name));
     match options.on_conflict {
         OnConflict::Replace => true,
-        OnConflict::Keep if !is_own() => false,
+        OnConflict::Keep if !is_own(options, put_by) => false,
         OnConflict::Keep | OnConflict::More => new > existing,
     }
+}
+
+/// Whether the token of `options` has put the existing index, about which its store keeps `put_by`.
+pub(crate) fn is_own(options: &PutOptions, put_by: Option<&Provenance>) -> bool {
+    let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
+    token(put_by).is_some_and(|name| token(options.provenance.as_ref()) == Some(name))
 }
 
 /// The file with the provenance of the index file at `index`.

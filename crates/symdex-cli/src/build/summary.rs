@@ -107,7 +107,8 @@ pub(super) fn publish(
     let index = Index::open(built.bytes()).map_err(|error| Failure::index(&file, &error))?;
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let outcomes = if is_right {
-        put(&index, stores, options).map_err(|error| error.of_path(&file))?
+        let published = stores.publish_in_all(&index, options);
+        published.map_err(|error| Failure::from(error).of_path(&file))?
     } else {
         Vec::new()
     };
@@ -153,16 +154,6 @@ pub(super) fn publish(
         outcome: outcomes.into_iter().next(),
         seconds: time.as_secs_f64(),
     })
-}
-
-/// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
-fn put(
-    index: &Index<&[u8]>,
-    stores: &StoreReader,
-    options: &PutOptions,
-) -> Result<Vec<PublishOutcome>, Failure> {
-    let outcomes: Vec<_> = stores.stores().iter().map(|store| store.put(index, options)).collect();
-    outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 
 /// The outcome in one word and as text; `None` if the index was not published.

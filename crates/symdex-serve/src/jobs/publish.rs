@@ -7,7 +7,7 @@ use symdex::Index;
 use symdex_answer::Symbolicator;
 use symdex_pipeline::{BuiltIndex, Failure, FailureKind};
 use symdex_report::KnownImage;
-use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry};
+use symdex_store::{Error, OnConflict, Provenance, PutOptions};
 
 use super::builder::Builder;
 use super::published::{Outcome, PublishedImage};
@@ -83,57 +83,18 @@ impl Builder {
             Index::open(built.bytes()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
         let Publishing { symbolicator, known, .. } = &self.publishing;
         let metadata = index.metadata();
-        let published = |outcome: &PublishOutcome, store: &dyn Store| {
-            let image = PublishedImage::new(built, metadata, outcome, store.url());
-            self.log(&image, put.provenance.as_ref());
-            image
+        let published = symbolicator.publish(&index, put).map_err(unpublished)?;
+        let Some((store, outcome)) = published else {
+            let what = "its index is not published: every store of this server is read-only";
+            return Err(Unpublished::NoStore(failed(what)));
         };
-        if let Some(store) = self.kept_elsewhere(&index, put).map_err(unpublished)? {
-            return Ok(published(&PublishOutcome::ConflictKept, store));
+        if !outcome.keeps_existing() {
+            let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
+            known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
         }
-        let mut first_error = None;
-        let stores = symbolicator.stores().stores();
-        for store in stores.iter().filter(|store| !store.url().is_read_only()) {
-            match symbolicator.put(store, &index, put) {
-                Ok(outcome) => {
-                    let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-                    known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-                    return Ok(published(&outcome, store.store()));
-                }
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
-        }
-        Err(match first_error {
-            Some(error) => unpublished(error),
-            None => Unpublished::NoStore(failed(
-                "its index is not published: every store of this server is read-only",
-            )),
-        })
-    }
-
-    /// The store that has a different index of the image, if that index is to stay. The store that gets new indexes
-    /// decides for itself, but answers of a store before it, or after it, would be replaced as well.
-    fn kept_elsewhere(&self, index: &Index<&[u8]>, put: &PutOptions) -> Result<Option<&dyn Store>, Error> {
-        if put.on_conflict != OnConflict::Keep {
-            return Ok(None);
-        }
-        let stores = self.publishing.symbolicator.stores();
-        let token = |provenance: Option<&Provenance>| provenance.and_then(|one| one.token.clone());
-        let own = token(put.provenance.as_ref());
-        let stays = |entry: StoreEntry| {
-            let is_own = own.is_some() && token(entry.provenance.as_ref()) == own;
-            !is_own && entry.digest != Some(index.digest())
-        };
-        let is_target = |store| stores.writable().is_some_and(|target| Arc::ptr_eq(target, store));
-        for store in stores.stores().iter().filter(|store| !is_target(store)) {
-            if store.stat(index.id())?.is_some_and(stays) {
-                match store.open(index.id()) {
-                    Err(error) if error.is_damage() => {}
-                    opened => return opened.map(|_| Some(store.store())),
-                }
-            }
-        }
-        Ok(None)
+        let image = PublishedImage::new(built, metadata, &outcome, store.url());
+        self.log(&image, put.provenance.as_ref());
+        Ok(image)
     }
 
     /// Logs what has become of an index.

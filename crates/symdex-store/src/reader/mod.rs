@@ -6,6 +6,7 @@ mod ids;
 mod memory;
 mod open_image;
 mod options;
+mod publish;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -110,12 +111,6 @@ impl StoreReader {
     #[must_use]
     pub fn stores(&self) -> &[Arc<SharedStore>] {
         &self.stores
-    }
-
-    /// The first store that can be written. New indexes are put into it.
-    #[must_use]
-    pub fn writable(&self) -> Option<&Arc<SharedStore>> {
-        self.stores.iter().find(|store| !store.url().is_read_only())
     }
 
     /// The image `id` of the first store that has it. `None` if no store has it.
