@@ -9,6 +9,8 @@
 //! * [`indexes`]: indexes to put into stores.
 //! * [`limits`]: the table of limits in docs/SECURITY.md.
 //! * [`images`]: made-up images, debug files and shared caches.
+//! * [`testdata`]: the debug files of the repository, and [`folders`]: folders and the names in them.
+//! * [`command`]: what a run of `symdex` has printed.
 
 #![allow(missing_docs, reason = "the names of test helpers say what they do")]
 #![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
@@ -20,6 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+pub mod command;
+pub mod folders;
 pub mod images;
 pub mod indexes;
 pub mod limits;
@@ -28,6 +32,7 @@ mod needs;
 pub mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
+pub mod testdata;
 pub mod web;
 
 pub use needs::{corpora, corpus, program, target_file};
@@ -110,11 +115,10 @@ pub fn child(name: &str) -> Command {
 ///
 /// # Panics
 /// If [`child`] named a function that is not in `children`.
-pub fn run(tests: Vec<Test>, children: &[(&str, fn())]) -> ExitCode {
+pub fn run(tests: impl IntoIterator<Item = Test>, children: &[(&str, fn() -> ExitCode)]) -> ExitCode {
     if let Ok(name) = std::env::var(CHILD) {
         let (_, child) = children.iter().find(|(child, _)| *child == name).expect("main! lists it");
-        child();
-        return ExitCode::SUCCESS;
+        return child();
     }
     IS_RUNNING.store(true, Ordering::Relaxed);
     let trial = |Test { name, test, is_on_request }| {
@@ -133,7 +137,7 @@ fn outcome(result: Result<(), Box<dyn Any + Send>>) -> Result<Completion, Failed
     }
 }
 
-/// Declares `main` of a test program: the functions that are its tests, those that run only with `--ignored` (after
+/// Declares `main` of a test program: the functions that are its tests, each with attributes such as `#[cfg]`, those that run only with `--ignored` (after
 /// `on request:`), and those that tests run in processes of their own (after `children:`, see [`child`]). The compiler
 /// reports a function that is not listed as unused.
 #[macro_export]
@@ -150,13 +154,17 @@ macro_rules! main {
 /// As [`main!`], for a program that has its own `main`: declares the function `run_tests`.
 #[macro_export]
 macro_rules! tests {
-    ($($test:path),+ $(,)? $(; on request: $($slow:path),+ $(,)?)? $(; children: $($child:path),+ $(,)?)?) => {
+    (
+        $($(#[$attribute:meta])* $test:path),+ $(,)?
+        $(; on request: $($slow:path),+ $(,)?)?
+        $(; children: $($child:path),+ $(,)?)?
+    ) => {
         fn run_tests() -> std::process::ExitCode {
-            let tests = vec![
-                $($crate::Test::new(stringify!($test), $test),)+
+            let tests = [
+                $($(#[$attribute])* $crate::Test::new(stringify!($test), $test),)+
                 $($($crate::Test::on_request(stringify!($slow), $slow),)+)?
             ];
-            $crate::run(tests, &[$($((stringify!($child), $child),)+)?])
+            $crate::run(tests, &[$($((stringify!($child), || std::process::Termination::report($child())),)+)?])
         }
     };
 }

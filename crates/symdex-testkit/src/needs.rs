@@ -8,7 +8,7 @@ use crate::{Need, ignore};
 /// The environment variable that names the folder of the corpora.
 const CORPORA: &str = "SYMDEX_TEST_CORPORA";
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::common::{dsym, symdex};
-use crate::server::TestServer;
 use symdex_testkit::redis;
+use symdex_testkit::testdata::dsym;
+
+use crate::server::{TestServer, symdex};
 
 pub(crate) fn an_image_in_redis_cannot_be_browsed() {
     let redis = redis::Server::start(&[]);

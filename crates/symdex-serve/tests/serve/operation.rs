@@ -1,12 +1,11 @@
 //! Health, metrics, tokens, limits, and stopping.
 
 use serde_json::json;
+use symdex_testkit::folders::folder;
 
-use crate::common::{command, folder, symdex, symdex_on};
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, command, store_of, symdex, symdex_on};
 
-#[test]
-fn a_server_says_that_it_is_alive_and_counts_requests() {
+pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 200));
     let missing = server.get("/nothing");
@@ -23,8 +22,7 @@ fn a_server_says_that_it_is_alive_and_counts_requests() {
     assert_eq!(missing.header("x-request-id").len(), 36);
 }
 
-#[test]
-fn tokens_have_scopes() {
+pub(crate) fn tokens_have_scopes() {
     let made = symdex(["serve", "--new-token", "read"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
@@ -39,8 +37,7 @@ fn tokens_have_scopes() {
     assert_eq!(metrics.expect("an answer").status(), 403);
 }
 
-#[test]
-fn without_tokens_a_server_is_for_this_machine_only() {
+pub(crate) fn without_tokens_a_server_is_for_this_machine_only() {
     let store = folder();
     let refused = symdex_on(store.path(), "--no-config serve --listen 0.0.0.0:0 --store {}");
     assert_eq!(refused.code, Some(1));
@@ -50,8 +47,7 @@ fn without_tokens_a_server_is_for_this_machine_only() {
     assert!(refused.err.contains("--store"), "{}", refused.err);
 }
 
-#[test]
-fn without_tokens_a_page_of_another_origin_cannot_use_a_server() {
+pub(crate) fn without_tokens_a_page_of_another_origin_cannot_use_a_server() {
     let server = TestServer::start(store_of(&[]).0.path(), &["--allow-host", "symdex.example"]);
     let status =
         |name: &'static str, value: &str| server.post_with("/v1/lookup", &[(name, value)], "[]").status;
@@ -63,8 +59,7 @@ fn without_tokens_a_page_of_another_origin_cannot_use_a_server() {
 }
 
 #[cfg(unix)]
-#[test]
-fn sigterm_stops_a_server_without_an_error() {
+pub(crate) fn sigterm_stops_a_server_without_an_error() {
     let mut serve = command();
     let store = folder();
     serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());

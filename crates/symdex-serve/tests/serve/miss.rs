@@ -3,10 +3,11 @@
 use std::fs;
 
 use serde_json::{Value, json};
-
-use crate::common::{demo_files, folder, indexes_in, symdex_on};
-use crate::server::TestServer;
+use symdex_testkit::folders::{folder, indexes_in};
+use symdex_testkit::testdata::{demo_files, testdata};
 use symdex_testkit::web::{Gate, Reply, WebServer};
+
+use crate::server::{TestServer, symdex_on};
 
 /// A request for an address of the image with this id.
 fn lookup(id: &str) -> Value {
@@ -34,8 +35,7 @@ fn misses(server: &TestServer, outcome: &str) -> u64 {
     line.map_or(0, |count| count.parse().expect("a number"))
 }
 
-#[test]
-fn many_requests_for_a_missing_image_fetch_it_once() {
+pub(crate) fn many_requests_for_a_missing_image_fetch_it_once() {
     let (id, bytes, path) = kit();
     let web = WebServer::of(path.clone(), bytes);
     let store = folder();
@@ -63,8 +63,7 @@ fn many_requests_for_a_missing_image_fetch_it_once() {
     assert_eq!(functions.len(), frames.as_array().expect("a list").len());
 }
 
-#[test]
-fn an_image_that_no_source_has_is_asked_for_once() {
+pub(crate) fn an_image_that_no_source_has_is_asked_for_once() {
     let web = WebServer::start(|_| Reply::Status(404));
     let store = folder();
     let server = start(store.path(), &web, &[]);
@@ -75,8 +74,7 @@ fn an_image_that_no_source_has_is_asked_for_once() {
     assert_eq!(misses(&server, "absent"), 1);
 }
 
-#[test]
-fn a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits() {
+pub(crate) fn a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits() {
     let (id, bytes, path) = kit();
     let gate = Gate::default();
     let held = gate.clone();
@@ -89,7 +87,7 @@ fn a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits() {
     let pending = server.post_json("/v1/lookup", &lookup(id));
     assert_eq!((pending.status, &pending.json()[0]["status"]), (200, &json!("fetching")));
     assert_eq!(pending.header("retry-after"), "5");
-    let demo = crate::common::testdata().join("demo/demo.crash");
+    let demo = testdata().join("demo/demo.crash");
     let report = server.post("/v1/symbolicate", fs::read(&demo).expect("a report"));
     assert_eq!((report.status, report.header("retry-after")), (200, "5"));
     gate.open();
@@ -101,8 +99,7 @@ fn a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits() {
     assert_eq!(web.paths().iter().filter(|path| path.contains(&id[2..])).count(), 1);
 }
 
-#[test]
-fn files_that_cannot_be_used_are_failures_with_a_reason() {
+pub(crate) fn files_that_cannot_be_used_are_failures_with_a_reason() {
     let (id, bytes, path) = kit();
     let [(_, other), ..] = demo_files();
     let other = fs::read(other).expect("a debug file");
@@ -137,8 +134,7 @@ fn files_that_cannot_be_used_are_failures_with_a_reason() {
     }
 }
 
-#[test]
-fn both_foreign_interfaces_fetch_too() {
+pub(crate) fn both_foreign_interfaces_fetch_too() {
     let (id, bytes, path) = kit();
     let debug_id = id.to_uppercase() + "0";
     let mozilla = json!({"memoryMap": [["DemoKit", debug_id]], "stacks": [[[0, 0x1000]]]});

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-
-use crate::common::{command, demo_files, folder, testdata};
-use crate::server::{Answer, TestServer, store_of};
+use symdex_testkit::folders::folder;
 use symdex_testkit::redis;
+use symdex_testkit::testdata::{self, demo_files, testdata};
+
+use crate::server::{Answer, TestServer, command, store_of, symdex, symdex_on};
 
 /// The URL of a store at a port that no program listens to.
 fn dead() -> String {
@@ -113,10 +114,7 @@ pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
 
 pub(crate) fn images_that_another_store_has_are_answered() {
     let demo = folder();
-    let built = crate::common::symdex_on(
-        demo.path(),
-        &format!("build {} --store {{}}", testdata().join("demo").display()),
-    );
+    let built = symdex_on(demo.path(), &format!("build {} --store {{}}", testdata().join("demo").display()));
     assert_eq!(built.code, Some(0), "{}", built.err);
     let live = demo.path().to_str().expect("UTF-8");
     let expected = start(&[live]).post("/v1/symbolicate", report());
@@ -162,7 +160,7 @@ pub(crate) fn a_store_that_is_back_is_asked_again() {
     let mut redis = redis::Server::start(&[]);
     let demo = testdata().join("demo").display().to_string();
     let fill = |redis: &redis::Server| {
-        let built = crate::common::symdex(["build", &demo, "--store", &redis.url()]);
+        let built = symdex(["build", &demo, "--store", &redis.url()]);
         assert_eq!(built.code, Some(0), "{}", built.err);
     };
     fill(&redis);
@@ -186,7 +184,7 @@ fn uploads(store: &Path, state: &Path, within: &str) -> TestServer {
 }
 
 fn debug_file() -> Vec<u8> {
-    fs::read(crate::common::debug_file("cxx")).expect("a debug file")
+    fs::read(testdata::debug_file("cxx")).expect("a debug file")
 }
 
 fn job(server: &TestServer, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
@@ -298,8 +296,8 @@ const KEEP: [&str; 4] = ["--on-conflict", "keep", "--publish-within", "1s"];
 pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
     let root = folder();
     let (first, stripped) = (root.path().join("store"), root.path().join("cxx"));
-    let cxx = crate::common::debug_file("cxx");
-    fs::write(&stripped, crate::common::without_debug_information(&cxx)).expect("written");
+    let cxx = testdata::debug_file("cxx");
+    fs::write(&stripped, testdata::without_debug_information(&cxx)).expect("written");
     let mut redis = redis::Server::start(&[]);
     let server = start_with(&[first.to_str().expect("UTF-8"), &redis.url()], &KEEP);
     redis.kill();
@@ -310,7 +308,7 @@ pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
     assert_eq!(waits["images"], json!([]));
     redis.restart();
     redis.wait();
-    let built = crate::common::symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
+    let built = symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
     assert_eq!(built.code, Some(0), "{}", built.err);
     until(&server, || server.get("/readyz").status == 200);
     assert_eq!(server.post(&format!("{path}/resume"), b"").status, 202);

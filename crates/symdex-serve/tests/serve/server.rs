@@ -1,5 +1,6 @@
 //! A server for one test.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,12 +8,38 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
+use symdex_testkit::command::CommandOutput;
+use symdex_testkit::folders::folder;
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+use symdex_testkit::testdata::dsym;
 use tempfile::TempDir;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-use crate::common::{command, dsym, folder, symdex_on};
+/// The command `symdex`, as a process of this test program.
+pub(crate) fn command() -> Command {
+    symdex_testkit::child("symdex_cli::main")
+}
+
+/// The command in a shell, after `ulimit LIMIT`.
+#[cfg(unix)]
+pub(crate) fn command_with_limit(limit: &str) -> Command {
+    let symdex = command();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(symdex.get_program());
+    shell.envs(symdex.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell
+}
+
+/// Runs `symdex ARGS`.
+pub(crate) fn symdex<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> CommandOutput {
+    CommandOutput::from(command().args(args).output().expect("the command starts"))
+}
+
+/// Runs `symdex` with the arguments in `line`, separated by spaces. `{}` stands for `path`.
+pub(crate) fn symdex_on(path: &Path, line: &str) -> CommandOutput {
+    symdex(symdex_testkit::command::arguments(line, path))
+}
 
 /// A `symdex serve`, which ends when this is dropped.
 pub(crate) struct TestServer {

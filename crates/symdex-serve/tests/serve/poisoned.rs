@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use symdex_testkit::folders::{folder, names_in};
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use tempfile::TempDir;
 
-use crate::common::store_verbs::store;
-use crate::common::{folder, symdex};
-use crate::server::{Answer, ELF_BUILD_ID, TestServer, elf_store};
+use crate::server::{Answer, ELF_BUILD_ID, TestServer, command, elf_store, symdex, symdex_on};
 
 /// The debug file of one image, whose functions have these names. The first one is at 0x1000.
 fn image(functions: &[&'static str]) -> Vec<u8> {
@@ -123,8 +122,7 @@ fn lines(expected: &[(&str, &str, &str)]) -> Vec<(String, String, String)> {
     expected.iter().map(|(a, b, c)| ((*a).to_owned(), (*b).to_owned(), (*c).to_owned())).collect()
 }
 
-#[test]
-fn an_upload_of_somebody_else_does_not_replace_an_index() {
+pub(crate) fn an_upload_of_somebody_else_does_not_replace_an_index() {
     let at = Guarded::new(&[]);
     let (right, evil) = (image(&["right"]), image(&["evil", "more", "functions"]));
     assert_eq!(at.upload(&at.ci, "", &right), "written");
@@ -140,16 +138,17 @@ fn an_upload_of_somebody_else_does_not_replace_an_index() {
         (&provenance["token"], &provenance["client"], &provenance["sha256"]),
         (&json!("ci"), &json!("127.0.0.1"), &json!(sha256(&better)))
     );
-    let stat = store("stat", [&at.store], [ELF_BUILD_ID]);
+    let stat = symdex_on(&at.store, &format!("store stat {{}} {ELF_BUILD_ID}"));
     let line = format!(" with the token ci from 127.0.0.1, SHA-256 {}", sha256(&better));
     assert!(stat.out.contains(&line), "{}", stat.out);
-    let stat = store("stat", [&at.store], [ELF_BUILD_ID, "--json"]);
+    let stat_as_json = format!("store stat {{}} {ELF_BUILD_ID} --json");
+    let stat = symdex_on(&at.store, &stat_as_json);
     assert_eq!(stat.json()[0]["provenance"], *provenance);
     // A copy of the store keeps it.
     let copy = folder();
-    let copied = store("copy", [&*at.store, copy.path()], [] as [&str; 0]);
+    let copied = symdex_on(copy.path(), &format!("store copy {} {{}}", at.store.display()));
     assert_eq!(copied.code, Some(0), "{}", copied.err);
-    assert_eq!(store("stat", [copy.path()], [ELF_BUILD_ID, "--json"]).json()[0]["provenance"], *provenance);
+    assert_eq!(symdex_on(copy.path(), &stat_as_json).json()[0]["provenance"], *provenance);
     assert_eq!(
         at.audited(),
         lines(&[
@@ -163,8 +162,7 @@ fn an_upload_of_somebody_else_does_not_replace_an_index() {
     );
 }
 
-#[test]
-fn an_admin_replaces_and_deletes_a_poisoned_index() {
+pub(crate) fn an_admin_replaces_and_deletes_a_poisoned_index() {
     let at = Guarded::new(&[]);
     let (right, evil) = (image(&["right"]), image(&["evil", "more"]));
     assert_eq!(at.upload(&at.stranger, "", &evil), "written");
@@ -188,7 +186,7 @@ fn an_admin_replaces_and_deletes_a_poisoned_index() {
     assert_eq!(deleted.json(), json!({"id": ELF_BUILD_ID, "removed": stores, "left": []}));
     assert_eq!((at.answer(), delete(&at.admin).status), ("missing".to_owned(), 404));
     // Nothing of it is left, so that the next upload is the first one.
-    assert_eq!(crate::common::names_in(&at.store.join("00")), [".symdex-lock"]);
+    assert_eq!(names_in(&at.store.join("00")), [".symdex-lock"]);
     assert_eq!(at.upload(&at.ci, "", &right), "written");
     assert_eq!((at.answer(), &at.image()["provenance"]["token"]), ("right".to_owned(), &json!("ci")));
     assert_eq!(
@@ -214,8 +212,7 @@ fn an_admin_replaces_and_deletes_a_poisoned_index() {
     assert!(refusal["reason"].as_str().is_some_and(|why| why.starts_with("unauthorized: ")), "{refusal}");
 }
 
-#[test]
-fn the_rule_for_conflicts_can_be_chosen() {
+pub(crate) fn the_rule_for_conflicts_can_be_chosen() {
     let (right, evil) = (image(&["right"]), image(&["evil", "more"]));
     for (rule, outcome, function) in
         [("keep", "kept", "right"), ("more", "replaced", "evil"), ("replace", "replaced", "evil")]
@@ -259,8 +256,7 @@ fn the_rule_for_conflicts_can_be_chosen() {
     assert_eq!(open.delete(&format!("/v1/images/{ELF_BUILD_ID}"), &[]).status, 200);
 }
 
-#[test]
-fn an_index_in_another_store_is_kept_as_well() {
+pub(crate) fn an_index_in_another_store_is_kept_as_well() {
     let second = elf_store();
     let (_root, first) = folder_in();
     let ci = TestToken::new("ci", "read,upload");
@@ -290,10 +286,9 @@ fn folder_in() -> (TempDir, PathBuf) {
     (root, path)
 }
 
-#[test]
-fn without_a_file_the_audit_log_is_in_the_log_of_the_server() {
+pub(crate) fn without_a_file_the_audit_log_is_in_the_log_of_the_server() {
     let store = folder();
-    let mut serve = crate::common::command();
+    let mut serve = command();
     serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
     let server = TestServer::spawn(serve);
     server.put("/v1/debug-files?name=libapp.so", &[], &image(&["f"]));
@@ -314,8 +309,7 @@ fn without_a_file_the_audit_log_is_in_the_log_of_the_server() {
     assert!(entries[0].get("token").is_none(), "{}", entries[0]);
 }
 
-#[test]
-fn a_new_token_needs_scopes_and_says_what_they_are() {
+pub(crate) fn a_new_token_needs_scopes_and_says_what_they_are() {
     for arguments in [&["serve", "--new-token"][..], &["serve", "--new-token", "write"]] {
         let refused = symdex(arguments);
         assert_eq!(refused.code, Some(2), "{}", refused.err);

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::server::{TestServer, store_of};
+use crate::server::{Answer, TestServer, store_of};
 
 /// The paths that the attributes and imports of `text` name, relative to the page.
 fn references(path: &str, text: &str) -> Vec<String> {
@@ -14,7 +14,7 @@ fn references(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Each file of the page that the page leads to: its path, and its answer.
-fn all_files(server: &TestServer) -> Vec<(String, crate::server::Answer)> {
+fn all_files(server: &TestServer) -> Vec<(String, Answer)> {
     let mut files = Vec::new();
     let mut waiting = vec!["/".to_owned()];
     while let Some(path) = waiting.pop() {
@@ -29,8 +29,7 @@ fn all_files(server: &TestServer) -> Vec<(String, crate::server::Answer)> {
     files
 }
 
-#[test]
-fn every_file_has_its_type_and_a_strict_policy() {
+pub(crate) fn every_file_has_its_type_and_a_strict_policy() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let files = all_files(&server);
     let count = |kind: &str| files.iter().filter(|(path, _)| path.ends_with(kind)).count();
@@ -59,8 +58,7 @@ fn every_file_has_its_type_and_a_strict_policy() {
     }
 }
 
-#[test]
-fn a_browser_that_has_a_file_does_not_get_it_again() {
+pub(crate) fn a_browser_that_has_a_file_does_not_get_it_again() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let first = server.get("/assets/app.js");
     let tag = first.header("etag");
@@ -77,8 +75,7 @@ fn a_browser_that_has_a_file_does_not_get_it_again() {
     assert_ne!(server.get("/assets/dom.js").header("etag"), tag);
 }
 
-#[test]
-fn no_file_has_scripts_or_styles_in_html_or_makes_html_of_text() {
+pub(crate) fn no_file_has_scripts_or_styles_in_html_or_makes_html_of_text() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let in_html = Regex::new(r"(?i)<script(?:\s[^>]*)?>\s*[^<\s]|<style|\sstyle=|\son[a-z]+=|javascript:");
     let in_html = in_html.expect("a pattern");
@@ -98,8 +95,7 @@ fn no_file_has_scripts_or_styles_in_html_or_makes_html_of_text() {
     }
 }
 
-#[test]
-fn the_page_needs_no_token() {
+pub(crate) fn the_page_needs_no_token() {
     let configured = format!("read:sha256:{}", "0".repeat(64));
     let server = TestServer::start(store_of(&[]).0.path(), &["--token", &configured]);
     assert_eq!(server.get("/").status, 200);

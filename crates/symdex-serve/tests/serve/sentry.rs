@@ -2,9 +2,10 @@
 //! about the same address, in the form of Symbolicator.
 
 use serde_json::{Value, json};
+use symdex_testkit::folders::folder;
+use symdex_testkit::testdata::testdata;
 
-use crate::common::{folder, symdex_on, testdata};
-use crate::server::{Answer, ELF_BUILD_ID, TestServer, elf_store, store_of};
+use crate::server::{Answer, ELF_BUILD_ID, TestServer, elf_store, store_of, symdex_on};
 
 const GRID: &str = "/src/symdex/inline/level/../grid.h";
 const MIP: &str = "/src/symdex/inline/level/mip.h";
@@ -41,8 +42,7 @@ fn functions(answer: &Value) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-#[test]
-fn frames_are_symbolicated_with_inlined_functions() {
+pub(crate) fn frames_are_symbolicated_with_inlined_functions() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let other = "00112233-4455-6677-8899-aabbccddeeff";
@@ -116,8 +116,7 @@ fn frames_are_symbolicated_with_inlined_functions() {
     assert_eq!(found(&server, &threads), expected);
 }
 
-#[test]
-fn only_the_first_frame_has_the_address_of_an_instruction() {
+pub(crate) fn only_the_first_frame_has_the_address_of_an_instruction() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let ask = |stacktrace: Value, signal: Value| {
@@ -143,8 +142,7 @@ fn only_the_first_frame_has_the_address_of_an_instruction() {
     assert_eq!(ask(json!({"frames": stated}), json!(11)), ["choose", "depth", "choose"]);
 }
 
-#[test]
-fn addresses_may_be_offsets_in_modules() {
+pub(crate) fn addresses_may_be_offsets_in_modules() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let mut module = macho(&ids[0]);
@@ -175,8 +173,7 @@ fn addresses_may_be_offsets_in_modules() {
     assert_eq!(member(&answered, "sym_addr")[..2], ["0x610", "0x610"]);
 }
 
-#[test]
-fn frames_may_be_sent_in_the_other_order() {
+pub(crate) fn frames_may_be_sent_in_the_other_order() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let request = json!({
@@ -189,8 +186,7 @@ fn frames_may_be_sent_in_the_other_order() {
     assert_eq!(functions, ["depth", "pyramid", "mip", "row", "cell"]);
 }
 
-#[test]
-fn an_elf_image_is_found_by_its_build_id_or_its_debug_id() {
+pub(crate) fn an_elf_image_is_found_by_its_build_id_or_its_debug_id() {
     let store = elf_store();
     let server = TestServer::start(store.path(), &[]);
     let debug_id = "33221100-5544-7766-8899-aabbccddee01";
@@ -209,8 +205,7 @@ fn an_elf_image_is_found_by_its_build_id_or_its_debug_id() {
     }
 }
 
-#[test]
-fn a_damaged_index_is_malformed() {
+pub(crate) fn a_damaged_index_is_malformed() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let index = std::fs::read_dir(store.path())
         .expect("a folder")
@@ -229,8 +224,7 @@ fn a_damaged_index_is_malformed() {
     );
 }
 
-#[test]
-fn an_answer_that_is_not_ready_in_time_is_fetched_later() {
+pub(crate) fn an_answer_that_is_not_ready_in_time_is_fetched_later() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let frames = json!([{"instruction_addr": "0x103cc"}]);
@@ -284,8 +278,7 @@ fn demo_crash() -> Vec<u8> {
     std::fs::read(testdata().join("demo/demo.crash")).expect("the demo's crash")
 }
 
-#[test]
-fn a_crash_report_is_symbolicated_as_llvm_symbolizer_does() {
+pub(crate) fn a_crash_report_is_symbolicated_as_llvm_symbolizer_does() {
     let (_store, server) = demo_server(&[]);
     let answer =
         post_form(&server, "/applecrashreport", &[("sources", b"[]"), ("apple_crash_report", &demo_crash())]);
@@ -339,8 +332,7 @@ fn a_crash_report_is_symbolicated_as_llvm_symbolizer_does() {
 
 /// What Symbolicator's own test expects of such a report: images that only frames name are no modules, and frames have
 /// the names of images that they state.
-#[test]
-fn a_crash_report_keeps_its_packages_registers_and_thread_names() {
+pub(crate) fn a_crash_report_keeps_its_packages_registers_and_thread_names() {
     let (_store, server) = demo_server(&[]);
     let report = "Incident Identifier: 1\nHardware Model:      MacBookPro14,3\nProcess:         App [42]\n\
         Code Type:       X86-64 (Native)\nOS Version:      Mac OS X 10.14.0 (18A391)\nReport Version:  104\n\n\
@@ -377,8 +369,7 @@ fn a_crash_report_keeps_its_packages_registers_and_thread_names() {
     assert_eq!(answer["system_info"]["cpu_arch"], "x86_64");
 }
 
-#[test]
-fn forms_without_a_readable_report_are_refused() {
+pub(crate) fn forms_without_a_readable_report_are_refused() {
     let (_store, server) = demo_server(&["--max-body", "64KB"]);
     let failed = post_form(&server, "/applecrashreport", &[("apple_crash_report", b"no report")]);
     assert_eq!((failed.status, &failed.json()["status"]), (200, &json!("failed")));
@@ -400,8 +391,7 @@ fn forms_without_a_readable_report_are_refused() {
     assert_eq!(server.get(&path).json()["status"], "completed");
 }
 
-#[test]
-fn requests_that_are_wrong_are_refused_with_problem_details() {
+pub(crate) fn requests_that_are_wrong_are_refused_with_problem_details() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     for (body, detail) in [
         ("", "EOF while parsing"),
@@ -425,8 +415,7 @@ fn requests_that_are_wrong_are_refused_with_problem_details() {
 
 /// What Symbolicator answers to the requests of its own tests has this form: members, their order of nesting and their
 /// words. The files here are ours.
-#[test]
-fn answers_have_the_form_of_symbolicators_own() {
+pub(crate) fn answers_have_the_form_of_symbolicators_own() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let (id, path) = (&ids[0], store.path().to_str().expect("UTF-8"));
@@ -518,8 +507,7 @@ fn answers_have_the_form_of_symbolicators_own() {
     assert_eq!(found(&server, &unknown), completed(json!([]), json!([])));
 }
 
-#[test]
-fn candidates_say_what_each_store_has() {
+pub(crate) fn candidates_say_what_each_store_has() {
     let (second, ids) = store_of(&["inline-dwarf4"]);
     let (first, damaged) = (folder(), folder());
     let file = damaged.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::symdex;
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, store_of, symdex};
 
 /// The ranges of chunk 0 of a table, which has all in small images.
 fn ranges(store: &Path, id: &str, table: &str) -> Vec<Value> {
@@ -41,8 +40,7 @@ fn functions(ranges: &[Value]) -> BTreeMap<u64, (u64, u64, Value)> {
 
 const IMAGES: [&str; 4] = ["inline-dwarf4", "swift-names", "icf", "outliner"];
 
-#[test]
-fn functions_are_those_of_the_index() {
+pub(crate) fn functions_are_those_of_the_index() {
     let (store, ids) = store_of(&IMAGES);
     let server = TestServer::start(store.path(), &[]);
     let mut symbols = 0;
@@ -76,8 +74,7 @@ fn functions_are_those_of_the_index() {
     assert!(symbols > 0, "an image has functions without debug information");
 }
 
-#[test]
-fn bytes_by_file_are_those_of_the_innermost_functions() {
+pub(crate) fn bytes_by_file_are_those_of_the_innermost_functions() {
     let (store, ids) = store_of(&IMAGES);
     let server = TestServer::start(store.path(), &[]);
     for id in &ids {
@@ -127,8 +124,7 @@ fn bytes_by_file_are_those_of_the_innermost_functions() {
     }
 }
 
-#[test]
-fn functions_are_found_by_name_and_by_address_in_either_order() {
+pub(crate) fn functions_are_found_by_name_and_by_address_in_either_order() {
     let (store, ids) = store_of(&["swift-names"]);
     let server = TestServer::start(store.path(), &[]);
     let get = |query: &str| server.get(&format!("/v1/images/{}/functions?{query}", ids[0])).json();
@@ -165,8 +161,7 @@ fn functions_are_found_by_name_and_by_address_in_either_order() {
     assert_eq!(get("address=0x0")["functions"], serde_json::json!([]));
 }
 
-#[test]
-fn wrong_requests_say_what_is_expected() {
+pub(crate) fn wrong_requests_say_what_is_expected() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let id = "ab".repeat(16);
     for (path, status, detail) in [
@@ -189,8 +184,7 @@ fn wrong_requests_say_what_is_expected() {
     }
 }
 
-#[test]
-fn a_damaged_index_is_an_error() {
+pub(crate) fn a_damaged_index_is_an_error() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let path = store.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));
     let mut bytes = std::fs::read(&path).expect("an index");

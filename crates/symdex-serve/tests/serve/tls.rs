@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{folder, symdex_on};
-use crate::server::{TestServer, store_of};
+use symdex_testkit::folders::folder;
+
+use crate::server::{TestServer, store_of, symdex_on};
 
 /// Runs `openssl` with the words of `line` in `folder`, and `input` on standard input.
 fn openssl(folder: &Path, line: &str, input: &str) -> String {

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use symdex_testkit::folders::{folder, indexes_in, names_in};
 use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
+use symdex_testkit::testdata::debug_file;
 
-use crate::common::{debug_file, folder, index_of, indexes_in, names_in};
-use crate::server::{Answer, TestServer, store_of};
+use crate::server::{Answer, TestServer, command, command_with_limit, store_of, symdex};
 
 const IN_BUNDLE: &str = "A.app.dSYM/Contents/Resources/DWARF/A";
 
@@ -21,12 +22,6 @@ fn read(name: &str) -> Vec<u8> {
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The id of the image of a debug file of testdata.
-fn id_of(name: &str) -> String {
-    let path = index_of(name, folder().path());
-    path.file_stem().expect("a name").to_string_lossy().into_owned()
 }
 
 fn upload(server: &TestServer, name: &str, body: &[u8]) -> Answer {
@@ -72,9 +67,8 @@ fn is_found(server: &TestServer, id: &str) -> bool {
     found[0]["status"] == "found"
 }
 
-#[test]
-fn an_upload_is_built_and_a_lookup_finds_it_at_once() {
-    let (store, id) = (folder(), id_of("inline-dwarf4"));
+pub(crate) fn an_upload_is_built_and_a_lookup_finds_it_at_once() {
+    let (store, id) = (folder(), store_of(&["inline-dwarf4"]).1.remove(0));
     let server = TestServer::start(store.path(), &[]);
     // The server remembers for a while that the store has not this image.
     assert!(!is_found(&server, &id));
@@ -106,8 +100,7 @@ fn an_upload_is_built_and_a_lookup_finds_it_at_once() {
     assert!(metrics.text().contains(&bytes), "{}", metrics.text());
 }
 
-#[test]
-fn archives_are_unpacked_and_built_and_their_uploads_deleted() {
+pub(crate) fn archives_are_unpacked_and_built_and_their_uploads_deleted() {
     let (store, state) = (folder(), folder());
     let server = TestServer::start(store.path(), &["--state", state.path().to_str().expect("UTF-8")]);
     let cut = &read("lto")[..3000];
@@ -125,8 +118,7 @@ fn archives_are_unpacked_and_built_and_their_uploads_deleted() {
     assert_eq!(server.get("/v1/jobs").json().as_array().map(Vec::len), Some(2));
 }
 
-#[test]
-fn the_same_upload_is_the_same_job_until_the_stores_lose_its_images() {
+pub(crate) fn the_same_upload_is_the_same_job_until_the_stores_lose_its_images() {
     let store = folder();
     let server = TestServer::start(store.path(), &[]);
     let first = built(&server, "A", &read("cxx"));
@@ -148,8 +140,7 @@ fn the_same_upload_is_the_same_job_until_the_stores_lose_its_images() {
     assert_eq!(rebuilt["images"][0]["outcome"], "written");
 }
 
-#[test]
-fn an_upload_repairs_a_damaged_index() {
+pub(crate) fn an_upload_repairs_a_damaged_index() {
     let (store, ids) = store_of(&["cxx"]);
     let path = store.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));
     let whole = fs::read(&path).expect("the index");
@@ -164,8 +155,7 @@ fn an_upload_repairs_a_damaged_index() {
     assert_eq!(lookup()[0]["status"], "found");
 }
 
-#[test]
-fn an_upload_continues_after_a_cut_connection() {
+pub(crate) fn an_upload_continues_after_a_cut_connection() {
     let (store, state) = (folder(), folder());
     let arguments = ["--state", state.path().to_str().expect("UTF-8")];
     let body = zip_of(&[(IN_BUNDLE, &read("cxx")), ("b", &read("icf"))]);
@@ -215,8 +205,7 @@ pub(crate) fn until(is_done: impl Fn() -> bool) {
     }
 }
 
-#[test]
-fn wrong_uploads_are_refused() {
+pub(crate) fn wrong_uploads_are_refused() {
     let (store, state) = (folder(), folder());
     let state_path = state.path().to_str().expect("UTF-8");
     let server = TestServer::start(store.path(), &["--state", state_path, "--max-upload", "30kB"]);
@@ -249,8 +238,7 @@ fn wrong_uploads_are_refused() {
     }
 }
 
-#[test]
-fn uploads_that_have_no_image_fail_with_their_reason() {
+pub(crate) fn uploads_that_have_no_image_fail_with_their_reason() {
     let store = folder();
     let server = TestServer::start(store.path(), &[]);
     let job = built(&server, "notes.txt", b"no debug file");
@@ -283,15 +271,13 @@ fn uploads_that_have_no_image_fail_with_their_reason() {
 
 /// A debug file whose line program has so many rows that it needs more than 64 MB.
 #[cfg(target_os = "linux")]
-#[test]
-fn a_build_that_a_limit_ends_says_so() {
+pub(crate) fn a_build_that_a_limit_ends_says_so() {
     use symdex_testkit::images::debug_file::{Unit, debug_file};
     let unit = Unit::new((0x1000, 0x1100)).sequence_of_bytes(0x1000, &vec![33; 3 << 20]);
     let large = debug_file(&[unit], &[("f", 0x1000)]);
     let store = folder();
     // The children inherit this limit, which is lower than their own. The server needs less.
-    let mut serve = std::process::Command::new("sh");
-    serve.args(["-c", r#"ulimit -d 65536; exec "$0" "$@""#, env!("CARGO_BIN_EXE_symdex")]);
+    let mut serve = command_with_limit("-d 65536");
     serve
         .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--threads", "2", "--store"])
         .arg(store.path());
@@ -316,8 +302,7 @@ fn many_images(count: u8) -> Vec<u8> {
     zip(&(0..count).map(copy).collect::<Vec<_>>())
 }
 
-#[test]
-fn jobs_survive_a_killed_server() {
+pub(crate) fn jobs_survive_a_killed_server() {
     const IMAGES: u8 = 24;
     let (store, state) = (folder(), folder());
     let arguments = ["--state", state.path().to_str().expect("UTF-8"), "--build-jobs", "1"];
@@ -360,8 +345,7 @@ fn work_folders(state: &Path) -> usize {
     names_in(state).iter().filter(|name| name.starts_with("symdex-unpack-")).count()
 }
 
-#[test]
-fn a_job_during_which_the_server_ends_again_and_again_fails() {
+pub(crate) fn a_job_during_which_the_server_ends_again_and_again_fails() {
     let (store, state) = (folder(), folder());
     let arguments = ["--state", state.path().to_str().expect("UTF-8")];
     let server = TestServer::start(store.path(), &arguments);
@@ -387,8 +371,7 @@ fn a_job_during_which_the_server_ends_again_and_again_fails() {
     assert_eq!(names_in(&state.path().join("uploads")), [""; 0]);
 }
 
-#[test]
-fn a_job_that_may_have_killed_the_server_is_refused_at_the_next_start() {
+pub(crate) fn a_job_that_may_have_killed_the_server_is_refused_at_the_next_start() {
     let (store, state) = (folder(), folder());
     let arguments = ["--state", state.path().to_str().expect("UTF-8")];
     let server = TestServer::start(store.path(), &arguments);
@@ -407,11 +390,10 @@ fn a_job_that_may_have_killed_the_server_is_refused_at_the_next_start() {
     assert_eq!(built(&server, "cxx", &read("cxx"))["state"], "done", "it can be sent again");
 }
 
-#[test]
-fn a_state_folder_has_one_server() {
+pub(crate) fn a_state_folder_has_one_server() {
     let (store, state) = (folder(), folder());
     let _server = TestServer::start(store.path(), &["--state", state.path().to_str().expect("UTF-8")]);
-    let mut second = crate::common::command();
+    let mut second = command();
     second.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
     let refused = second.arg("--state").arg(state.path()).output().expect("symdex starts");
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -419,9 +401,8 @@ fn a_state_folder_has_one_server() {
     assert!(message.contains("another server uses it"), "{message}");
 }
 
-#[test]
-fn uploads_need_their_scope() {
-    let made = crate::common::symdex(["serve", "--new-token", "upload"]);
+pub(crate) fn uploads_need_their_scope() {
+    let made = symdex(["serve", "--new-token", "upload"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
     let server = TestServer::start(folder().path(), &["--token", token]);
@@ -432,8 +413,7 @@ fn uploads_need_their_scope() {
     assert_eq!(server.get_with("/v1/images/00", &bearer).status, 403);
 }
 
-#[test]
-fn an_uploader_learns_which_images_are_there() {
+pub(crate) fn an_uploader_learns_which_images_are_there() {
     let (store, ids) = store_of(&["cxx", "icf"]);
     let server = TestServer::start(store.path(), &[]);
     let absent = "00112233-4455-6677-8899-AABBCCDDEEFF";

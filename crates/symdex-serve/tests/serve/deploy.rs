@@ -4,8 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use saphyr_parser::{Event, Parser};
+use symdex_testkit::folders::folder;
+use symdex_testkit::testdata::testdata;
 
-use crate::common::{folder, symdex, testdata};
+use crate::server::symdex;
 
 fn deployed(name: &str) -> String {
     fs::read_to_string(testdata().join("../docs/deploy").join(name)).expect("the file")
@@ -34,8 +36,7 @@ fn words_of(file: &str, keyword: &str) -> Vec<String> {
     lines.flat_map(|list| serde_json::from_str::<Vec<String>>(list).expect("a list")).collect()
 }
 
-#[test]
-fn the_container_runs_a_command_that_exists() {
+pub(crate) fn the_container_runs_a_command_that_exists() {
     let file = deployed("Dockerfile");
     let (entry, arguments) = (words_of(&file, "ENTRYPOINT "), words_of(&file, "CMD "));
     assert_eq!(entry[0], "/usr/bin/symdex");
@@ -44,8 +45,7 @@ fn the_container_runs_a_command_that_exists() {
     are_arguments(&words);
 }
 
-#[test]
-fn the_unit_runs_a_command_that_exists() {
+pub(crate) fn the_unit_runs_a_command_that_exists() {
     let unit = deployed("symdex.service");
     let line =
         unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/symdex ")).expect("a command");
@@ -56,8 +56,7 @@ fn the_unit_runs_a_command_that_exists() {
     are_arguments(&line.split(' ').collect::<Vec<_>>());
 }
 
-#[test]
-fn the_manifests_have_a_command_and_a_configuration_that_exist() {
+pub(crate) fn the_manifests_have_a_command_and_a_configuration_that_exist() {
     let scalars = scalars(&deployed("kubernetes.yaml"));
     let at = scalars.iter().position(|text| text == "symdex.toml").expect("a configuration");
     let config = folder();

@@ -24,8 +24,7 @@ fn found(server: &TestServer, path: &str, request: &Value) -> Value {
     answer.json()
 }
 
-#[test]
-fn frames_have_functions_lines_and_inlined_functions() {
+pub(crate) fn frames_have_functions_lines_and_inlined_functions() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let (module, other) = (debug_id(&ids[0]), "00112233445566778899AABBCCDDEEFF0");
@@ -86,8 +85,7 @@ fn frames_have_functions_lines_and_inlined_functions() {
     assert_eq!(results[0]["stacks"][0][0].get("function"), None);
 }
 
-#[test]
-fn line_0_is_left_out_and_names_are_demangled() {
+pub(crate) fn line_0_is_left_out_and_names_are_demangled() {
     let (store, ids) = store_of(&["swift-names", "cxx"]);
     let server = TestServer::start(store.path(), &[]);
     let modules = json!([["swift-names", debug_id(&ids[0])], ["cxx", debug_id(&ids[1])]]);
@@ -103,8 +101,7 @@ fn line_0_is_left_out_and_names_are_demangled() {
     assert_eq!((&closure["file"], &closure["line"]), (&json!("/src/symdex/swift/Feed.swift.c"), &json!(58)));
 }
 
-#[test]
-fn version_4_has_only_names() {
+pub(crate) fn version_4_has_only_names() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let request = json!({
@@ -122,8 +119,7 @@ fn version_4_has_only_names() {
     assert_eq!(found(&server, "/symbolicate/v4", &request), expected);
 }
 
-#[test]
-fn a_debug_id_of_an_elf_image_has_the_start_of_its_build_id() {
+pub(crate) fn a_debug_id_of_an_elf_image_has_the_start_of_its_build_id() {
     let store = elf_store();
     let server = TestServer::start(store.path(), &[]);
     // 00112233 4455 6677, each field in the order of a GUID.
@@ -135,8 +131,7 @@ fn a_debug_id_of_an_elf_image_has_the_start_of_its_build_id() {
     assert_eq!((&frame["function"], &frame["function_offset"]), (&json!("f"), &json!("0x10")));
 }
 
-#[test]
-fn the_header_debug_adds_counts_and_times() {
+pub(crate) fn the_header_debug_adds_counts_and_times() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let server = TestServer::start(store.path(), &[]);
     let module = debug_id(&ids[0]);
@@ -156,8 +151,7 @@ fn the_header_debug_adds_counts_and_times() {
     assert_eq!(ask("false").get("debug"), None);
 }
 
-#[test]
-fn requests_that_are_wrong_are_refused_with_a_title() {
+pub(crate) fn requests_that_are_wrong_are_refused_with_a_title() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     // The unit tests of the server have every title.
     for (body, title) in [
@@ -188,8 +182,7 @@ fn requests_that_are_wrong_are_refused_with_a_title() {
 
 /// The request of the Firefox Profiler, which is the front end of samply: a job for each library with one stack of its
 /// addresses. Browsers send it as text, so that they need not ask before.
-#[test]
-fn the_firefox_profiler_may_ask_if_its_origin_is_allowed() {
+pub(crate) fn the_firefox_profiler_may_ask_if_its_origin_is_allowed() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let job = |id: &str| json!({"memoryMap": [["inline-dwarf4", id]], "stacks": [[[0, 0x3cf], [0, 0x6e0]]]});
     let body =

@@ -4,8 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use crate::common::{command, folder};
-use crate::server::TestServer;
+use symdex_testkit::folders::folder;
+
+use crate::server::{TestServer, command};
 
 const TRACE: [u8; 16] = *b"\x4b\xf9\x2f\x35\x77\xb3\x4d\xa6\xa3\xce\x92\x9d\x0e\x0e\x47\x36";
 
@@ -32,8 +33,7 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
 }
 
 /// The spans of the server belong to the trace of the client, and are sent at the latest when the server stops.
-#[test]
-fn a_collector_gets_the_span_of_a_request() {
+pub(crate) fn a_collector_gets_the_span_of_a_request() {
     let collector = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = collector.local_addr().expect("an address");
     let endpoint = format!("http://{address}");

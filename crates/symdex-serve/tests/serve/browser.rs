@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use symdex_testkit::folders::folder;
+use symdex_testkit::testdata::testdata;
 use symdex_testkit::{Need, ignore, program, target_file};
 
-use crate::common::{folder, symdex, testdata};
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, store_of, symdex};
 
 /// The programs that the scenarios need.
 struct Programs {
@@ -29,8 +30,7 @@ impl Programs {
     /// Runs `browser/NAME.mjs` against `server`.
     #[track_caller]
     fn run(&self, name: &str, server: &TestServer, arguments: &[&str]) {
-        let scenario = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(format!("tests/serve_with_programs/browser/{name}.mjs"));
+        let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/serve/browser/{name}.mjs"));
         let run = program("node", "--version")
             .arg(scenario)
             .args(arguments)

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::symdex_on;
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, store_of, symdex_on};
 
 /// The functions that `symdex lookup --json` prints for `address`, with the members that both have.
 fn from_command(store: &std::path::Path, id: &str, address: &str) -> Value {
@@ -11,8 +10,7 @@ fn from_command(store: &std::path::Path, id: &str, address: &str) -> Value {
     symdex_on(store, &line).json()[0]["frames"].clone()
 }
 
-#[test]
-fn answers_are_those_of_the_command() {
+pub(crate) fn answers_are_those_of_the_command() {
     let (store, ids) = store_of(&["inline-dwarf4"]);
     let id = &ids[0];
     let server = TestServer::start(store.path(), &[]);
@@ -43,8 +41,7 @@ fn answers_are_those_of_the_command() {
     assert_eq!(moved[0]["answers"][0]["functions"], results[0]["answers"][0]["functions"]);
 }
 
-#[test]
-fn each_image_is_a_line_of_ndjson() {
+pub(crate) fn each_image_is_a_line_of_ndjson() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let request = json!([{"id": "aa".repeat(16), "addresses": []}, {"id": "bb".repeat(16), "addresses": []}]);
     let answer = server.post_with("/v1/lookup", &[("accept", "application/x-ndjson")], request.to_string());
@@ -57,8 +54,7 @@ fn each_image_is_a_line_of_ndjson() {
     assert_eq!(ids, ["aa".repeat(16), "bb".repeat(16)]);
 }
 
-#[test]
-fn wrong_requests_are_refused_with_problem_details() {
+pub(crate) fn wrong_requests_are_refused_with_problem_details() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     for (body, detail) in [
         ("", "EOF while parsing"),

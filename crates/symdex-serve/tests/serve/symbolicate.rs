@@ -4,10 +4,11 @@ use std::fs;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use symdex_testkit::folders::folder;
+use symdex_testkit::testdata::testdata;
 use tempfile::TempDir;
 
-use crate::common::{folder, symdex_on, testdata};
-use crate::server::TestServer;
+use crate::server::{TestServer, symdex_on};
 
 /// The demo's report.
 fn report() -> Vec<u8> {
@@ -29,8 +30,7 @@ fn from_command(store: &TempDir, arguments: &str) -> String {
     symdex_on(store.path(), line.trim_end()).out
 }
 
-#[test]
-fn the_answer_is_what_the_command_writes() {
+pub(crate) fn the_answer_is_what_the_command_writes() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     for (query, arguments) in [
@@ -46,8 +46,7 @@ fn the_answer_is_what_the_command_writes() {
     }
 }
 
-#[test]
-fn json_is_that_of_the_command() {
+pub(crate) fn json_is_that_of_the_command() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let answer =
@@ -65,8 +64,7 @@ fn report_without_ids() -> Vec<u8> {
     report.split_once("Binary Images:").expect("a list of images").0.as_bytes().to_vec()
 }
 
-#[test]
-fn images_without_ids_are_matched_by_name_or_assumed_as_by_the_command() {
+pub(crate) fn images_without_ids_are_matched_by_name_or_assumed_as_by_the_command() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let cut = store.path().join("cut.crash");
@@ -103,8 +101,7 @@ fn images_without_ids_are_matched_by_name_or_assumed_as_by_the_command() {
     assert_eq!(answer["threads"], by_name["threads"]);
 }
 
-#[test]
-fn an_assumption_names_one_image_of_a_store_and_never_a_file() {
+pub(crate) fn an_assumption_names_one_image_of_a_store_and_never_a_file() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let file = testdata().join("demo/DemoKit.framework.dSYM");
@@ -124,8 +121,7 @@ fn an_assumption_names_one_image_of_a_store_and_never_a_file() {
     }
 }
 
-#[test]
-fn compressed_reports_are_read_and_other_encodings_refused() {
+pub(crate) fn compressed_reports_are_read_and_other_encodings_refused() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -150,8 +146,7 @@ fn compressed_reports_are_read_and_other_encodings_refused() {
     );
 }
 
-#[test]
-fn a_body_past_the_limit_is_refused_before_and_after_it_is_decompressed() {
+pub(crate) fn a_body_past_the_limit_is_refused_before_and_after_it_is_decompressed() {
     let store = folder();
     let server = TestServer::start(store.path(), &["--max-body", "1MB"]);
     assert_eq!(server.post("/v1/symbolicate", vec![b' '; 1_000_001]).status, 413);
@@ -167,8 +162,7 @@ fn a_body_past_the_limit_is_refused_before_and_after_it_is_decompressed() {
     assert_eq!((wrong.status, &wrong.json()["type"]), (400, &json!("urn:symdex:problem:bad-request")));
 }
 
-#[test]
-fn a_batch_has_a_line_for_each_report() {
+pub(crate) fn a_batch_has_a_line_for_each_report() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let line = json!({"name": "a", "report": String::from_utf8(report()).expect("text")});

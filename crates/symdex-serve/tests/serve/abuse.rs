@@ -4,9 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::json;
+use symdex_testkit::folders::folder;
 
-use crate::common::folder;
-use crate::server::{TestServer, store_of};
+use crate::server::{TestServer, command_with_limit, store_of};
 
 /// Opens a connection and sends `bytes`. The server may answer and close it before all of them are sent.
 fn connect(server: &TestServer, bytes: &[u8]) -> TcpStream {
@@ -27,19 +27,13 @@ fn status_line(mut stream: TcpStream) -> String {
 #[cfg(unix)]
 fn server_with_files(limit: &str) -> (tempfile::TempDir, TestServer) {
     let store = folder();
-    let symdex = crate::common::command();
-    let mut serve = std::process::Command::new("sh");
-    serve
-        .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
-        .arg(symdex.get_program())
-        .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"])
-        .arg(store.path());
+    let mut serve = command_with_limit(limit);
+    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
     (store, TestServer::spawn(serve))
 }
 
 #[cfg(unix)]
-#[test]
-fn connections_beyond_the_limit_of_open_files_are_refused_and_others_stay() {
+pub(crate) fn connections_beyond_the_limit_of_open_files_are_refused_and_others_stay() {
     // Half of the files are left for stores.
     let (_store, server) = server_with_files("-n 100");
     assert_eq!(server.get("/healthz").status, 200);
@@ -52,16 +46,14 @@ fn connections_beyond_the_limit_of_open_files_are_refused_and_others_stay() {
 }
 
 #[cfg(unix)]
-#[test]
-fn the_soft_limit_of_open_files_is_raised() {
+pub(crate) fn the_soft_limit_of_open_files_is_raised() {
     let (_store, server) = server_with_files("-Sn 100");
     let idle: Vec<_> = (0..200).map(|_| connect(&server, b"")).collect();
     assert_eq!(server.get("/healthz").status, 200);
     drop(idle);
 }
 
-#[test]
-fn a_body_in_chunks_is_refused_when_it_is_too_long() {
+pub(crate) fn a_body_in_chunks_is_refused_when_it_is_too_long() {
     let server = TestServer::start(store_of(&[]).0.path(), &["--max-body", "1MB"]);
     let head = "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
@@ -69,8 +61,7 @@ fn a_body_in_chunks_is_refused_when_it_is_too_long() {
     assert_eq!(status_line(endless), "HTTP/1.1 413 Payload Too Large");
 }
 
-#[test]
-fn a_head_that_is_too_long_is_refused() {
+pub(crate) fn a_head_that_is_too_long_is_refused() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let head = format!("GET /healthz HTTP/1.1\r\nx-long: {}", "a".repeat(32 << 10));
     assert_eq!(
@@ -79,8 +70,7 @@ fn a_head_that_is_too_long_is_refused() {
     );
 }
 
-#[test]
-fn a_lookup_of_too_many_addresses_is_refused() {
+pub(crate) fn a_lookup_of_too_many_addresses_is_refused() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
     let lookup = |count| {
         let addresses = vec![0; count];
@@ -92,8 +82,7 @@ fn a_lookup_of_too_many_addresses_is_refused() {
     assert!(refused.text().contains("found 100001 addresses"), "{}", refused.text());
 }
 
-#[test]
-fn requests_that_do_not_fit_into_the_memory_are_refused() {
+pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
     let server = TestServer::start(store_of(&[]).0.path(), &["--request-memory", "1MB"]);
     let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
     assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));

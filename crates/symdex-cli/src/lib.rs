@@ -1,0 +1,138 @@
+//! The command `symdex`, as a library, so that the tests of the service can run it in a process of their own.
+
+mod answers;
+mod archive;
+mod atos;
+mod build;
+mod config;
+mod debug_sources;
+mod failure;
+mod ids;
+mod inspect;
+mod interrupt;
+mod lookup;
+mod number;
+mod open;
+mod progress;
+mod secret;
+#[cfg(feature = "serve")]
+mod serve;
+mod source;
+mod store;
+mod stores;
+mod symbolicate;
+mod text;
+mod verify;
+mod write_options;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::config::Config;
+use crate::failure::{CommandError, FailureKind, complain};
+
+/// Builds small indexes from debug files, and answers crash addresses from them.
+///
+/// `build` builds an index for each image of a debug file, once. `symbolicate` adds functions, files and lines to
+/// crash reports, and `lookup` and `atos` answer single addresses. They read the index, without the debug file, and
+/// answer within milliseconds.
+#[derive(Parser)]
+#[command(name = "symdex", version, max_term_width = 110, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// The configuration file. Without this option, symdex.toml is searched in the working folder and above it
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, global = true)]
+    no_config: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex build MyApp.app.dSYM -o indexes            one index for each architecture
+  symdex symbolicate MyApp.ips --index indexes      the report with functions, files and lines
+  symdex lookup indexes --id 0c37c502-aba0-3641-a08f-84c794684f36 0x5ed8
+  symdex atos -o MyApp.app.dSYM -arch arm64 -l 0x102bc4000 0x102bc9ed8
+
+Exit codes:
+  0  everything was answered
+  1  another error
+  2  wrong usage
+  3  something was not found
+  4  a file is damaged
+  5  a file is missing
+  6  a file is of a kind or version that symdex does not read
+If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Args),
+    Lookup(lookup::Args),
+    Atos(atos::Args),
+    Symbolicate(symbolicate::Args),
+    Ids(ids::Args),
+    Inspect(inspect::Args),
+    Verify(verify::Args),
+    Store(store::Args),
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::Args>),
+    Config(config::Args),
+}
+
+/// Runs the command with the arguments of this process. Returns its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    // A child reads no configuration: its parent has read it.
+    if let Some(code) = symdex_pipeline::run_child() {
+        return code;
+    }
+    match run() {
+        Ok(code) => code,
+        Err(CommandError::Failure(failure)) => {
+            complain(&failure.message);
+            failure::exit_code(failure.kind).into()
+        }
+        // `symdex ... | head` closes the pipe early. That is not a failure.
+        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
+    }
+}
+
+fn run() -> Result<ExitCode, CommandError> {
+    let arguments = atos::with_double_dashes(std::env::args_os());
+    let config = Config::load(&arguments)?;
+    stores::configure(&config);
+    debug_sources::configure(&config);
+    let mut commands = config.apply(Cli::command());
+    let parsed = commands.try_get_matches_from_mut(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Prints help and versions on standard output, and errors on standard error.
+            error.print()?;
+            return Ok(exit_code(error.use_stderr().then_some(FailureKind::Usage)));
+        }
+    };
+    let gravest = match cli.command {
+        Command::Build(args) => build::run(&args),
+        Command::Lookup(args) => lookup::run(&args),
+        Command::Atos(args) => atos::run(&args),
+        Command::Symbolicate(args) => symbolicate::run(&args),
+        Command::Ids(args) => ids::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Store(args) => store::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
+        Command::Config(args) => config::run(&args, &config, &commands),
+    };
+    gravest.map(exit_code)
+}
+
+/// The exit code for the gravest failure, if there was one.
+fn exit_code(gravest: Option<FailureKind>) -> ExitCode {
+    gravest.map_or(0, failure::exit_code).into()
+}
