@@ -56,10 +56,9 @@ pub(crate) struct Args {
     /// Addresses are those that the debug file states, without a slide
     #[arg(long)]
     svma: bool,
-    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
-    /// that the compiler generated or merged, by the line of the last statement before it in the same function
+    /// Which rows of the line table answer for code with line 0, which the compiler generated or merged
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
-    lines: LineRows,
+    lines: LinePolicy,
     /// Print only the concrete function, with the line at which it calls the inlined function
     #[arg(long)]
     no_inlines: bool,
@@ -95,21 +94,6 @@ Exit codes:
   1  a store cannot be asked, and no other store has the image
   6  it is of a kind or version that symdex does not read
 If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum LineRows {
-    Statement,
-    Exact,
-}
-
-impl From<LineRows> for LinePolicy {
-    fn from(lines: LineRows) -> Self {
-        match lines {
-            LineRows::Statement => LinePolicy::Statement,
-            LineRows::Exact => LinePolicy::Exact,
-        }
-    }
-}
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     // With a store, the first argument is an address.
@@ -274,7 +258,7 @@ impl Lookup<'_, '_, '_> {
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
         let failed = |failure: Failure| (failure.kind, failure.message);
-        let found = self.answers.lookup(offset, self.args.lines.into(), &mut self.scratch);
+        let found = self.answers.lookup(offset, self.args.lines, &mut self.scratch);
         let Some(frames) = found.map_err(failed)? else {
             return Ok(Vec::new());
         };

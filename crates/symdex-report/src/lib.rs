@@ -113,7 +113,7 @@ pub use existing::ExistingSymbol;
 pub use format::{Format, formats};
 pub use info::{Exception, ReportInfo};
 pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
-pub use options::Options;
+pub use options::{Addresses, Options, OutputFormat};
 pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};

@@ -3,7 +3,7 @@
 use symdex::ImageOffset;
 
 use crate::images::{ImageMap, offset};
-use crate::options::Options;
+use crate::options::{Addresses, Options};
 use crate::report::{AddressKind, Frame, Report, SymbolDetail, Thread};
 
 /// The image and the offset at which a frame is looked up.
@@ -25,7 +25,7 @@ pub(crate) enum TargetOffset {
 pub(crate) struct LookupTargets<'r> {
     report: &'r Report<'r>,
     images: ImageMap<'r>,
-    as_given: bool,
+    addresses: Addresses,
     /// A frame with this much detail needs no answer.
     enough: SymbolDetail,
 }
@@ -33,7 +33,7 @@ pub(crate) struct LookupTargets<'r> {
 impl<'r> LookupTargets<'r> {
     pub(crate) fn new(report: &'r Report<'_>, options: &Options) -> Self {
         let enough = if options.only_missing { SymbolDetail::Function } else { SymbolDetail::Line };
-        Self { report, images: ImageMap::new(&report.images), as_given: options.as_given, enough }
+        Self { report, images: ImageMap::new(&report.images), addresses: options.addresses, enough }
     }
 
     /// Whether addresses may carry a pointer authentication code.
@@ -50,7 +50,10 @@ impl<'r> LookupTargets<'r> {
     fn target(&self, frame: &Frame, kind: AddressKind) -> LookupTarget {
         let (image, address) = self.images.of_frame(frame).unzip();
         let address = address.unwrap_or(frame.address);
-        let kind = if self.as_given { AddressKind::ProgramCounter } else { kind };
+        let kind = match self.addresses {
+            Addresses::Adjusted => kind,
+            Addresses::AsGiven => AddressKind::ProgramCounter,
+        };
         let offset = || offset(self.report.images.get(image?)?, address, kind);
         let offset = match frame.detail >= self.enough || frame.inlined {
             true => TargetOffset::NotNeeded,

@@ -2,20 +2,48 @@
 
 use symdex::LinePolicy;
 
+/// The format in which a symbolicated report is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub enum OutputFormat {
+    /// The format of the report. Only frames are changed.
+    #[default]
+    Native,
+    /// Text for people. A JSON or binary report gets the layout of a .crash; others are written as with native.
+    Text,
+    /// JSON, one object per line for each report.
+    Json,
+}
+
+/// How return addresses are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub enum Addresses {
+    /// One byte before the address, which is in the call instruction.
+    #[default]
+    Adjusted,
+    /// At the address itself, as atos does.
+    AsGiven,
+}
+
 /// How [`symbolicate`](crate::symbolicate()) answers frames.
 ///
 /// ```
 /// use symdex::LinePolicy;
-/// use symdex_report::Options;
+/// use symdex_report::{Addresses, Options};
 ///
 /// // The answers of atos: as given, without inlined functions.
-/// let like_atos = Options::new().lines(LinePolicy::Exact).as_given(true).inlines(false);
+/// let like_atos = Options::new().lines(LinePolicy::Exact).addresses(Addresses::AsGiven).inlines(false);
 /// assert_ne!(like_atos, Options::default());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     pub(crate) lines: LinePolicy,
-    pub(crate) as_given: bool,
+    pub(crate) addresses: Addresses,
     pub(crate) inlines: bool,
     pub(crate) demangle: bool,
     pub(crate) only_missing: bool,
@@ -25,7 +53,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             lines: LinePolicy::Statement,
-            as_given: false,
+            addresses: Addresses::Adjusted,
             inlines: true,
             demangle: true,
             only_missing: false,
@@ -47,11 +75,10 @@ impl Options {
         Self { lines, ..self }
     }
 
-    /// Sets whether return addresses are looked up unchanged, as atos does. The default is `false`: they are looked up
-    /// one byte before, which is in the call instruction.
+    /// Sets how return addresses are looked up. The default is [`Addresses::Adjusted`].
     #[must_use]
-    pub fn as_given(self, as_given: bool) -> Self {
-        Self { as_given, ..self }
+    pub fn addresses(self, addresses: Addresses) -> Self {
+        Self { addresses, ..self }
     }
 
     /// Sets whether inlined functions get frames of their own. The default is `true`. If `false`, each address yields

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{asked, crash, new_lines, rewritten, rewritten_with};
-use symdex_report::{Options, Report, symbolicate};
+use symdex_report::{Addresses, Options, Report, symbolicate};
 
 fn lines(frames: &str) -> Vec<String> {
     let before = crash(frames, "arm64");
@@ -17,7 +17,7 @@ fn the_innermost_frame_is_an_instruction_and_the_others_are_return_addresses() {
                   2   App  0x0000000100001031 0x100000000 + 4145\n";
     let text = crash(frames, "arm64");
     assert_eq!(asked(&text, &Options::new()), [0x1010, 0x101f, 0x1030]);
-    let as_given = Options::new().as_given(true);
+    let as_given = Options::new().addresses(Addresses::AsGiven);
     assert_eq!(asked(&text, &as_given), [0x1010, 0x1020, 0x1031]);
     let threads = text.replace(
         "Thread 0 crashed",

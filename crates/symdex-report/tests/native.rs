@@ -3,7 +3,7 @@
 mod common;
 
 use common::{APP, asked, new_lines, rewritten, rewritten_with};
-use symdex_report::{Options, Report};
+use symdex_report::{Addresses, Options, Report};
 
 /// A tombstone with these lines as frames. `log` is the prefix of each line.
 fn tombstone(log: &str, frames: &str) -> String {
@@ -184,7 +184,7 @@ fn answers_are_appended_to_the_lines_of_a_list() {
     );
     assert_eq!(rewritten(&text), expected);
     assert_eq!(rewritten(&expected), expected);
-    assert_eq!(asked(&text, &Options::new().as_given(true)), [0x1010, 0x1021]);
+    assert_eq!(asked(&text, &Options::new().addresses(Addresses::AsGiven)), [0x1010, 0x1021]);
 }
 
 #[test]

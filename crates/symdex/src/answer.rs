@@ -8,7 +8,10 @@ use crate::image::ImageOffset;
 use crate::packed::SourceLocation;
 
 /// Which line rows a lookup uses. The chain of functions is the same under both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub enum LinePolicy {
     /// Code with line 0, or without a line, takes the file and line of the last statement before it in the same
     /// inlined call. If there is no such statement, the code keeps its own line: line 0 or none. Reports use this

@@ -19,7 +19,7 @@ use symdex_answer::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
 use symdex_pipeline::{Batch, in_order};
-use symdex_report::{Options, Report, symbolicate};
+use symdex_report::{Addresses, Options, OutputFormat, Report, symbolicate};
 use symdex_store::{ReaderOptions, StoreUrl};
 
 use self::events::{Events, failure_of};
@@ -29,7 +29,6 @@ use self::summary::{ReportCounts, RunSummary};
 use crate::archive;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
-use crate::lookup::LineRows;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::{StoreArgs, user_cache};
@@ -148,12 +147,10 @@ pub(crate) struct Args {
     /// Write mangled names, as they are in the symbol table
     #[arg(long)]
     no_demangle: bool,
-    /// `exact` answers with the line row at the address, as atos does. `statement` replaces line 0, the line of code
-    /// that the compiler generated or merged, by the line of the last statement before it in the same function
+    /// Which rows of the line table answer for code with line 0, which the compiler generated or merged
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
-    lines: LineRows,
-    /// How to look up return addresses: `adjusted` looks up the byte before, `as-given` the address itself, as atos
-    /// does
+    lines: LinePolicy,
+    /// How return addresses are looked up
     #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
     addresses: Addresses,
 }
@@ -200,22 +197,6 @@ Exit codes:
   6  a file is not a crash report
   1  a store cannot be asked for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum OutputFormat {
-    /// The format of the report. Only frames are changed
-    Native,
-    /// Text for people. A JSON or binary report gets the layout of a .crash; others are written as with native
-    Text,
-    /// JSON, one object per line for each report
-    Json,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Addresses {
-    Adjusted,
-    AsGiven,
-}
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     if args.list_formats {
@@ -423,8 +404,8 @@ impl Args {
 
     fn options(&self) -> Options {
         Options::new()
-            .lines(LinePolicy::from(self.lines))
-            .as_given(matches!(self.addresses, Addresses::AsGiven))
+            .lines(self.lines)
+            .addresses(self.addresses)
             .inlines(!self.no_inlines)
             .demangle(!self.no_demangle)
             .only_missing(self.only_missing)

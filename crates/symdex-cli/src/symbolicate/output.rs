@@ -7,11 +7,11 @@ use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use symdex_report::{KnownImage, ReportView, Symbolicated, formats};
+use symdex_report::{KnownImage, OutputFormat, ReportView, Symbolicated, formats};
 
 use super::input::Input;
+use super::shown;
 use super::summary::{ReportCounts, ReportTotals};
-use super::{OutputFormat, shown};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 
 /// Standard output, a file, or a folder for many reports.

@@ -47,7 +47,7 @@ pub(crate) struct LookupRequest {
     load_address: Option<Address>,
     /// Which lines answer for code with line 0.
     #[serde(default)]
-    lines: Lines,
+    lines: LinePolicy,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -58,26 +58,6 @@ enum AddressKind {
     Instruction,
     /// Return addresses. They are looked up one byte before.
     ReturnAddress,
-}
-
-/// Which lines answer for code with line 0.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Lines {
-    /// The line of the last statement before it in the same function.
-    #[default]
-    Statement,
-    /// Line 0.
-    Exact,
-}
-
-impl From<Lines> for LinePolicy {
-    fn from(lines: Lines) -> Self {
-        match lines {
-            Lines::Statement => LinePolicy::Statement,
-            Lines::Exact => LinePolicy::Exact,
-        }
-    }
 }
 
 /// The answers for the addresses of one image.
@@ -196,10 +176,10 @@ fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<ImageAnswers>
     }
     // Requests of one line policy are answered together.
     let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
-    for lines in [Lines::Statement, Lines::Exact] {
+    for lines in [LinePolicy::Statement, LinePolicy::Exact] {
         let positions: Vec<_> = (0..images.len()).filter(|at| images[*at].0 == lines).collect();
         let of_policy = positions.iter().map(|at| std::mem::take(&mut images[*at].1)).collect();
-        for (at, answered) in positions.into_iter().zip(app.answer(of_policy, lines.into())) {
+        for (at, answered) in positions.into_iter().zip(app.answer(of_policy, lines)) {
             answers[at] = Some(answered);
         }
     }

@@ -9,8 +9,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
+use symdex::LinePolicy;
 use symdex_answer::Matching;
-use symdex_report::{ImageOutcome, ImageStatus, Options, Report, ReportView, Symbolicated, symbolicate};
+use symdex_report::{
+    Addresses, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView, Symbolicated,
+    symbolicate,
+};
 use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
 use utoipa::IntoParams;
@@ -21,7 +25,7 @@ use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::unasked::StoreFailures;
 use crate::v1::accepts;
-use crate::v1::lookup::{Lines, retry_if};
+use crate::v1::lookup::retry_if;
 use crate::written::WrittenAnswer;
 
 /// How many answered lines of a batch may wait for the client.
@@ -41,7 +45,7 @@ pub(crate) struct SymbolicateOptions {
     format: Option<OutputFormat>,
     /// Which rows of the line table answer.
     #[serde(default)]
-    lines: Lines,
+    lines: LinePolicy,
     /// `adjusted` looks up return addresses one byte before, `as-given` at the address, as atos does.
     #[serde(default)]
     addresses: Addresses,
@@ -87,25 +91,6 @@ impl TryFrom<String> for AssumedImage {
 
 fn yes() -> bool {
     true
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum OutputFormat {
-    /// The format of the report. Only frames are changed.
-    Native,
-    /// Text for people. A report in JSON gets the layout of a .crash.
-    Text,
-    /// JSON, as docs/schema/symbolicate.schema.json describes it.
-    Json,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Addresses {
-    #[default]
-    Adjusted,
-    AsGiven,
 }
 
 /// Options whose assumed images are found.
@@ -319,8 +304,8 @@ impl SymbolicateOptions {
 
     fn of_report(&self) -> Options {
         Options::new()
-            .lines(self.lines.into())
-            .as_given(self.addresses == Addresses::AsGiven)
+            .lines(self.lines)
+            .addresses(self.addresses)
             .inlines(self.inlines)
             .demangle(self.demangle)
             .only_missing(self.only_missing)
