@@ -62,7 +62,7 @@ impl Source for Session<'_> {
             let left = asked.iter_mut().flatten().filter(|asked| !asked.is_answered);
             let mut left: Vec<_> = left.collect();
             let at_once = match place {
-                Place::Store(store) => store.images_at_once(),
+                Place::Store(store) => store.store().images_at_once(),
                 _ => 1,
             };
             left.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
@@ -88,12 +88,16 @@ impl<'a> Session<'a> {
     /// Asks the indexes that `place` has of the images of `asked`.
     fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
         let ids: Vec<_> = asked.iter().map(|asked| asked.id.clone()).collect();
-        let found = self.symbolicator.find(place, &ids);
-        if let Place::Store(store) = place {
-            prefetch(store, asked, &found);
-        }
-        for (asked, found) in asked.iter_mut().zip(found) {
-            for index in found {
+        let mut found = self.symbolicator.find(place, &ids);
+        let mut fetched = 0;
+        for at in 0..asked.len() {
+            if let Place::Store(store) = place
+                && at == fetched
+            {
+                fetched += prefetch(store, &asked[at..], &found[at..]);
+            }
+            let asked = &mut *asked[at];
+            for index in std::mem::take(&mut found[at]) {
                 match index {
                     Ok(index) => self.add_index(asked, index),
                     Err(why) => {
@@ -205,16 +209,16 @@ impl SourceAnswers {
     }
 }
 
-/// Fetches the values of `store` that answer `asked` together.
-fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) {
-    let images = asked.iter().zip(found).filter_map(|(asked, found)| match &found[..] {
+/// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
+fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
+    let images = asked.iter().zip(found).map(|(asked, found)| match &found[..] {
         [Ok(FoundIndex::Stored(image))] if matches!(image.image(), StoredImage::Values(_)) => {
             let Question { image: wanted, offsets, .. } = *asked.question;
             Some((image, image_offsets(image.metadata(), wanted, offsets).ok()?))
         }
         _ => None,
     });
-    store.prefetch(&images.collect::<Vec<_>>());
+    store.prefetch(images)
 }
 
 /// The answers of `file` without reading it.

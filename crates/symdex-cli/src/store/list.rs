@@ -1,7 +1,6 @@
 //! `symdex store ls`.
 
 use std::ops::ControlFlow;
-use std::thread;
 
 use serde::Serialize;
 use symdex_store::{Provenance, Store, StoreEntry, StoredLayout};
@@ -31,7 +30,7 @@ pub(super) struct Args {
 }
 
 /// How many images are named at one time.
-const AT_A_TIME: usize = 16;
+const AT_A_TIME: usize = 64;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -165,14 +164,11 @@ fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> 
 
 /// Asks `store` for the names of images that its list does not state. A name that cannot be read is omitted.
 fn name(store: &dyn Store, entries: &mut [StoreEntry]) {
-    thread::scope(|scope| {
-        for entry in entries.iter_mut().filter(|entry| entry.image_name.is_none()) {
-            scope.spawn(|| {
-                let stated = store.stat(&entry.id).ok().flatten();
-                entry.image_name = stated.and_then(|stated| stated.image_name);
-            });
-        }
-    });
+    let unnamed: Vec<_> = entries.iter_mut().filter(|entry| entry.image_name.is_none()).collect();
+    let ids: Vec<_> = unnamed.iter().map(|entry| entry.id.clone()).collect();
+    for (entry, stated) in unnamed.into_iter().zip(store.stat_many(&ids)) {
+        entry.image_name = stated.ok().flatten().and_then(|stated| stated.image_name);
+    }
 }
 
 fn text_of(entry: &StoreEntry, are_many: bool) -> String {

@@ -1,9 +1,5 @@
 //! `GET /v1/images/{id}` and `POST /v1/missing`: which images the stores have.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use axum::Json;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -22,8 +18,6 @@ use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
 /// How many ids a request may have.
 const MAX_IDS: usize = 100_000;
-/// How many requests are sent at the same time to a store without batches.
-const AT_A_TIME: usize = 16;
 /// How many images of the same name are told.
 const MAX_NEAR: usize = 5;
 
@@ -306,12 +300,10 @@ fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
     for store in app.symbolicator.stores().stores() {
         let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
         let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
-        let found = match store.store().has_batches() {
-            true => store.open_many(&asked).into_iter().map(|image| Ok(image?.is_some())).collect(),
-            false => are_in(store.store(), &asked),
-        };
+        let stated = store.store().stat_many(&asked).into_iter();
+        let found: Result<Vec<_>, _> = stated.map(|entry| Ok(entry?.is_some())).collect();
         match found {
-            Ok(found) => left.into_iter().zip::<Vec<bool>>(found).for_each(|(at, is)| is_missing[at] = !is),
+            Ok(found) => left.into_iter().zip(found).for_each(|(at, is)| is_missing[at] = !is),
             Err(error) => _ = first_error.get_or_insert(error),
         }
     }
@@ -319,31 +311,4 @@ fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
         Some(error) if is_missing.contains(&true) => Err(error),
         _ => Ok(is_missing),
     }
-}
-
-/// Whether `store` has each of `ids`. Several are asked for at one time, without reading the indexes. After the first
-/// error, the store is not asked again.
-fn are_in(store: &dyn Store, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
-    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(ids.len())));
-    let ask = || {
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(id) = ids.get(at)
-        {
-            let entry = store.stat(id).map(|entry| entry.is_some());
-            if entry.is_err() {
-                next.fetch_max(ids.len(), Ordering::Relaxed);
-            }
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((at, entry));
-        }
-    };
-    thread::scope(|scope| {
-        // This thread asks, too.
-        for _ in 1..AT_A_TIME.min(ids.len()) {
-            scope.spawn(ask);
-        }
-        ask();
-    });
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, found)| found).collect()
 }

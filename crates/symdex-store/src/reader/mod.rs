@@ -162,14 +162,6 @@ impl SharedStore {
         self.store.url()
     }
 
-    /// How many images should be asked for together, in [`open_many`](Self::open_many) and
-    /// [`prefetch`](Self::prefetch): 1024 if the store [has batches](Store::has_batches), otherwise 1, because each call
-    /// may read a whole index.
-    #[must_use]
-    pub fn images_at_once(&self) -> usize {
-        if self.store.has_batches() { 1024 } else { 1 }
-    }
-
     /// The image `id`. `None` if the store does not have it.
     ///
     /// # Errors
@@ -182,14 +174,10 @@ impl SharedStore {
     }
 
     /// The images `ids`, in the order of `ids`. Each result is that of
-    /// [`open`](Self::open). A store that [has batches](Store::has_batches) is asked once for those that are not in
-    /// memory.
+    /// [`open`](Self::open). The store is asked for those that are not in memory,
+    /// [many at once](Store::images_at_once).
     pub fn open_many(self: &Arc<Self>, ids: &[ImageId]) -> Vec<Result<Option<OpenImage>, Error>> {
-        match self.store.has_batches() {
-            true => self.open_at_once(ids),
-            // The breaker counts each call.
-            false => ids.iter().map(|id| self.open(id)).collect(),
-        }
+        ids.chunks(self.store.images_at_once()).flat_map(|ids| self.open_at_once(ids)).collect()
     }
 
     /// Opens the images that are not in memory with one call of the store.

@@ -219,26 +219,33 @@ impl OpenImage {
     }
 }
 
-/// How many values [`SharedStore::prefetch`] fetches at most. Reports of hundreds of threads need about 1000.
+/// How many values [`SharedStore::prefetch`] fetches at most, unless one image needs more. They take about 40 MB.
 const MAX_PREFETCHED: usize = 1024;
 
 impl SharedStore {
-    /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start. One
-    /// call of the store fetches up to 1024 values; the lookups fetch the rest, image by image.
+    /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start.
+    /// `None` stands for an image that needs nothing. One call of the store fetches up to 1024 values. Returns for how
+    /// many of `images` it did; call it for the others when these are looked up.
     ///
     /// Errors are left to the lookups, which ask the store again.
-    pub fn prefetch(&self, images: &[(&OpenImage, Vec<ImageOffset>)]) {
-        let mut left = MAX_PREFETCHED;
-        let numbers = |(image, offsets): &(&OpenImage, Vec<ImageOffset>)| {
-            let (positions, _) = positions_by_value(image.metadata(), offsets);
-            left = left.checked_sub(positions.len())?;
-            Some(positions.into_keys().collect::<Vec<_>>())
-        };
-        let numbers: Vec<_> = images.iter().map(numbers).collect();
-        let requests = images.iter().zip(&numbers);
-        let requests: Vec<_> =
-            requests.filter_map(|((image, _), numbers)| Some((image.image(), numbers.as_deref()?))).collect();
-        self.values_many(&requests);
+    pub fn prefetch<'i>(
+        &self,
+        images: impl IntoIterator<Item = Option<(&'i OpenImage, Vec<ImageOffset>)>>,
+    ) -> usize {
+        let (mut requests, mut values, mut count) = (Vec::new(), 0, 0);
+        for image in images {
+            if let Some((image, offsets)) = image {
+                let (positions, _) = positions_by_value(image.metadata(), &offsets);
+                values += positions.len();
+                if values > MAX_PREFETCHED && count > 0 {
+                    break;
+                }
+                requests.push((image.image(), positions.into_keys().collect::<Vec<_>>()));
+            }
+            count += 1;
+        }
+        self.values_many(&requests.iter().map(|(image, numbers)| (*image, &numbers[..])).collect::<Vec<_>>());
+        count
     }
 }
 

@@ -75,7 +75,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error>;
 
     /// Opens the indexes of several images, in the order of `ids`. Each result is that of [`open`](Self::open). Redis
-    /// needs one round trip for all.
+    /// needs one round trip for all. An object store is asked for up to 64 at the same time.
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
         ids.iter().map(|id| self.open(id)).collect()
     }
@@ -86,10 +86,10 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
 
-    /// Whether [`open_many`](Self::open_many), [`fetch_many`](Self::fetch_many) and [`ids_from`](Self::ids_from) ask
-    /// for all images at once. If not, the caller can as well open the images one by one, when they are needed.
-    fn has_batches(&self) -> bool {
-        false
+    /// For how many images at most [`open_many`](Self::open_many) waits no longer than for a few: 1 if it opens one
+    /// after the other, so that the caller can as well open each when it is needed.
+    fn images_at_once(&self) -> usize {
+        1
     }
 
     /// Asks the store for an image that does not exist, to learn whether it can be asked.
@@ -114,6 +114,12 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     ///
     /// [`Error`] if the store cannot be read.
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error>;
+
+    /// What the store states of several indexes, in the order of `ids`. Each result is that of [`stat`](Self::stat).
+    /// Redis needs one round trip for all. An object store is asked for up to 64 at the same time.
+    fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
+        ids.iter().map(|id| self.stat(id)).collect()
+    }
 
     /// The whole index of `id`, to copy it elsewhere; `None` if the store has none. This is not a use of the index.
     ///

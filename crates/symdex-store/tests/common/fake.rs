@@ -119,8 +119,8 @@ impl Store for FakeStore {
         let is_there = *wanted == id(0xab);
         Ok(is_there.then(|| StoredImage::Values(Box::new(FakeValues { metadata, generation, shared }))))
     }
-    fn has_batches(&self) -> bool {
-        true
+    fn images_at_once(&self) -> usize {
+        1024
     }
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
         self.shared.opened.fetch_add(1, Ordering::Relaxed);

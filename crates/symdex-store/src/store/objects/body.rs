@@ -19,22 +19,8 @@ const SMALL: u64 = 1 << 20;
 /// The window that a frame may need: 128 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
 
-/// How an object has its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Encoding {
-    Zstd,
-    Plain,
-}
-
-impl Encoding {
-    /// What the key ends with.
-    pub(super) fn extension(self) -> &'static str {
-        match self {
-            Self::Zstd => ".symdex.zst",
-            Self::Plain => ".symdex",
-        }
-    }
-}
+/// What a frame of zstd begins with. An index begins with other bytes.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why a body cannot be read.
 #[derive(Debug)]
@@ -86,29 +72,31 @@ impl Read for Body {
     }
 }
 
-/// Writes the index in `body`, an object of `stored_size` bytes, to `out`. `size` is the size of the index that the
-/// object states.
+/// Writes the index in `body`, an object of `stored_size` bytes, to `out`. The first bytes tell whether it is
+/// compressed. `size` is the size of the index that the object states.
 ///
 /// # Errors
 ///
 /// A [`Failure`] if the body cannot be read, is not valid, or has too many bytes or another size than stated. Other
 /// errors are those of `out`.
 pub(super) fn decode(
-    body: impl Read,
-    encoding: Encoding,
+    mut body: impl Read,
     stored_size: u64,
     size: Option<u64>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let by_ratio = match encoding {
-        Encoding::Zstd => stored_size.saturating_mul(MAX_RATIO).saturating_add(SMALL),
-        Encoding::Plain => stored_size,
+    let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
+    body.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut start)?;
+    let is_compressed = start == ZSTD_MAGIC;
+    let by_ratio = match is_compressed {
+        true => stored_size.saturating_mul(MAX_RATIO).saturating_add(SMALL),
+        false => stored_size,
     };
     let limit = size.unwrap_or(u64::MAX).min(by_ratio).min(MAX_SIZE);
-    let mut body = BufReader::new(body);
-    let copied = match encoding {
-        Encoding::Plain => copy(&mut body.by_ref(), limit, out)?,
-        Encoding::Zstd => {
+    let mut body = BufReader::new(io::Cursor::new(start).chain(body));
+    let copied = match is_compressed {
+        false => copy(&mut body, limit, out)?,
+        true => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(&mut body)?.single_frame();
             decoder.window_log_max(MAX_WINDOW_LOG)?;
             copy(&mut decoder, limit, out)?

@@ -4,6 +4,7 @@ mod body;
 mod cache;
 mod client;
 mod errors;
+mod parallel;
 mod put;
 mod reader;
 
@@ -18,15 +19,17 @@ use object_store::path::Path as Key;
 use object_store::{Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use symdex::{ImageId, Index};
 
-use self::body::{Encoding, decode};
+use self::body::decode;
 use self::cache::{Cache, Cached};
 use self::errors::Failed;
+use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
 use super::{
     GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, begins_with, runtime,
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
+use crate::folder::{EXTENSION, IndexFolder};
 use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
@@ -41,8 +44,8 @@ const NAME_FIELD: &str = "symdexname";
 /// Longer names are left out. The metadata of an object may have 2 kB.
 const MAX_NAME: usize = 1000;
 
-/// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex.zst`, or
-/// `.symdex` if it is not compressed.
+/// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex`, compressed
+/// or not: one request learns that there is none.
 pub(super) struct ObjectsStore {
     url: StoreUrl,
     client: Arc<dyn ObjectStore>,
@@ -62,11 +65,11 @@ impl std::fmt::Debug for ObjectsStore {
     }
 }
 
-/// An object that was found.
-struct Found {
-    encoding: Encoding,
-    key: Key,
-    result: GetResult,
+/// The object of an image.
+enum Found {
+    Object(GetResult),
+    /// Its tag is still the one of the request.
+    Unchanged,
 }
 
 impl ObjectsStore {
@@ -91,8 +94,8 @@ impl ObjectsStore {
         Self { url, client, prefix, is_read_only, timeout, zstd_level, cache: None }
     }
 
-    fn key(&self, id: &ImageId, encoding: Encoding) -> Key {
-        let name = format!("{id}{}", encoding.extension());
+    fn key(&self, id: &ImageId) -> Key {
+        let name = IndexFolder::file_name(id);
         self.prefix.clone().join(name.get(..2).unwrap_or_default()).join(name)
     }
 
@@ -101,9 +104,9 @@ impl ObjectsStore {
         format!("{}/{}", self.url, below.trim_start_matches('/'))
     }
 
-    /// The encoding of the objects that this store writes.
-    fn encoding(&self) -> Encoding {
-        if self.zstd_level == 0 { Encoding::Plain } else { Encoding::Zstd }
+    /// Whether this store compresses the objects that it writes.
+    fn compresses(&self) -> bool {
+        self.zstd_level != 0
     }
 
     /// Runs `work` with the client and `key`.
@@ -116,40 +119,31 @@ impl ObjectsStore {
         Ok(runtime::wait(self.timeout, future)??)
     }
 
-    /// The object of `id`. Compressed objects come first.
-    ///
-    /// Returns `None` if there is none, and `Some(None)` if its tag is still `tag`.
-    fn find(&self, id: &ImageId, options: &GetOptions) -> Result<Option<Option<Found>>, Error> {
-        for encoding in [Encoding::Zstd, Encoding::Plain] {
-            let key = self.key(id, encoding);
-            let options = options.clone();
-            match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
-                Ok(result) => return Ok(Some(Some(Found { encoding, key, result }))),
-                Err(error) if error.is_not_found() => {}
-                Err(Failed::Client(object_store::Error::NotModified { .. })) => return Ok(Some(None)),
-                Err(error) => return Err(error.at(self.location_of(&key), "read")),
-            }
+    /// The object of `id`; `None` if there is none.
+    fn find(&self, id: &ImageId, options: GetOptions) -> Result<Option<Found>, Error> {
+        let key = self.key(id);
+        match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
+            Ok(object) => Ok(Some(Found::Object(object))),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(Failed::Client(object_store::Error::NotModified { .. })) => Ok(Some(Found::Unchanged)),
+            Err(error) => Err(error.at(self.location_of(&key), "read")),
         }
-        Ok(None)
     }
 
-    /// Writes the index in the object `found` to `out`.
-    fn read(&self, found: Found, out: &mut dyn Write) -> Result<(), Error> {
-        let Found { encoding, key, result } = found;
-        let size = result.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
+    /// Writes the index of `id`, in `object`, to `out`.
+    fn read(&self, id: &ImageId, object: GetResult, out: &mut dyn Write) -> Result<(), Error> {
+        let size = object.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
         let size = size.and_then(|size| size.parse().ok());
-        let stored_size = result.meta.size;
-        let body = body::Body::new(result.into_stream(), self.timeout);
-        decode(body, encoding, stored_size, size, out)
-            .map_err(|error| errors::of_body(error, self.location_of(&key)))
+        let stored_size = object.meta.size;
+        let body = body::Body::new(object.into_stream(), self.timeout);
+        decode(body, stored_size, size, out).map_err(|error| errors::of_body(error, self.location(id)))
     }
 
-    /// The index in the object `found`, in memory or in a temporary file.
-    fn fetch(&self, found: Found) -> Result<IndexBytes, Error> {
-        let location = self.location_of(&found.key);
+    /// The index of `id`, in `object`, in memory or in a temporary file.
+    fn fetch(&self, id: &ImageId, object: GetResult) -> Result<IndexBytes, Error> {
         let mut buffer = IndexBuffer::new();
-        self.read(found, &mut buffer)?;
-        buffer.into_bytes().map_err(|error| Error::unreadable(location.as_ref(), error))
+        self.read(id, object, &mut buffer)?;
+        buffer.into_bytes().map_err(|error| Error::unreadable(self.location(id).as_ref(), error))
     }
 
     /// Opens `bytes` as the index of `id`. If `is_new`, all bytes are checked.
@@ -180,17 +174,17 @@ impl ObjectsStore {
             None => (None, None),
         };
         let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
-        match (self.find(id, &options), index) {
-            (Ok(Some(None)), Some(index)) => {
+        match (self.find(id, options), index) {
+            (Ok(Some(Found::Unchanged)), Some(index)) => {
                 cache.renew(id);
                 Ok(Some(index))
             }
             // Old answers are better than none.
             (Err(error), Some(index)) if error.is_unavailable() => Ok(Some(index)),
-            (Ok(Some(Some(found))), _) => {
-                let tag = found.result.meta.e_tag.clone();
+            (Ok(Some(Found::Object(object))), _) => {
+                let tag = object.meta.e_tag.clone();
                 let mut file = cache.file(id)?;
-                self.read(found, file.as_file_mut())?;
+                self.read(id, object, file.as_file_mut())?;
                 let bytes = symdex::map_open_file(file.as_file());
                 let bytes = bytes.map_err(|error| Error::unreadable(file.path(), error))?;
                 let index = self.open_bytes(id, bytes.into(), true)?;
@@ -208,15 +202,12 @@ impl ObjectsStore {
     /// The entry of an object; `None` if its key is not that of an index.
     fn entry(&self, object: &ObjectMeta) -> Option<StoreEntry> {
         let name = object.location.filename()?;
-        let encodings = [Encoding::Zstd, Encoding::Plain];
-        let encoding = encodings.into_iter().find(|encoding| name.ends_with(encoding.extension()))?;
-        let id = name.strip_suffix(encoding.extension())?.parse().ok()?;
-        if self.key(&id, encoding) != object.location {
+        let id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?.parse().ok()?;
+        if self.key(&id) != object.location {
             return None;
         }
         let location = self.location_of(&object.location);
         let mut entry = StoreEntry::new(id, location, object.size, StoredLayout::Whole);
-        entry.index_size = (encoding == Encoding::Plain).then_some(object.size);
         entry.written = Some(SystemTime::from(object.last_modified));
         Some(entry)
     }
@@ -301,7 +292,7 @@ impl Store for ObjectsStore {
     }
 
     fn location(&self, id: &ImageId) -> String {
-        self.location_of(&self.key(id, self.encoding()))
+        self.location_of(&self.key(id))
     }
 
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
@@ -325,30 +316,41 @@ impl Store for ObjectsStore {
         Ok(index.map(|index| StoredImage::Index(Box::new(index))))
     }
 
+    fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
+        in_parallel(ids, |id| self.open(id))
+    }
+
+    fn images_at_once(&self) -> usize {
+        AT_ONCE
+    }
+
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
-        let Some(Some(found)) = self.find(id, &GetOptions::new().with_head(true))? else { return Ok(None) };
-        let field = |name: &'static str| found.result.attributes.get(&Attribute::Metadata(name.into()));
-        let size = field(SIZE_FIELD).and_then(|size| size.parse().ok());
+        let Some(Found::Object(object)) = self.find(id, GetOptions::new().with_head(true))? else {
+            return Ok(None);
+        };
+        let attributes = &object.attributes;
+        let field = |name: &'static str| attributes.get(&Attribute::Metadata(name.into()));
+        let is_plain = attributes.get(&Attribute::ContentEncoding).is_none();
+        let plain_size = is_plain.then_some(object.meta.size);
+        let index_size = field(SIZE_FIELD).and_then(|size| size.parse().ok()).or(plain_size);
         let digest = field(DIGEST_FIELD).and_then(|digest| u128::from_str_radix(digest, 16).ok());
         let digest = digest.map(u128::to_be_bytes);
         let image_name = field(NAME_FIELD).and_then(|name| {
             Some(percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned())
         });
-        let entry = self.entry(&found.result.meta);
-        let provenance = provenance_of(&found.result);
-        let stated = |entry: StoreEntry| StoreEntry {
-            index_size: entry.index_size.or(size),
-            digest,
-            image_name,
-            provenance,
-            ..entry
-        };
+        let entry = self.entry(&object.meta);
+        let provenance = provenance_of(&object);
+        let stated = |entry| StoreEntry { index_size, digest, image_name, provenance, ..entry };
         Ok(entry.map(stated))
     }
 
+    fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
+        in_parallel(ids, |id| self.stat(id))
+    }
+
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
-        match self.find(id, &GetOptions::new())? {
-            Some(Some(found)) => self.fetch(found).map(Some),
+        match self.find(id, GetOptions::new())? {
+            Some(Found::Object(object)) => self.fetch(id, object).map(Some),
             _ => Ok(None),
         }
     }
@@ -363,7 +365,7 @@ impl Store for ObjectsStore {
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
         // Object stores record no uses. Their age counts, and only writing an object again would change it.
-        Ok(self.find(id, &GetOptions::new().with_head(true))?.is_some())
+        Ok(self.find(id, GetOptions::new().with_head(true))?.is_some())
     }
 
     fn remove(&self, id: &ImageId) -> Result<bool, Error> {
@@ -372,8 +374,7 @@ impl Store for ObjectsStore {
             let _turn = cache.turn(id);
             cache.forget(id);
         }
-        let compressed = self.delete(&self.key(id, Encoding::Zstd))?;
-        Ok(self.delete(&self.key(id, Encoding::Plain))? || compressed)
+        self.delete(&self.key(id))
     }
 
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {

@@ -10,9 +10,10 @@ use object_store::{
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
-use super::body::Encoding;
 use super::errors::{Failed, reason};
-use super::{DIGEST_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of};
+use super::{
+    DIGEST_FIELD, Found, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of,
+};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::provenance::{Provenance, PutOptions};
@@ -78,16 +79,11 @@ impl ObjectsStore {
 
     /// The object that the store has.
     fn existing(&self, id: &ImageId) -> Result<Option<Existing>, Error> {
-        let (encoding, key) = (self.encoding(), self.key(id, self.encoding()));
-        let options = GetOptions::default();
-        let result = match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            result => result.map_err(|error| error.at(self.location_of(&key), "read"))?,
-        };
+        let Some(Found::Object(object)) = self.find(id, GetOptions::default())? else { return Ok(None) };
         let version =
-            UpdateVersion { e_tag: result.meta.e_tag.clone(), version: result.meta.version.clone() };
-        let put_by = provenance_of(&result);
-        let index = match self.fetch(super::Found { encoding, key, result }) {
+            UpdateVersion { e_tag: object.meta.e_tag.clone(), version: object.meta.version.clone() };
+        let put_by = provenance_of(&object);
+        let index = match self.fetch(id, object) {
             Err(Error::DamagedObject { what, .. }) => Err(what),
             bytes => Ok(bytes?),
         };
@@ -104,9 +100,9 @@ impl ObjectsStore {
             encoder.write_all(bytes)?;
             encoder.finish()
         };
-        match self.encoding() {
-            Encoding::Plain => Ok(PutPayload::from(bytes.to_vec())),
-            Encoding::Zstd => encode().map(PutPayload::from).map_err(|error| {
+        match self.compresses() {
+            false => Ok(PutPayload::from(bytes.to_vec())),
+            true => encode().map(PutPayload::from).map_err(|error| {
                 let (location, reason) = (self.location(index.id()), reason(&error));
                 Error::Store { location, action: "compress", reason, is_unavailable: false }
             }),
@@ -123,7 +119,7 @@ impl ObjectsStore {
     ) -> Result<(), Failed> {
         let mut attributes = Attributes::new();
         attributes.insert(Attribute::ContentType, "application/octet-stream".into());
-        if self.encoding() == Encoding::Zstd {
+        if self.compresses() {
             attributes.insert(Attribute::ContentEncoding, "zstd".into());
         }
         let size = index.as_bytes().len().to_string();
@@ -142,7 +138,7 @@ impl ObjectsStore {
         let mode = version.map_or(PutMode::Create, PutMode::Update);
         let request = PutRequest { mode, attributes, ..PutRequest::default() };
         let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);
-        let (client, key) = (std::sync::Arc::clone(&self.client), self.key(index.id(), self.encoding()));
+        let (client, key) = (std::sync::Arc::clone(&self.client), self.key(index.id()));
         let put = async move { client.put_opts(&key, payload, request).await };
         runtime::wait(timeout, put)??;
         Ok(())

@@ -28,7 +28,7 @@ fn write(client: &InMemory, bytes: &[u8], size: Option<&str>) {
     if let Some(size) = size {
         attributes.insert(Attribute::Metadata(SIZE_FIELD.into()), size.to_owned().into());
     }
-    let key = Key::parse(format!("some/prefix/ab/{}.symdex.zst", id(0xab))).expect("a key");
+    let key = Key::parse(format!("some/prefix/ab/{}.symdex", id(0xab))).expect("a key");
     let options = object_store::PutOptions { attributes, ..Default::default() };
     futures_util::FutureExt::now_or_never(client.put_opts(&key, bytes.to_vec().into(), options))
         .expect("at once")
@@ -68,11 +68,12 @@ fn an_object_is_named_by_the_id_and_states_its_encoding_and_size() {
     let store = store(&client, &StoreOptions::new());
     let bytes = index(0xab, 2);
     put(&store, &bytes);
-    let found = store.find(&id(0xab), &GetOptions::new()).expect("readable").flatten().expect("there");
-    assert_eq!(found.key.as_ref(), format!("some/prefix/ab/{}.symdex.zst", id(0xab)));
-    let attributes = &found.result.attributes;
-    assert_eq!(attributes.get(&Attribute::ContentEncoding).map(AsRef::as_ref), Some("zstd"));
-    assert_eq!(store.location(&id(0xab)), format!("s3://bucket/some/prefix/ab/{}.symdex.zst", id(0xab)));
+    let Ok(Some(Found::Object(object))) = store.find(&id(0xab), GetOptions::new()) else {
+        panic!("no object")
+    };
+    assert_eq!(object.meta.location.as_ref(), format!("some/prefix/ab/{}.symdex", id(0xab)));
+    assert_eq!(object.attributes.get(&Attribute::ContentEncoding).map(AsRef::as_ref), Some("zstd"));
+    assert_eq!(store.location(&id(0xab)), format!("s3://bucket/some/prefix/ab/{}.symdex", id(0xab)));
     let stat = store.stat(&id(0xab)).expect("readable").expect("there");
     assert_eq!(stat.index_size, Some(bytes.len() as u64));
 }
@@ -88,7 +89,7 @@ fn objects_that_are_not_as_stated_are_damaged_and_are_repaired() {
     followed.extend_from_slice(b"more");
     let cut = &zstd(&good)[..100];
     let cases: [(&[u8], Option<&str>, &str); 8] = [
-        (b"text", None, "cannot be decompressed"),
+        (b"text", None, "not a symdex index"),
         (cut, None, "cannot be decompressed"),
         (&followed, None, "bytes follow"),
         (&zstd(&good), Some("7"), "more than 7 bytes of index; expected 7"),
@@ -114,6 +115,25 @@ fn objects_that_are_not_as_stated_are_damaged_and_are_repaired() {
             store.remove(&id(0xab)).expect("removed");
         }
     }
+}
+
+#[test]
+fn an_index_has_one_object_whatever_its_compression() {
+    let client = Arc::default();
+    let compressed = store(&client, &StoreOptions::new());
+    let plain = store(&client, &StoreOptions::new().zstd_level(0));
+    let (small, large) = (index(0xab, 2), index(0xab, 5));
+    put(&compressed, &small);
+    assert!(put(&plain, &large) != PublishOutcome::Written, "the object is replaced");
+    for store in [&compressed, &plain] {
+        assert_eq!(*store.get(&id(0xab)).expect("readable").expect("there"), large[..]);
+        let stated = store.stat(&id(0xab)).expect("readable").expect("there");
+        assert_eq!((stated.index_size, stated.stored_size), (Some(large.len() as u64), large.len() as u64));
+    }
+    // The worse index does not come back, and one removal removes all.
+    assert_eq!(put(&compressed, &small), PublishOutcome::ConflictKept);
+    assert!(plain.remove(&id(0xab)).expect("removed"));
+    assert!(compressed.open(&id(0xab)).expect("readable").is_none());
 }
 
 #[test]
@@ -158,8 +178,7 @@ fn the_cache_answers_until_it_is_stale_and_then_asks_for_changes() {
         tag.metadata().expect("a file").modified().expect("a time").elapsed().expect("past").as_secs() < 600
     );
     make_stale();
-    let key = store.key(&id(0xab), Encoding::Zstd);
-    assert!(store.delete(&key).expect("deleted"));
+    assert!(store.delete(&store.key(&id(0xab))).expect("deleted"));
     assert_eq!(functions(), None);
     assert!(cached(folder.path()).is_empty());
 }

@@ -159,8 +159,8 @@ impl Store for RedisStore {
         ids.iter().zip(found).map(|(id, found)| self.image(id, found)).collect()
     }
 
-    fn has_batches(&self) -> bool {
-        true
+    fn images_at_once(&self) -> usize {
+        4096
     }
 
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {
@@ -179,6 +179,14 @@ impl Store for RedisStore {
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         Ok(self.find(id, "read")?.entry(id.clone(), self.location(id)))
+    }
+
+    fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
+        let stated = |(id, found): (&ImageId, Result<Found, _>)| {
+            let found = found.map_err(|failure| self.error(id, "read", failure))?;
+            Ok(found.entry(id.clone(), self.location(id)))
+        };
+        ids.iter().zip(find(&self.client, ids)).map(stated).collect()
     }
 
     /// Always an error if the store has the index, because the index file cannot be made from its values.

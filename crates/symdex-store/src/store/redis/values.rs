@@ -17,8 +17,8 @@ use super::value::ValueName;
 use crate::error::Error;
 use crate::store::{FetchedValues, StoredValues};
 
-/// How many values one round trip fetches at most. They take about 10 MB.
-const VALUES_PER_BATCH: usize = 256;
+/// How many values one round trip fetches at most. They take about 40 MB.
+const VALUES_PER_BATCH: usize = 1024;
 
 /// An open image in Redis.
 pub(super) struct RedisValues {
