@@ -1,11 +1,14 @@
 //! A folder of indexes that were fetched from an object store.
 //!
-//! The index of an image is `CACHE/STORE/0c/0c37....symdex`. `STORE` is a hash of the store's URL. Beside the index is
-//! `0c37....tag` with the tag of its object. The time of the index is its last use, that of the tag is when the store
-//! had the object with this tag.
+//! The index of an image is `CACHE/STORE/0c/0c37....symdex`. `STORE` is a hash of the store's URL and of the server that
+//! the environment names. Beside the index is `0c37....tag` with the tag of its object. The time of the index is its
+//! last use, that of the tag is when the store had the object with this tag. `CACHE/STORE/absent` has the images that
+//! the store does not have, `CACHE/usage` the bytes of the cache.
+
+mod absent;
+mod usage;
 
 use std::fs;
-use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,12 +16,14 @@ use std::time::{Duration, SystemTime};
 use symdex::ImageId;
 use tempfile::NamedTempFile;
 use walkdir::WalkDir;
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::xxh3_64;
 
+use self::absent::Absent;
+use self::usage::Usage;
 use crate::access::create_private_folder;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::folder::IndexFolder;
+use crate::folder::{EXTENSION, IndexFolder};
 use crate::publish::{is_abandoned, temporary};
 use crate::single_flight::{Flight, SingleFlight};
 use crate::store::StoreUrl;
@@ -35,6 +40,8 @@ pub(super) struct Cache {
     folder: IndexFolder,
     /// The bytes that all stores may take in the cache.
     size: u64,
+    usage: Usage,
+    absent: Absent,
     /// The images that are being fetched.
     flights: SingleFlight<ImageId>,
 }
@@ -49,17 +56,29 @@ pub(super) struct Cached {
 }
 
 impl Cache {
-    /// The part of the cache in `root` that is for `url`.
+    /// The part of the cache in `root` that is for the store `url` at `server`.
     ///
     /// # Errors
     ///
     /// [`Error`] if the folder cannot be created, or if other users may write to it.
-    pub(super) fn new(root: &Path, size: u64, url: &StoreUrl) -> Result<Self, Error> {
+    pub(super) fn new(root: &Path, size: u64, url: &StoreUrl, server: &str) -> Result<Self, Error> {
+        let folder = root.join(format!("{:016x}", xxh3_64(format!("{url} {server}").as_bytes())));
         create_private(root).map_err(|error| failed("create the cache", root, error))?;
-        let mut hash = Xxh3Default::new();
-        hash.write(url.to_string().as_bytes());
-        let folder = IndexFolder::new(root.join(format!("{:016x}", hash.digest()))).fan_out();
-        Ok(Self { root: root.to_owned(), folder, size, flights: SingleFlight::default() })
+        create_private(&folder).map_err(|error| failed("create the cache", &folder, error))?;
+        let (usage, absent) = (Usage::new(root.join("usage")), Absent::new(folder.join("absent")));
+        let folder = IndexFolder::new(folder).fan_out();
+        Ok(Self { root: root.to_owned(), folder, size, usage, absent, flights: SingleFlight::default() })
+    }
+
+    /// Whether the store did not have `id` when it was asked lately.
+    pub(super) fn is_absent(&self, id: &ImageId) -> bool {
+        self.absent.has(id, SystemTime::now())
+    }
+
+    /// Records that the store does not have `id`. Removes the index that it had.
+    pub(super) fn set_absent(&self, id: &ImageId) {
+        self.forget(id);
+        self.absent.add(id, SystemTime::now());
     }
 
     /// Waits until no other thread fetches `id`.
@@ -87,8 +106,9 @@ impl Cache {
         set_now(&self.folder.path_of_new(id).with_extension("tag"));
     }
 
-    /// Removes the index of `id`.
+    /// Removes what is known of `id`, so that the store is asked.
     pub(super) fn forget(&self, id: &ImageId) {
+        self.absent.remove(id);
         let path = self.folder.path_of_new(id);
         let _turn = self.folder.lock(id);
         _ = fs::remove_file(path.with_extension("tag"));
@@ -117,21 +137,22 @@ impl Cache {
             fs::write(&tag_path, tag.unwrap_or_default())
         };
         install().map_err(|error| failed("write", &path, error))?;
-        self.evict(&path);
+        let len = fs::metadata(&path).map_or(0, |index| index.len());
+        self.usage.add(len, self.size, SystemTime::now(), || self.evict(&path));
         Ok(())
     }
 
-    /// Removes the indexes that were used least recently until the cache has 90 % of its size, if it has more than its
-    /// size. The index `kept` stays.
-    fn evict(&self, kept: &Path) {
+    /// Lists the cache. If it has more than its size, removes the indexes that were used least recently until it has
+    /// 90 % of its size. The index `kept` stays. Returns how many bytes are left.
+    fn evict(&self, kept: &Path) -> u64 {
         let (mut files, mut total) = (Vec::new(), 0);
         for entry in WalkDir::new(&self.root).max_depth(3).into_iter().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
-            if !metadata.is_file() || entry.path().extension().is_some_and(|extension| extension == "tag") {
-                continue;
-            }
-            if is_abandoned(entry.path()) {
+            if metadata.is_file() && is_abandoned(entry.path()) {
                 _ = fs::remove_file(entry.path());
+            }
+            if !metadata.is_file() || entry.path().extension().is_none_or(|extension| extension != EXTENSION)
+            {
                 continue;
             }
             total += metadata.len();
@@ -139,12 +160,10 @@ impl Cache {
             files.push((last_use, metadata.len(), entry.into_path()));
         }
         if total <= self.size {
-            return;
+            return total;
         }
         files.sort();
-        files.retain(|(_, _, path)| {
-            path != kept && path.extension().is_some_and(|extension| extension == "symdex")
-        });
+        files.retain(|(_, _, path)| path != kept);
         for (_, size, path) in files {
             if total <= self.size / 10 * 9 {
                 break;
@@ -154,6 +173,7 @@ impl Cache {
                 total -= size;
             }
         }
+        total
     }
 }
 

@@ -16,9 +16,18 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use crate::store::StoreUrl;
 use crate::store::url::Scheme;
 
-/// The client for `url`, and what all keys begin with. The environment has the credentials and the options of the
-/// provider, such as `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT` or `AZURE_STORAGE_ACCOUNT_NAME`.
-pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<(Arc<dyn ObjectStore>, Key)> {
+/// The client of an object store.
+pub(super) struct StoreClient {
+    pub(super) client: Arc<dyn ObjectStore>,
+    /// What all keys begin with.
+    pub(super) prefix: Key,
+    /// What the environment adds to the URL: the server and the account. Two buckets of one name differ in it.
+    pub(super) server: String,
+}
+
+/// The client for `url`. The environment has the credentials and the options of the provider, such as
+/// `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT` or `AZURE_STORAGE_ACCOUNT_NAME`.
+pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
     // Another part of the program may have chosen an implementation of TLS. Then that one is used.
     _ = rustls::crypto::ring::default_provider().install_default();
     let (bucket, prefix) = url.bucket();
@@ -26,25 +35,29 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<(Arc<dyn Objec
     // The time-out of a whole request would end the transfer of a large index.
     let times = [(ClientConfigKey::ConnectTimeout, connect.as_str()), (ClientConfigKey::Timeout, "1day")];
     let retry = retries(timeout);
-    let client: Arc<dyn ObjectStore> = match url.scheme() {
+    let (client, server): (Arc<dyn ObjectStore>, _) = match url.scheme() {
         Scheme::S3 => {
             let builder = AmazonS3Builder::from_env().with_bucket_name(bucket).with_retry(retry);
             let with =
                 |b: AmazonS3Builder, (key, value)| b.with_config(AmazonS3ConfigKey::Client(key), value);
-            Arc::new(times.into_iter().fold(builder, with).build()?)
+            let server = builder.get_config_value(&AmazonS3ConfigKey::Endpoint);
+            (Arc::new(times.into_iter().fold(builder, with).build()?), server)
         }
         Scheme::Gcs => {
             let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(retry);
             let with = |b: GoogleCloudStorageBuilder, (key, value)| {
                 b.with_config(GoogleConfigKey::Client(key), value)
             };
-            Arc::new(times.into_iter().fold(builder, with).build()?)
+            let server = builder.get_config_value(&GoogleConfigKey::BaseUrl);
+            (Arc::new(times.into_iter().fold(builder, with).build()?), server)
         }
         Scheme::Azure => {
             let builder = MicrosoftAzureBuilder::from_env().with_container_name(bucket).with_retry(retry);
             let with =
                 |b: MicrosoftAzureBuilder, (key, value)| b.with_config(AzureConfigKey::Client(key), value);
-            Arc::new(times.into_iter().fold(builder, with).build()?)
+            let server = [AzureConfigKey::Endpoint, AzureConfigKey::AccountName]
+                .map(|key| builder.get_config_value(&key).unwrap_or_default());
+            (Arc::new(times.into_iter().fold(builder, with).build()?), Some(server.join(" ")))
         }
         _ => {
             let mut headers = HeaderMap::new();
@@ -60,10 +73,11 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<(Arc<dyn Objec
             let builder = times.into_iter().fold(builder, |b, (key, value)| b.with_config(key, value));
             // Plain HTTP is only accepted for this machine.
             let builder = builder.with_config(ClientConfigKey::AllowHttp, "true");
-            return Ok((Arc::new(builder.build()?), Key::default()));
+            let (client, server) = (Arc::new(builder.build()?), String::new());
+            return Ok(StoreClient { client, prefix: Key::default(), server });
         }
     };
-    Ok((client, Key::parse(prefix)?))
+    Ok(StoreClient { client, prefix: Key::parse(prefix)?, server: server.unwrap_or_default() })
 }
 
 /// Requests that fail are repeated after a growing, random time.

@@ -21,6 +21,7 @@ use symdex::{ImageId, Index};
 
 use self::body::decode;
 use self::cache::{Cache, Cached};
+use self::client::StoreClient;
 use self::errors::Failed;
 use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
@@ -80,10 +81,10 @@ impl ObjectsStore {
             reason,
             is_unavailable: false,
         };
-        let (client, prefix) =
-            client::of_url(url, options.timeout).map_err(|error| failed(errors::reason(&error)))?;
-        let cache =
-            options.cache.as_ref().map(|(folder, size)| Cache::new(folder, *size, url)).transpose()?;
+        let opened = client::of_url(url, options.timeout).map_err(|error| failed(errors::reason(&error)))?;
+        let StoreClient { client, prefix, server } = opened;
+        let cache = options.cache.as_ref();
+        let cache = cache.map(|(folder, size)| Cache::new(folder, *size, url, &server)).transpose()?;
         Ok(Self { cache, ..Self::new(url.clone(), client, prefix, options) })
     }
 
@@ -171,6 +172,7 @@ impl ObjectsStore {
         let (index, tag) = match cached {
             Some((index, _, true)) => return Ok(Some(index)),
             Some((index, tag, false)) => (Some(index), Some(tag)),
+            None if cache.is_absent(id) => return Ok(None),
             None => (None, None),
         };
         let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
@@ -192,7 +194,7 @@ impl ObjectsStore {
                 Ok(Some(index))
             }
             (Ok(_), _) => {
-                cache.forget(id);
+                cache.set_absent(id);
                 Ok(None)
             }
             (Err(error), _) => Err(error),

@@ -9,8 +9,9 @@ use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 
 use super::body::Body;
+use super::client::{self, StoreClient};
 use super::errors::{self, Failed};
-use super::{client, runtime};
+use super::runtime;
 use crate::error::Error;
 use crate::store::StoreUrl;
 
@@ -48,8 +49,8 @@ impl ObjectReader {
         if url.kind() != crate::store::url::StoreKind::Objects {
             return Err(failed("it is no object store".to_owned()));
         }
-        let (client, prefix) =
-            client::of_url(url, timeout).map_err(|error| failed(errors::reason(&error)))?;
+        let opened = client::of_url(url, timeout).map_err(|error| failed(errors::reason(&error)))?;
+        let StoreClient { client, prefix, .. } = opened;
         Ok(Self { url: url.clone(), client, prefix, timeout })
     }
 

@@ -13,8 +13,10 @@ fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsStore {
     let key = Key::parse("some/prefix").expect("a key");
     let options = options.clone().zstd_level(u8::try_from(options.zstd_level).expect("a level").min(3));
     let mut store = ObjectsStore::new(url, client, key, &options);
-    store.cache =
-        options.cache.as_ref().map(|(folder, size)| Cache::new(folder, *size, &store.url).expect("private"));
+    store.cache = options
+        .cache
+        .as_ref()
+        .map(|(folder, size)| Cache::new(folder, *size, &store.url, "").expect("private"));
     store
 }
 
@@ -155,7 +157,6 @@ fn the_cache_answers_until_it_is_stale_and_then_asks_for_changes() {
         let image = store.open(&id(0xab)).expect("readable")?;
         Some(image.metadata().counts.functions)
     };
-    assert_eq!(functions(), None);
     write(&client, &zstd(&index(0xab, 1)), None);
     assert_eq!(functions(), Some(1));
     // Another machine writes a better index. The fresh index of the cache still answers.
@@ -181,6 +182,44 @@ fn the_cache_answers_until_it_is_stale_and_then_asks_for_changes() {
     assert!(store.delete(&store.key(&id(0xab))).expect("deleted"));
     assert_eq!(functions(), None);
     assert!(cached(folder.path()).is_empty());
+}
+
+#[test]
+fn an_image_that_is_absent_is_remembered_until_it_is_put_through_the_cache() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = Arc::default();
+    let options = with_cache(folder.path(), 1 << 20);
+    let (one, other) = (store(&client, &options), store(&client, &options));
+    let is_there = |store: &ObjectsStore| store.open(&id(0xab)).expect("readable").is_some();
+    assert!(!is_there(&one));
+    // An upload by another machine is not seen at once.
+    write(&client, &zstd(&index(0xab, 1)), None);
+    assert!(!is_there(&one) && !is_there(&other), "the object store is not asked");
+    assert!(is_there(&store(&client, &StoreOptions::new())), "without the cache it is asked");
+    put(&other, &index(0xab, 2));
+    assert!(is_there(&one) && is_there(&other));
+    // What others have removed is absent as well.
+    assert!(one.remove(&id(0xab)).expect("removed"));
+    assert!(!is_there(&other));
+    put(&one, &index(0xab, 1));
+    assert!(is_there(&other));
+}
+
+#[test]
+fn two_servers_with_a_bucket_of_one_name_have_a_cache_each() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bucket_of = |server: &str, functions: u16| {
+        let mut bucket = store(&Arc::default(), &StoreOptions::new());
+        bucket.cache = Some(Cache::new(folder.path(), 1 << 20, &bucket.url, server).expect("private"));
+        put(&bucket, &index(0xab, functions));
+        bucket
+    };
+    let buckets = [bucket_of("http://one", 1), bucket_of("http://two", 2)];
+    for bucket in buckets.iter().chain(&buckets) {
+        let image = bucket.open(&id(0xab)).expect("readable").expect("there");
+        let is_first = std::ptr::eq(bucket, &raw const buckets[0]);
+        assert_eq!(image.metadata().counts.functions, if is_first { 1 } else { 2 });
+    }
 }
 
 #[test]
@@ -219,7 +258,7 @@ fn a_cache_that_others_may_write_to_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("permitted");
     let url = "s3://bucket".parse().expect("a URL");
-    let error = Cache::new(folder.path(), 1, &url).expect_err("not private");
+    let error = Cache::new(folder.path(), 1, &url, "").expect_err("not private");
     assert!(error.to_string().contains("other users may write"), "{error}");
 }
 
