@@ -188,8 +188,8 @@ mod tests {
     use symdex_report::Image;
 
     use super::*;
-    use crate::fake::{Fake, calls};
     use symdex_store::ReaderOptions;
+    use symdex_testkit::fake_store::{Fake, calls};
     use symdex_testkit::indexes::id;
 
     fn names(answers: &[Answer]) -> Vec<String> {

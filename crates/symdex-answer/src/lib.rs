@@ -45,10 +45,6 @@
 
 mod assumption;
 mod debug_files;
-/// A store that the tests of stores use, too.
-#[cfg(test)]
-#[path = "../../symdex-store/tests/common/fake.rs"]
-mod fake;
 pub mod fetch;
 mod found;
 mod gathered;

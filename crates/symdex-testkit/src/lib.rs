@@ -6,7 +6,7 @@
 //! tests into failures.
 //!
 //! * [`redis`], [`moto`] and [`web`] start servers, and [`proxy`] spoils the connections to them.
-//! * [`indexes`]: indexes to put into stores.
+//! * [`indexes`]: indexes to put into stores. `fake_store`: a store in memory.
 //! * [`limits`]: the table of limits in docs/SECURITY.md.
 //! * [`images`]: made-up images, debug files and shared caches.
 //! * [`testdata`]: the debug files of the repository, and [`folders`]: folders and the names in them.
@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 pub mod command;
+#[cfg(feature = "stores")]
+pub mod fake_store;
 pub mod folders;
 pub mod images;
 pub mod indexes;

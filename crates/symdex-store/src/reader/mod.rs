@@ -441,6 +441,3 @@ impl SharedStore {
         self.key(&values.metadata().id, part)
     }
 }
-
-#[cfg(test)]
-mod tests;

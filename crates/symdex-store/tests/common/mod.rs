@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
-pub(crate) mod fake;
 pub(crate) mod writers;
 
 use std::ops::ControlFlow;

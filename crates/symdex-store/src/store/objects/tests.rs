@@ -292,10 +292,8 @@ fn every_home_gives_the_same_10000_answers() {
     for home in &homes {
         put(&**home, &bytes);
     }
-    let mut images: Vec<_> =
+    let images: Vec<_> =
         homes.iter().map(|home| home.open(&id(0xab)).expect("readable").expect("there")).collect();
-    let values = crate::test_stores::fake::Fake::new(300).store();
-    images.push(values.open(&id(0xab)).expect("readable").expect("there"));
     let whole = Index::open(IndexBytes::from(bytes)).expect("an index");
     let whole = StoredImage::Index(Box::new(whole));
     let mut named = 0;

@@ -1,11 +1,21 @@
+//! Stores with one reader: its memory, its pauses, and its calls.
+
+mod common;
+
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use symdex::ImageOffset;
+use common::{id, index, name_at};
+use symdex::{ImageOffset, Index};
+use symdex_store::{IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage};
+use symdex_testkit::fake_store::{Fake, calls};
 
-use super::*;
-use crate::IndexFolder;
-use crate::test_stores::fake::{Fake, calls};
-use crate::test_stores::{id, index, name_at};
+/// The offset of a function that the value with this number answers.
+fn offset_in(image: &OpenImage, number: u64) -> ImageOffset {
+    let mut offsets = (0..300).map(|function| ImageOffset(function * 0x1000));
+    offsets.find(|offset| image.metadata().value_number(*offset) == number).expect("it has functions")
+}
 
 #[test]
 fn threads_that_need_one_image_open_it_once() {
@@ -44,14 +54,14 @@ fn values_are_fetched_once_and_together_and_lost_ones_are_told() {
     let last = image.metadata().value_number(ImageOffset(299 * 0x1000));
     assert!(last >= 2, "the index has several values");
     fake.values.lock().expect("not poisoned").remove(&1);
+    let offsets = [0, 1, last].map(|number| offset_in(&image, number));
     for round in 0..2 {
-        let found = image.store().values(image.image(), &[0, 1, last]).expect("readable");
-        let is_there: Vec<_> = found.iter().map(Option::is_some).collect();
-        assert_eq!(is_there, [true, false, true], "{round}");
+        image.prefetch(&offsets).expect("readable");
         assert_eq!(calls(&fake).1, round + 1, "the lost value is asked for again");
     }
+    assert_eq!(offsets.map(|offset| image.value_at(offset).is_ok()), [true, false, true]);
     let counts = &reader.counts()[0];
-    assert_eq!((counts.lost_values, counts.from_memory), (2, 2));
+    assert_eq!((counts.lost_values, counts.from_memory), (3, 4));
     assert_eq!(name_at(image.image(), ImageOffset(299 * 0x1000)).as_deref(), Some("f299"));
 }
 
@@ -92,7 +102,9 @@ fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     folder.put(&Index::open(&bytes[..]).expect("an index")).expect("written");
     let fake = Fake::new(3);
     let reader = StoreReader::new(vec![fake.store(), Box::new(folder)], &ReaderOptions::new());
-    let store_of = |byte| reader.find(&id(byte)).map(|found| found.map(|image| image.store().number));
+    let number =
+        |image: &OpenImage| reader.stores().iter().position(|store| Arc::ptr_eq(store, image.store()));
+    let store_of = |byte| reader.find(&id(byte)).map(|found| found.as_ref().and_then(number));
     assert_eq!(store_of(0xab).expect("readable"), Some(0));
     assert_eq!(store_of(0xcd).expect("readable"), Some(1));
     assert_eq!(store_of(0xef).expect("readable"), None);
@@ -109,13 +121,14 @@ fn several_images_are_opened_with_one_call_and_their_values_fetched_with_one() {
         let opened = reader.stores()[0].open_many(&[0xab, 0xcd, 0xab].map(id));
         let images: Vec<_> = opened.into_iter().map(|image| image.expect("readable")).collect();
         let [Some(image), None, Some(_)] = &images[..] else { panic!("{images:?}") };
-        let found = reader.stores()[0].values_many(&[
-            (image.image(), &[0, 1]),
-            (image.image(), &[]),
-            (image.image(), &[1, 2]),
+        let offsets = [0, 1, 2].map(|number| offset_in(image, number));
+        reader.stores()[0].prefetch([
+            Some((image, offsets[..2].to_vec())),
+            Some((image, Vec::new())),
+            Some((image, offsets[1..].to_vec())),
         ]);
-        let numbers: Vec<_> = found.into_iter().map(|found| found.expect("readable").len()).collect();
-        assert_eq!((numbers, calls(&fake)), (vec![2, 0, 2], (1, 1)));
+        assert!(offsets.iter().all(|offset| image.value_at(*offset).is_ok()));
+        assert_eq!(calls(&fake), (1, 1));
     }
     assert_eq!(reader.counts()[0].calls, 2);
 }
@@ -144,7 +157,7 @@ fn values_in_memory_do_not_answer_for_the_index_that_has_replaced_theirs() {
     let reader = fake.reader(&ReaderOptions::new().fresh(Duration::ZERO));
     let value = || {
         let image = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");
-        image.store().values(image.image(), &[1]).expect("readable").pop().flatten().expect("not lost")
+        image.value_at(offset_in(&image, 1)).expect("readable").expect("a value")
     };
     let old = value();
     assert!(Arc::ptr_eq(&old, &value()));
@@ -152,4 +165,15 @@ fn values_in_memory_do_not_answer_for_the_index_that_has_replaced_theirs() {
     let new = value();
     assert!(!Arc::ptr_eq(&old, &new) && Arc::ptr_eq(&new, &value()));
     assert_eq!(calls(&fake).1, 2);
+}
+
+#[test]
+fn values_give_the_10000_answers_of_the_index() {
+    let values = Fake::new(300).store().open(&id(0xab)).expect("readable").expect("there");
+    let whole = Index::open(IndexBytes::from(index(0xab, 300))).expect("an index");
+    let whole = StoredImage::Index(Box::new(whole));
+    // In functions, in gaps, and past the end.
+    for offset in (0..10_000).map(|number| ImageOffset(number * 127)) {
+        assert_eq!(name_at(&values, offset), name_at(&whole, offset), "{offset:?}");
+    }
 }

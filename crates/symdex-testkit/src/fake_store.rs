@@ -1,7 +1,5 @@
 //! A store in memory that counts its calls and can be made to fail.
 
-#![allow(dead_code, reason = "no test file uses all of it")]
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +12,7 @@ use symdex_store::{
     StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
 };
 
-use symdex_testkit::indexes::{id, index};
+use crate::indexes::{id, index};
 
 /// A store of one image, `id(0xab)`, as values. Its calls are counted, and it can be made to fail.
 #[derive(Debug)]
@@ -24,24 +22,24 @@ struct FakeStore {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Fake {
-    pub(crate) values: Mutex<BTreeMap<u64, Vec<u8>>>,
+pub struct Fake {
+    pub values: Mutex<BTreeMap<u64, Vec<u8>>>,
     whole: Mutex<Vec<u8>>,
     generation: AtomicU64,
     opened: AtomicU64,
     fetched: AtomicU64,
-    pub(crate) is_down: AtomicBool,
+    pub is_down: AtomicBool,
 }
 
 impl Fake {
-    pub(crate) fn new(functions: u16) -> Arc<Self> {
+    pub fn new(functions: u16) -> Arc<Self> {
         let fake = Self::default();
         fake.replace(functions);
         Arc::new(fake)
     }
 
     /// Replaces the index. The values of the old one are gone.
-    pub(crate) fn replace(&self, functions: u16) {
+    pub fn replace(&self, functions: u16) {
         let whole = index(0xab, functions);
         let open = Index::open(&whole[..]).expect("an index");
         let values = symdex::write::split(&open).map(|value| value.expect("splits"));
@@ -52,7 +50,7 @@ impl Fake {
     }
 
     /// Loses the value that answers `offset`.
-    pub(crate) fn lose(&self, offset: ImageOffset) {
+    pub fn lose(&self, offset: ImageOffset) {
         let whole = self.whole.lock().expect("not poisoned");
         let index = Index::open(&whole[..]).expect("an index");
         let number = index.metadata().value_number(offset);
@@ -67,11 +65,11 @@ impl Fake {
         }
     }
 
-    pub(crate) fn reader(self: &Arc<Self>, options: &ReaderOptions) -> StoreReader {
+    pub fn reader(self: &Arc<Self>, options: &ReaderOptions) -> StoreReader {
         StoreReader::new(vec![self.store()], options)
     }
 
-    pub(crate) fn store(self: &Arc<Self>) -> Box<dyn Store> {
+    pub fn store(self: &Arc<Self>) -> Box<dyn Store> {
         let url = "redis://fake".parse().expect("a URL");
         Box::new(FakeStore { url, shared: Arc::clone(self) })
     }
@@ -155,6 +153,6 @@ impl Store for FakeStore {
 }
 
 /// The numbers that a store has counted: opened, fetched.
-pub(crate) fn calls(fake: &Fake) -> (u64, u64) {
+pub fn calls(fake: &Fake) -> (u64, u64) {
     (fake.opened.load(Ordering::Relaxed), fake.fetched.load(Ordering::Relaxed))
 }
