@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
@@ -10,6 +11,7 @@ use symdex_build::{SymbolMaps, may_be_debug_file};
 use crate::archive::{Fault, Limits, Unpacker, is_archive, spool};
 use crate::failure::{Failure, FailureKind};
 use crate::host::Host;
+use crate::space::DiskSpace;
 
 /// How many bytes of a file tell whether it is an archive.
 const HEAD: u64 = 512;
@@ -107,11 +109,14 @@ pub struct IntakeOptions {
     pub max_temporary: u64,
     /// The folder for unpacked files.
     pub temporary: PathBuf,
+    /// The space that unpacked files may take. Without it, they may fill the disk.
+    pub space: Option<Arc<DiskSpace>>,
 }
 
 impl Default for IntakeOptions {
     fn default() -> Self {
-        Self { limits: Limits::default(), max_temporary: u64::MAX, temporary: std::env::temp_dir() }
+        let limits = Limits::default();
+        Self { limits, max_temporary: u64::MAX, temporary: std::env::temp_dir(), space: None }
     }
 }
 
@@ -184,8 +189,12 @@ impl Batch {
         let unpacker = match &mut self.unpacker {
             Some(unpacker) => unpacker,
             none => {
-                let unpacker = Unpacker::new_in(&options.temporary, options.limits);
-                none.insert(unpacker.map_err(|error| Failure::no_temporary_folder(&error))?)
+                let unpacker = Unpacker::new_in(&options.temporary, options.limits)
+                    .map_err(|error| Failure::no_temporary_folder(&error))?;
+                none.insert(match &options.space {
+                    Some(space) => unpacker.space(space),
+                    None => unpacker,
+                })
             }
         };
         let size = archive.metadata().map_or(0, |file| file.len());

@@ -45,6 +45,7 @@ mod intake;
 pub mod isolate;
 mod pipeline;
 mod plan;
+mod space;
 
 pub use self::child::run_child;
 pub use self::failure::{Failure, FailureKind};
@@ -54,3 +55,4 @@ pub use self::in_order::in_order;
 pub use self::intake::{Batch, Input, Intake, IntakeOptions};
 pub use self::pipeline::{Pipeline, PipelineOptions, pool};
 pub use self::plan::Plan;
+pub use self::space::{DiskSpace, Reservation};

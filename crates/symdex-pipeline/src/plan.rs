@@ -219,8 +219,9 @@ impl Plan {
         }
     }
 
-    /// How many bytes the tasks read, for progress.
-    pub(crate) fn size(&self) -> u64 {
+    /// How many bytes of debug files are read.
+    #[must_use]
+    pub fn size(&self) -> u64 {
         self.tasks.iter().flatten().map(|task| task.size).sum()
     }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
 
+use symdex_pipeline::DiskSpace;
 use symdex_pipeline::archive::{FaultKind, Limits, Unpacked, Unpacker, spool};
 use symdex_testkit::images::archive::{ZipEntry, gzip, tar_entry, tar_of, zip, zip_of};
 
@@ -458,4 +459,18 @@ fn temporary_files_have_numbers_as_names_and_are_deleted() {
     assert!(files.iter().all(|file| file.path.is_file() && file.size == DEBUG.len() as u64));
     drop(unpacker);
     assert!(!files[0].path.parent().expect("a folder").exists());
+}
+
+#[test]
+fn an_archive_is_unpacked_as_far_as_the_disk_has_room() {
+    let large = [DEBUG, &[7; 5000]].concat();
+    let archive = zip_of(&[("small/debug", DEBUG), ("large/debug", &large), ("rest/debug", DEBUG)]);
+    let space = DiskSpace::measured_by(10, || Ok(Some(4000)));
+    let mut unpacker = Unpacker::new(Limits::default()).expect("a folder").space(&space);
+    let unpacked = unpacker.unpack(file(&archive), "a", &|_, head| head.starts_with(b"debug"), &|_| ());
+    let [file] = &unpacked.files[..] else { panic!("one file: {unpacked:?}") };
+    let [fault] = &unpacked.faults[..] else { panic!("one fault: {unpacked:?}") };
+    assert_eq!(file.entry, "small/debug");
+    assert!(fault.to_string().contains("the limit of --min-free"), "{fault}");
+    assert_eq!(fs::read_dir(file.path.parent().expect("a folder")).expect("there").count(), 2, "and the lock");
 }

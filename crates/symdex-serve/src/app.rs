@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{Matching, SourceError, Symbolicator};
-use symdex_pipeline::PipelineOptions;
+use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_report::Source;
 use symdex_store::OnConflict;
@@ -91,6 +91,8 @@ impl App {
         let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
+        // Uploads are in the same file system.
+        let space = DiskSpace::of_folder(work.path(), options.min_free);
         let audit = Arc::new(Audit::open(options.audit_log.as_deref()).map_err(|error| AppError::Audit {
             path: options.audit_log.clone().unwrap_or_default(),
             error,
@@ -111,7 +113,7 @@ impl App {
             pipeline.isolation = Some(isolation);
             work.path().clone_into(&mut pipeline.temporary);
             work.path().clone_into(&mut pipeline.unpublished);
-            let builder = Builder::new(pipeline, publishing, options.min_free);
+            let builder = Builder::new(pipeline, publishing, Arc::clone(&space));
             Ok(Arc::new(builder.map_err(|failure| AppError::Threads(std::io::Error::other(failure)))?))
         });
         let builder = builder.transpose()?;
@@ -120,7 +122,8 @@ impl App {
             None => return Err(AppError::NoIsolation),
             Some(builder) => {
                 let counts = metrics.misses.clone();
-                Some(misses::start(&options, Arc::clone(builder), work.path(), counts)?)
+                let fetch = options.fetch.clone().temporary(work.path()).space(Arc::clone(&space));
+                Some(misses::start(&options, &fetch, Arc::clone(builder), counts)?)
             }
         };
         let jobs = match (state, &builder) {
@@ -143,7 +146,7 @@ impl App {
             budget,
             metrics,
             audit,
-            uploads: Uploads::default(),
+            uploads: Uploads::new(space),
             jobs,
             known,
             browser: Browser::default(),

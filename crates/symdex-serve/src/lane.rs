@@ -63,9 +63,29 @@ impl Lane {
     }
 }
 
+/// Whether a client that has `own` of `all` places may have another one while `taken` are taken. It may have as many as
+/// are free, so that some are left for each further client.
+pub(crate) fn has_share(own: usize, taken: usize, all: usize) -> bool {
+    own < all.saturating_sub(taken)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_client_leaves_as_many_places_free_as_it_has() {
+        let (all, mut taken, mut shares) = (64, 0, Vec::new());
+        while taken < all {
+            let mut own = 0;
+            while has_share(own, taken, all) {
+                (own, taken) = (own + 1, taken + 1);
+            }
+            shares.push(own);
+        }
+        assert_eq!(shares, [32, 16, 8, 4, 2, 1, 1]);
+        assert!(!has_share(0, 65, 64));
+    }
 
     #[tokio::test]
     async fn a_request_has_the_client_of_its_connection_until_its_token_is_known() {

@@ -1,13 +1,12 @@
 //! Images that no store has: their debug files are fetched, built in child processes and published.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use symdex_answer::fetch::{
-    DebugSources, FetchError, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
+    DebugSources, FetchError, FetchOptions, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
 };
 use symdex_pipeline::{FailureKind, Input};
 
@@ -28,18 +27,18 @@ pub(crate) struct MissLabels {
     outcome: &'static str,
 }
 
-/// Starts to fetch and build missing images when requests ask for them. Temporary files are in the folder `work`.
+/// Starts to fetch and build missing images when requests ask for them. Their debug files are fetched as `fetch` says.
 ///
 /// # Errors
 ///
 /// [`FetchError`] if a source of `options` cannot be used.
 pub(crate) fn start(
     options: &ServerOptions,
+    fetch: &FetchOptions,
     builder: Arc<Builder>,
-    work: &Path,
     counts: MissCounts,
 ) -> Result<Misses, FetchError> {
-    let sources = DebugSources::open(&options.debug_sources, &options.fetch.clone().temporary(work))?;
+    let sources = DebugSources::open(&options.debug_sources, fetch)?;
     let miss_options = MissOptions::new()
         // Some fetch while others build.
         .threads(2 * options.build_jobs.max(1))

@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::time::Instant;
 
 use flate2::read::ZlibDecoder;
+use symdex_pipeline::DiskSpace;
 use symdex_pipeline::archive::Compression;
 
 use super::error::{Failure, of_read};
@@ -131,7 +132,12 @@ fn copy(
     let written = |result: io::Result<()>| {
         result.map_err(|error| Failure::lasting(format!("its temporary file cannot be written: {error}")))
     };
-    written(out.write_all(&head))?;
+    let mut space = options.space.as_ref().map(DiskSpace::reserve);
+    let mut write = |part: &[u8]| {
+        let room = space.as_mut().map_or(Ok(()), |space| space.take(part.len() as u64));
+        written(room.and_then(|()| out.write_all(part)))
+    };
+    write(&head)?;
     let (mut buffer, mut size) = (vec![0; 128 << 10], head.len() as u64);
     loop {
         let len = match from.read(&mut buffer) {
@@ -150,7 +156,7 @@ fn copy(
             let reason = format!("it grows to more than {MAX_RATIO} times its size when it is decompressed");
             return Err(Failure::lasting(reason));
         }
-        written(out.write_all(&buffer[..len]))?;
+        write(&buffer[..len])?;
     }
 }
 
@@ -229,6 +235,18 @@ mod tests {
         for other in [&b"<html>"[..], b"", b"\x7f", &gzip(b"<html>"), &gzip(&gzip(&elf(9)))] {
             let error = decoded(other, 1 << 20).expect_err("no debug file");
             assert!(error.contains("no debug file") && error.contains("expected ELF or Mach-O"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_the_disk_fails() {
+        let space = DiskSpace::measured_by(10, || Ok(Some(10)));
+        let options = FetchOptions::new().space(space);
+        let deadline = Instant::now() + Duration::from_secs(3600);
+        for form in forms(&elf(70_000)) {
+            let mut out = Vec::new();
+            let error = decode(&form[..], &options, deadline, &mut out).expect_err("no room").reason;
+            assert!(out.is_empty() && error.contains("the limit of --min-free"), "{error}");
         }
     }
 

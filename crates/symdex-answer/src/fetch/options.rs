@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use symdex_pipeline::DiskSpace;
+
 /// Bytes that are expected in addition, and bytes that have arrived.
 type OnBytes = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
@@ -18,6 +20,7 @@ pub struct FetchOptions {
     pub(crate) pause: Duration,
     pub(crate) max_size: u64,
     pub(crate) temporary: PathBuf,
+    pub(crate) space: Option<Arc<DiskSpace>>,
     pub(crate) on_bytes: Option<OnBytes>,
 }
 
@@ -31,6 +34,7 @@ impl FetchOptions {
             pause: Duration::from_secs(30),
             max_size: 16 << 30,
             temporary: std::env::temp_dir(),
+            space: None,
             on_bytes: None,
         }
     }
@@ -72,6 +76,12 @@ impl FetchOptions {
         self
     }
 
+    /// Sets the space that fetched files may take. Without it, they may fill the disk.
+    pub fn space(mut self, space: Arc<DiskSpace>) -> Self {
+        self.space = Some(space);
+        self
+    }
+
     /// Calls `on_bytes` while files are fetched: with the number of bytes that are expected in addition to those of
     /// earlier calls, and with the number of bytes that have arrived since the last call. It can be called from any
     /// thread.
@@ -89,7 +99,7 @@ impl Default for FetchOptions {
 
 impl fmt::Debug for FetchOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { timeout, total, retries, pause, max_size, temporary, on_bytes: _ } = self;
+        let Self { timeout, total, retries, pause, max_size, temporary, space, on_bytes: _ } = self;
         f.debug_struct("FetchOptions")
             .field("timeout", timeout)
             .field("total", total)
@@ -97,6 +107,7 @@ impl fmt::Debug for FetchOptions {
             .field("pause", pause)
             .field("max_size", max_size)
             .field("temporary", temporary)
+            .field("space", space)
             .finish_non_exhaustive()
     }
 }

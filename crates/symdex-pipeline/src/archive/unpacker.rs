@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::archive::fault::{Fault, FaultKind, Faults};
 use crate::archive::kind::{HEAD, Kind};
@@ -11,6 +12,7 @@ use crate::archive::limits::Limits;
 use crate::archive::meter::Meter;
 use crate::archive::temporary::TemporaryFolder;
 use crate::archive::{name, tar, zip};
+use crate::space::{DiskSpace, Reservation};
 
 /// Unpacks archives to a [`TemporaryFolder`]. Dropping it deletes the folder.
 #[derive(Debug)]
@@ -19,6 +21,7 @@ pub struct Unpacker {
     folder: TemporaryFolder,
     /// How many files are in the folder.
     files: u64,
+    space: Option<Reservation>,
 }
 
 /// A file of an archive, in the temporary folder.
@@ -67,7 +70,13 @@ impl Unpacker {
     ///
     /// [`io::Error`] if it cannot be made.
     pub fn new_in(parent: &Path, limits: Limits) -> io::Result<Self> {
-        Ok(Self { limits, folder: TemporaryFolder::new_in(parent)?, files: 0 })
+        Ok(Self { limits, folder: TemporaryFolder::new_in(parent)?, files: 0, space: None })
+    }
+
+    /// Sets the space that unpacked files may take. An entry that does not fit is not unpacked.
+    #[must_use]
+    pub fn space(self, space: &Arc<DiskSpace>) -> Self {
+        Self { space: Some(space.reserve()), ..self }
     }
 
     /// Unpacks the entries of `archive` that `is_wanted` accepts, and those of archives in it. `name` stands for the
@@ -215,8 +224,8 @@ impl<'u> Reading<'u> {
     }
 
     /// Copies `head` and the rest of `data` to `file`. Returns the number of bytes.
-    fn copy(&self, head: &[u8], data: &mut dyn Read, file: &mut File) -> Result<u64, FaultKind> {
-        file.write_all(head).map_err(unwritable)?;
+    fn copy(&mut self, head: &[u8], data: &mut dyn Read, file: &mut File) -> Result<u64, FaultKind> {
+        self.write(head, file)?;
         let limit = self.meter.limits.entry_size;
         let mut size = head.len() as u64;
         let mut buffer = vec![0; 1 << 16];
@@ -225,10 +234,17 @@ impl<'u> Reading<'u> {
             if read == 0 {
                 return Ok(size);
             }
-            file.write_all(&buffer[..read]).map_err(unwritable)?;
+            self.write(&buffer[..read], file)?;
             size += read as u64;
         }
         Err(FaultKind::EntrySize { limit })
+    }
+
+    fn write(&mut self, part: &[u8], file: &mut File) -> Result<(), FaultKind> {
+        if let Some(space) = &mut self.unpacker.space {
+            space.take(part.len() as u64).map_err(|error| FaultKind::Io(error.to_string()))?;
+        }
+        file.write_all(part).map_err(unwritable)
     }
 }
 

@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
-use symdex_pipeline::archive::Limits;
-use symdex_pipeline::{Failure, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions};
+use symdex_pipeline::{DiskSpace, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
-use super::disk::free_space;
 use super::publish::{Publishing, Retry, Unpublished};
 use super::published::PublishedImage;
+
+/// The part of the size of a debug file that is reserved for its index and the temporary files of its build. An index
+/// has a fiftieth to a tenth of it, and lies twice on the disk while it is published.
+const INDEX_RATIO: u64 = 4;
 
 /// Builds debug files in child processes and publishes their indexes. Threads share it.
 #[derive(Debug)]
@@ -21,8 +23,8 @@ pub(crate) struct Builder {
     pub(super) publishing: Publishing,
     /// The folder for temporary files.
     work: PathBuf,
-    /// How many bytes of its file system stay free.
-    min_free: u64,
+    /// What files in it may take.
+    space: Arc<DiskSpace>,
 }
 
 /// How much of the debug information is read, in bytes.
@@ -47,7 +49,7 @@ pub(crate) struct BuildResults {
 
 impl Builder {
     /// Builds as `options` say, in children, and publishes as `publishing` says. The folder for temporary files must
-    /// exist. `min_free` bytes of its file system stay free.
+    /// exist; its files take `space`.
     ///
     /// # Errors
     ///
@@ -55,10 +57,10 @@ impl Builder {
     pub(crate) fn new(
         options: PipelineOptions,
         publishing: Publishing,
-        min_free: u64,
+        space: Arc<DiskSpace>,
     ) -> Result<Self, Failure> {
         let work = options.temporary.clone();
-        Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, min_free })
+        Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, space })
     }
 
     /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. If `wanted`
@@ -94,12 +96,15 @@ impl Builder {
         host: &BuildHost<'_>,
         results: &mut BuildResults,
     ) -> Result<(), Failure> {
-        let limits = self.archive_limits().map_err(|error| Failure::unreadable(&self.work, &error))?;
-        let options = IntakeOptions { limits, temporary: self.work.clone(), ..IntakeOptions::default() };
+        let (temporary, space) = (self.work.clone(), Some(Arc::clone(&self.space)));
+        let options = IntakeOptions { temporary, space, ..IntakeOptions::default() };
         let Some(batch) = Intake::new(vec![input], options).next_batch(&())? else { return Ok(()) };
         results.warnings.extend(batch.warnings.iter().map(ToString::to_string));
         results.images.extend(batch.failures.iter().cloned().map(Err));
         let plan = self.pipeline.plan(&batch)?;
+        let mut for_indexes = self.space.reserve();
+        let no_room = |error: io::Error| Failure::new(FailureKind::Other, error.to_string());
+        for_indexes.take(plan.size() / INDEX_RATIO).map_err(no_room)?;
         let store_error = OnceLock::new();
         // The job is not done if no store takes an index, so that all of it is built again.
         let publish = |built: Result<_, Failure>| match store_error.get() {
@@ -130,13 +135,6 @@ impl Builder {
             Err(Stopped::Failed(failure)) => Err(failure),
             Err(Stopped::NoStore) | Ok(()) => Ok(()),
         }
-    }
-
-    /// The limits of an archive. What it unpacks to fits the free space.
-    fn archive_limits(&self) -> io::Result<Limits> {
-        let limits = Limits::default();
-        let free = free_space(&self.work)?.map(|free| free.saturating_sub(self.min_free));
-        Ok(Limits { unpacked: free.unwrap_or(u64::MAX).min(limits.unpacked), ..limits })
     }
 
     /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not

@@ -1,7 +1,6 @@
 //! Uploads, and builds of debug files that clients send or that are fetched.
 
 mod builder;
-mod disk;
 mod job;
 mod publish;
 mod published;

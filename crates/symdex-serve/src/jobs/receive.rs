@@ -1,6 +1,6 @@
 //! Receives uploads into files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures_util::StreamExt as _;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use symdex_pipeline::{DiskSpace, Reservation};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::disk::free_space;
+use crate::lane::{Client, Lane, has_share};
 use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
@@ -22,21 +23,15 @@ use crate::problem::{Problem, ProblemKind};
 const MAX_UPLOADS: usize = 64;
 /// How many parts of a body may wait for the disk.
 const WAITING_PARTS: usize = 8;
-/// After how many bytes the free space is looked at again.
-const SPACE_CHECK: u64 = 64 << 20;
 
 /// The uploads that are being received.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    slots: Arc<Semaphore>,
+    /// How many uploads each client is sending.
+    sending: Arc<Mutex<HashMap<Client, usize>>>,
+    space: Arc<DiskSpace>,
     /// The SHA-256 of those that can be resumed.
     named: Arc<Mutex<BTreeSet<String>>>,
-}
-
-impl Default for Uploads {
-    fn default() -> Self {
-        Self { slots: Arc::new(Semaphore::new(MAX_UPLOADS)), named: Arc::default() }
-    }
 }
 
 /// An upload that is being received.
@@ -49,9 +44,38 @@ pub(crate) struct Incoming {
     hash: Option<Sha256>,
     /// Whether the file is deleted when this is dropped. An empty file always is.
     is_temporary: bool,
-    min_free: u64,
+    space: Reservation,
     _turn: Option<Turn>,
-    _slot: OwnedSemaphorePermit,
+    _slot: Slot,
+}
+
+/// One of the uploads that are received at one time. It is free again when this is dropped.
+struct Slot {
+    sending: Arc<Mutex<HashMap<Client, usize>>>,
+    client: Client,
+}
+
+impl Slot {
+    /// `None` if too few are free for the client.
+    fn take(sending: &Arc<Mutex<HashMap<Client, usize>>>, client: Client) -> Option<Self> {
+        let mut counts = sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = counts.get(&client).copied().unwrap_or_default();
+        if !has_share(own, counts.values().sum(), MAX_UPLOADS) {
+            return None;
+        }
+        counts.insert(client, own + 1);
+        Some(Self { sending: Arc::clone(sending), client })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut counts = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(&self.client) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => _ = counts.remove(&self.client),
+        }
+    }
 }
 
 /// The turn of a request to send the upload with this SHA-256.
@@ -84,16 +108,31 @@ impl Drop for Incoming {
 }
 
 impl Uploads {
-    /// An upload that cannot be resumed, in a new file at `path`. `min_free` bytes of the file system stay free.
+    /// Uploads whose files take `space`.
+    pub(crate) fn new(space: Arc<DiskSpace>) -> Self {
+        Self { sending: Arc::default(), space, named: Arc::default() }
+    }
+
+    /// Checks that an upload of `bytes` would fit. They are not reserved, because the client may never send them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::StorageFull`] if it would not.
+    pub(crate) fn check_space(&self, bytes: u64) -> io::Result<()> {
+        self.space.check(bytes)
+    }
+
+    /// An upload that cannot be resumed, in a new file at `path`.
     ///
     /// # Errors
     ///
     /// A problem if too many uploads are being received, or if the file cannot be made.
-    pub(crate) fn begin(&self, path: PathBuf, min_free: u64) -> Result<Incoming, Problem> {
+    pub(crate) fn begin(&self, path: PathBuf) -> Result<Incoming, Problem> {
         let slot = self.slot()?;
         let file = File::options().write(true).read(true).create_new(true).open(&path).map_err(of_disk)?;
         let hash = Some(Sha256::new());
-        Ok(Incoming { path, file, length: 0, hash, is_temporary: true, min_free, _turn: None, _slot: slot })
+        let space = self.space.reserve();
+        Ok(Incoming { path, file, length: 0, hash, is_temporary: true, space, _turn: None, _slot: slot })
     }
 
     /// The upload with this SHA-256, of which the file at `path` has the first part. With `from_start`, that part is
@@ -108,7 +147,6 @@ impl Uploads {
         sha256: &str,
         path: PathBuf,
         from_start: bool,
-        min_free: u64,
     ) -> Result<Incoming, Problem> {
         let slot = self.slot()?;
         let turn = Turn::take(&self.named, sha256)
@@ -123,15 +161,15 @@ impl Uploads {
             length,
             hash,
             is_temporary: false,
-            min_free,
+            space: self.space.reserve(),
             _turn: Some(turn),
             _slot: slot,
         })
     }
 
-    fn slot(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let slot = Arc::clone(&self.slots).try_acquire_owned();
-        slot.map_err(|_| Problem::overloaded("too many uploads are being received"))
+    fn slot(&self) -> Result<Slot, Problem> {
+        let slot = Slot::take(&self.sending, Lane::current().client);
+        slot.ok_or_else(|| Problem::overloaded("too many uploads are being received"))
     }
 }
 
@@ -171,13 +209,8 @@ impl Incoming {
     }
 
     fn write(mut self, mut parts: mpsc::Receiver<Bytes>) -> io::Result<Self> {
-        let mut unchecked = SPACE_CHECK;
         while let Some(part) = parts.blocking_recv() {
-            unchecked += part.len() as u64;
-            if unchecked >= SPACE_CHECK {
-                self.check_space(0)?;
-                unchecked = 0;
-            }
+            self.space.take(part.len() as u64)?;
             self.file.write_all(&part)?;
             self.length += part.len() as u64;
             if let Some(hash) = &mut self.hash {
@@ -185,17 +218,6 @@ impl Incoming {
             }
         }
         Ok(self)
-    }
-
-    /// Checks that `more` bytes leave enough space.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::StorageFull`] if they do not.
-    pub(crate) fn check_space(&self, more: u64) -> io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let is_full = free_space(folder)?.is_some_and(|free| free < self.min_free.saturating_add(more));
-        if is_full { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     /// Syncs the file and returns its SHA-256. This blocks.
@@ -273,5 +295,66 @@ pub(crate) fn of_disk(error: io::Error) -> Problem {
             tracing::error!(%error, "an upload cannot be written");
             Problem::new(ProblemKind::Internal, "the upload cannot be written on the server")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Uploads to a folder whose file system has `free` bytes, of which 1 MB stays free.
+    fn uploads(free: u64) -> (TempDir, Arc<Uploads>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        // The files of this test never change the free space, as if nothing were written yet.
+        let space = DiskSpace::measured_by(1_000_000, move || Ok(Some(free)));
+        (folder, Arc::new(Uploads::new(space)))
+    }
+
+    async fn send_part(incoming: Incoming, bytes: usize) -> Result<Incoming, Problem> {
+        // The body does not state its length.
+        let parts = [Ok::<_, io::Error>(Bytes::from(vec![7; bytes]))];
+        let body = Body::from_stream(futures_util::stream::iter(parts));
+        incoming.append(body, u64::MAX, Duration::from_secs(60), &Metrics::new()).await
+    }
+
+    #[tokio::test]
+    async fn sixteen_uploads_at_once_leave_the_minimum_free() {
+        let (folder, uploads) = uploads(1_000_000 + 10 * 1000);
+        assert!(uploads.check_space(10_000).is_ok() && uploads.check_space(10_001).is_err());
+        let sending = (0..16).map(|number| {
+            let incoming = uploads.begin(folder.path().join(number.to_string()));
+            send_part(incoming.unwrap_or_else(|_| panic!("a slot is free")), 1000)
+        });
+        let sent = futures_util::future::join_all(sending).await;
+        assert_eq!(sent.iter().filter(|sent| sent.is_ok()).count(), 10);
+        for refused in sent.into_iter().filter_map(Result::err) {
+            assert!(format!("{refused:?}").contains("DiskFull"), "{refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_with_many_slow_uploads_leaves_slots_for_others() {
+        let (folder, uploads) = uploads(u64::MAX);
+        let begin = |client: usize, number: usize| {
+            let path = folder.path().join(format!("{client}-{number}"));
+            let lane = Lane { client: Client::Token(client), is_large: false };
+            let uploads = Arc::clone(&uploads);
+            lane.scope(async move { uploads.begin(path) })
+        };
+        let mut slow = Vec::new();
+        for number in 0..MAX_UPLOADS {
+            slow.extend(begin(0, number).await);
+        }
+        assert_eq!(slow.len(), MAX_UPLOADS / 2);
+        let refused = begin(0, MAX_UPLOADS).await.err();
+        assert!(refused.is_some_and(|problem| format!("{problem:?}").contains("Overloaded")));
+        let other = begin(1, 0).await;
+        assert!(other.is_ok(), "another client may send");
+        drop(slow);
+        drop(other);
+        assert!(begin(0, MAX_UPLOADS).await.is_ok());
+        assert!(uploads.sending.lock().expect("not poisoned").is_empty());
     }
 }

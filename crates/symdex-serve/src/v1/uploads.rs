@@ -76,7 +76,7 @@ pub(crate) async fn upload(
     let jobs = Arc::clone(app.jobs()?);
     let Query(options) = options?;
     options.check(&app, &headers)?;
-    let incoming = app.uploads.begin(jobs.state().new_upload(), app.options.min_free)?;
+    let incoming = app.uploads.begin(jobs.state().new_upload())?;
     let size = content_length(&headers);
     check_size(&app, &incoming, size.unwrap_or(0))?;
     let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
@@ -116,7 +116,7 @@ pub(crate) async fn upload_part(
     let sha256 = sha256_of(&sha256)?;
     let range = headers.get(header::CONTENT_RANGE).map(ContentRange::of).transpose()?;
     let path = jobs.state().part(&sha256);
-    let incoming = app.uploads.resume(&sha256, path, range.is_none(), app.options.min_free)?;
+    let incoming = app.uploads.resume(&sha256, path, range.is_none())?;
     let Some(range) = range else {
         check_size(&app, &incoming, content_length(&headers).unwrap_or(0))?;
         let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
@@ -190,7 +190,7 @@ fn check_size(app: &App, incoming: &Incoming, size: u64) -> Result<(), Problem> 
         let detail = format!("the upload has {size} bytes; this server takes {max}");
         return Err(Problem::new(ProblemKind::TooLarge, detail));
     }
-    incoming.check_space(size.saturating_sub(incoming.length())).map_err(of_disk)
+    app.uploads.check_space(size.saturating_sub(incoming.length())).map_err(of_disk)
 }
 
 async fn receive(app: &SharedApp, incoming: Incoming, body: Body, max: u64) -> Result<Incoming, Problem> {
