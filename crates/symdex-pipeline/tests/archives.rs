@@ -472,5 +472,9 @@ fn an_archive_is_unpacked_as_far_as_the_disk_has_room() {
     let [fault] = &unpacked.faults[..] else { panic!("one fault: {unpacked:?}") };
     assert_eq!(file.entry, "small/debug");
     assert!(fault.to_string().contains("the limit of --min-free"), "{fault}");
-    assert_eq!(fs::read_dir(file.path.parent().expect("a folder")).expect("there").count(), 2, "and the lock");
+    assert_eq!(
+        fs::read_dir(file.path.parent().expect("a folder")).expect("there").count(),
+        2,
+        "and the lock"
+    );
 }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{Matching, SourceError, Symbolicator};
-use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_pipeline::archive::TemporaryFolder;
+use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_report::Source;
 use symdex_store::OnConflict;
 
@@ -86,7 +86,7 @@ impl App {
         let mut on_skipped = |error: SourceError| tracing::warn!(%error, "a source is skipped");
         let symbolicator = Symbolicator::open(&options.symbolicator, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
-        let budget = Budget::new(options.memory);
+        let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
         let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
         let state = options.state.as_deref().map(open_state).transpose()?;
@@ -150,7 +150,7 @@ impl App {
             jobs,
             known,
             browser: Browser::default(),
-            pending: PendingRequests::default(),
+            pending,
             store_health: StoreHealth::default(),
             workers,
             is_stopping: AtomicBool::new(false),

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
-use symdex_pipeline::{DiskSpace, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions};
+use symdex_pipeline::{
+    DiskSpace, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions,
+};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};

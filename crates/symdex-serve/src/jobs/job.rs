@@ -11,10 +11,13 @@ use utoipa::ToSchema;
 use super::builder::{BuildProgress, BuildResults};
 use super::published::PublishedImage;
 
-/// How many images a job lists.
-const MAX_IMAGES: usize = 10_000;
-/// How many failures and how many warnings a job lists.
-const MAX_FAILURES: usize = 1_000;
+/// How many bytes of JSON the lists of a job have together. Warnings that do not fit are left out first, then failures,
+/// then images.
+const MAX_LISTED: usize = 4 << 20;
+/// How many of them are kept for failures and warnings, however many images there are.
+const MAX_FAILURES: usize = 1 << 20;
+/// How many bytes a text of a job has. Names of files and images are untrusted.
+pub(super) const MAX_TEXT: usize = 1024;
 
 /// The build of an upload.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -124,8 +127,8 @@ pub(crate) struct JobFailure {
 impl From<Failure> for JobFailure {
     fn from(failure: Failure) -> Self {
         let Failure { path, kind, limit, message, .. } = failure;
-        let file = path.map(|path| path.to_string_lossy().into_owned());
-        Self { file, kind, limit: limit.map(String::from), message }
+        let file = path.map(|path| short(path.to_string_lossy().into_owned()));
+        Self { file, kind, limit: limit.map(String::from), message: short(message) }
     }
 }
 
@@ -176,24 +179,20 @@ impl Job {
 
     /// No store takes the indexes. If the server ends now, that is not the fault of the build.
     pub(super) fn lacks_store(&mut self, why: &str) {
-        self.store_error = Some(why.to_owned());
+        self.store_error = Some(short(why.to_owned()));
         self.attempts = 0;
     }
 
     /// The build has ended with `results`.
     pub(super) fn end(&mut self, results: BuildResults) {
-        let BuildResults { images, mut warnings, store_error } = results;
-        let mut unlisted = 0;
-        for image in images {
-            match image {
-                Ok(image) if self.images.len() < MAX_IMAGES => self.images.push(image),
-                Err(failure) if self.failures.len() < MAX_FAILURES => self.failures.push(failure.into()),
-                _ => unlisted += 1,
-            }
-        }
-        unlisted += warnings.len().saturating_sub(MAX_FAILURES) as u64;
-        warnings.truncate(MAX_FAILURES);
-        (self.warnings, self.unlisted) = (warnings, unlisted);
+        let BuildResults { images, warnings, store_error } = results;
+        let mut list = Listing { left: MAX_LISTED - MAX_FAILURES, unlisted: 0 };
+        let (images, failures): (Vec<_>, Vec<_>) = images.into_iter().partition(Result::is_ok);
+        self.images = list.of(images.into_iter().flatten().map(PublishedImage::shortened));
+        list.left += MAX_FAILURES;
+        self.failures = list.of(failures.into_iter().filter_map(Result::err).map(JobFailure::from));
+        self.warnings = list.of(warnings.into_iter().map(short));
+        self.unlisted = list.unlisted;
         if self.images.is_empty() && self.failures.is_empty() {
             let failure =
                 Failure::of_file(self.name.as_ref(), FailureKind::Missing, "it has no image to index");
@@ -216,6 +215,47 @@ impl Job {
         self.state = JobState::Failed;
         self.finished = Some(Timestamp::now());
     }
+}
+
+/// What is left of the lists of a job.
+struct Listing {
+    /// In bytes of JSON.
+    left: usize,
+    /// How many entries were left out.
+    unlisted: u64,
+}
+
+impl Listing {
+    /// Those of `entries` that fit.
+    fn of<T: Serialize>(&mut self, entries: impl Iterator<Item = T>) -> Vec<T> {
+        let fits = |entry: &T| match self.left.checked_sub(json_size(entry)) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => {
+                self.unlisted += 1;
+                false
+            }
+        };
+        entries.filter(fits).collect()
+    }
+}
+
+/// How many bytes `value` has as JSON, with a comma after it.
+pub(super) fn json_size(value: &impl Serialize) -> usize {
+    // What a job has is always JSON.
+    serde_json::to_vec(value).map_or(0, |json| json.len() + 1)
+}
+
+/// The beginning of `text`, of at most [`MAX_TEXT`] bytes.
+pub(super) fn short(mut text: String) -> String {
+    const CUT: &str = "...";
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
+        text.push_str(CUT);
+    }
+    text
 }
 
 /// The id of the job of the upload with this SHA-256.
@@ -249,6 +289,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobs::published::Outcome;
 
     #[test]
     fn a_job_survives_json() {
@@ -275,11 +316,52 @@ mod tests {
         );
     }
 
+    fn image(text: &str) -> PublishedImage {
+        let text = || text.to_owned();
+        let texts = || vec![text(); 20];
+        PublishedImage {
+            id: "ab".repeat(16),
+            arch: text(),
+            name: text(),
+            file: text(),
+            joined: texts(),
+            outcome: Outcome::Written,
+            store: text(),
+            index_size: 1,
+            debug_size: 1,
+            functions: 1,
+            symbols: 1,
+            warnings: texts(),
+            seconds: 1.0,
+        }
+    }
+
     #[test]
-    fn failures_without_end_are_counted() {
+    fn the_record_of_a_job_is_bounded_whatever_its_files_are_called() {
+        let long = "\u{1f980}".repeat(1000);
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
-        let failures = (0..MAX_FAILURES + 7).map(|_| Err(Failure::new(FailureKind::Other, "x")));
-        job.end(BuildResults { images: failures.collect(), ..BuildResults::default() });
-        assert_eq!((job.failures.len(), job.unlisted), (MAX_FAILURES, 7));
+        let failure = || Failure::new(FailureKind::Other, long.clone()).of_path(long.as_ref());
+        let images = (0..200).map(|_| Ok(image(&long))).chain((0..2000).map(|_| Err(failure())));
+        let warnings = vec![long.clone(); 2000];
+        job.end(BuildResults { images: images.collect(), warnings, store_error: None });
+        let size = json_size(&job);
+        assert!((MAX_LISTED / 2..MAX_LISTED + 4 * MAX_TEXT).contains(&size), "{size}");
+        // Warnings are left out first, and images do not take the place of failures.
+        let counts = [job.images.len(), job.failures.len(), job.warnings.len()];
+        assert!(counts[0] > 50 && counts[1] > 400 && counts[2] < 2, "{counts:?}");
+        assert_eq!(job.unlisted, 200 + 2000 + 2000 - counts.iter().sum::<usize>() as u64);
+        let mut failed = Job::new(&"ab".repeat(32), 5, "a.zip");
+        failed.fail(long.clone());
+        failed.lacks_store(&long);
+        assert!(json_size(&failed) < 4 * MAX_TEXT);
+    }
+
+    #[test]
+    fn a_job_lists_all_images_of_a_shared_cache() {
+        let mut job = Job::new(&"ab".repeat(32), 5, "cache");
+        let short = PublishedImage { joined: Vec::new(), warnings: Vec::new(), ..image(&"x".repeat(60)) };
+        let images = vec![Ok(short); 5000];
+        job.end(BuildResults { images, ..BuildResults::default() });
+        assert_eq!((job.images.len(), job.unlisted), (5000, 0));
     }
 }

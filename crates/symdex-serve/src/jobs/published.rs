@@ -6,6 +6,11 @@ use symdex_pipeline::BuiltIndex;
 use symdex_store::{PublishOutcome, StoreUrl};
 use utoipa::ToSchema;
 
+use super::job::short;
+
+/// How many other files and how many warnings an image lists.
+const MAX_TEXTS: usize = 16;
+
 /// An image whose index was built and put into a store.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PublishedImage {
@@ -81,6 +86,18 @@ impl From<&PublishOutcome> for Outcome {
 }
 
 impl PublishedImage {
+    /// The same image with short texts and lists. What is in debug files is untrusted.
+    pub(super) fn shortened(mut self) -> Self {
+        for text in [&mut self.arch, &mut self.name, &mut self.file, &mut self.store] {
+            *text = short(std::mem::take(text));
+        }
+        for texts in [&mut self.joined, &mut self.warnings] {
+            texts.truncate(MAX_TEXTS);
+            *texts = std::mem::take(texts).into_iter().map(short).collect();
+        }
+        self
+    }
+
     /// `built` has this metadata and was put into `store`.
     pub(super) fn new(
         built: &BuiltIndex,

@@ -13,14 +13,17 @@ use symdex_pipeline::Input;
 use tokio::sync::watch;
 
 use super::builder::{BuildProgress, Builder};
-use super::job::{Job, JobState, id_of};
+use super::job::{Job, JobState, id_of, json_size};
 use super::state::StateFolder;
+use crate::lane::has_share;
 use crate::metrics::Metrics;
 
 /// How often a job may begin. A job during which the server has ended so often may be the reason.
 const MAX_ATTEMPTS: u32 = 3;
-/// How many finished jobs are kept at most. Each can have megabytes of results.
-const MAX_FINISHED: usize = 10_000;
+/// How many bytes the finished jobs have together as JSON, in memory and on the disk. The oldest ones are removed first.
+const MAX_FINISHED: usize = 256 << 20;
+/// How many jobs may be unfinished. Each has an upload on the disk.
+const MAX_UNFINISHED: usize = 16_384;
 /// Longer than a server runs.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How often old jobs are removed.
@@ -54,13 +57,15 @@ struct Shared {
 #[derive(Debug)]
 struct Entry {
     job: Job,
+    /// The size of the job as JSON, in bytes, when it was put here or has finished.
+    size: usize,
     /// Tells those who follow the job that it has changed.
     changes: watch::Sender<()>,
 }
 
 impl Entry {
     fn new(job: Job) -> Self {
-        Self { job, changes: watch::Sender::new(()) }
+        Self { size: json_size(&job), job, changes: watch::Sender::new(()) }
     }
 }
 
@@ -74,6 +79,9 @@ pub(crate) enum SubmitError {
     /// The job of the same file does not replace indexes, and has not finished.
     #[error("the same file is being built; send it again when job {0} has finished")]
     Unfinished(String),
+    /// There are too many jobs.
+    #[error("too many uploads wait for their builds")]
+    Full,
 }
 
 impl Jobs {
@@ -259,6 +267,9 @@ impl Jobs {
             }
             None => {}
         }
+        if !self.shared().has_room(&job) {
+            return Err(SubmitError::Full);
+        }
         let sha256 = &job.sha256;
         self.state.keep(received, sha256)?;
         if let Err(error) = self.state.save(&job) {
@@ -365,7 +376,10 @@ impl Jobs {
         if saved.is_err() {
             log_unsaved(&job, self.state.save(&job));
         }
-        self.change(id, |old| *old = job);
+        if let Some(entry) = self.shared().jobs.get_mut(id) {
+            (entry.size, entry.job) = (json_size(&job), job);
+            entry.changes.send_replace(());
+        }
     }
 
     /// Changes a job, and tells those who follow it. Returns the job.
@@ -388,14 +402,8 @@ impl Jobs {
         self.state.sweep_parts(now);
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shared = self.shared();
-        let finished = shared.jobs.values().filter_map(|entry| Some((entry.job.finished?.0, &entry.job.id)));
-        let mut finished: Vec<_> = finished.collect();
-        finished.sort_unstable();
-        let too_many = finished.len().saturating_sub(MAX_FINISHED);
         let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age > self.keep);
-        let old = finished.iter().enumerate().filter(|(number, (at, _))| *number < too_many || is_old(*at));
-        let old: Vec<String> = old.map(|(_, (_, id))| (*id).clone()).collect();
-        for id in old {
+        for id in shared.removable(is_old, MAX_FINISHED) {
             self.state.remove_job(&id);
             shared.jobs.remove(&id);
         }
@@ -406,9 +414,76 @@ impl Jobs {
     }
 }
 
+impl Shared {
+    /// Whether the client of `job` may have another unfinished job.
+    fn has_room(&self, job: &Job) -> bool {
+        // A token stands for all addresses that use it.
+        let client = |job: &Job| (job.token.clone(), if job.token.is_some() { None } else { job.client });
+        let (mut own, mut all, wanted) = (0, 0, client(job));
+        for entry in self.jobs.values().filter(|entry| !entry.job.state.is_finished()) {
+            all += 1;
+            own += usize::from(client(&entry.job) == wanted);
+        }
+        has_share(own, all, MAX_UNFINISHED)
+    }
+
+    /// The finished jobs that are old, and the oldest of the others, so that those that stay have at most `max` bytes.
+    fn removable(&self, is_old: impl Fn(SystemTime) -> bool, max: usize) -> Vec<String> {
+        let finished = self.jobs.values().filter_map(|entry| Some((entry.job.finished?.0, entry)));
+        let mut finished: Vec<_> = finished.collect();
+        finished.sort_unstable_by_key(|(at, entry)| (*at, &entry.job.id));
+        let mut left: usize = finished.iter().map(|(_, entry)| entry.size).sum();
+        let mut removable = Vec::new();
+        for (at, entry) in finished {
+            if left > max || is_old(at) {
+                left -= entry.size;
+                removable.push(entry.job.id.clone());
+            }
+        }
+        removable
+    }
+}
+
 /// A job whose state cannot be written goes on. It is done again if the server ends.
 fn log_unsaved(job: &Job, saved: Result<(), symdex_store::Error>) {
     if let Err(error) = saved {
         tracing::error!(%error, job = job.id, "the state of a job cannot be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::Timestamp;
+    use super::*;
+
+    fn job(number: usize, token: &str) -> Job {
+        Job { token: Some(token.to_owned()), ..Job::new(&format!("{number:032}{:032}", 0), 1, "a") }
+    }
+
+    fn shared(jobs: impl Iterator<Item = Job>) -> Shared {
+        let entries = jobs.map(|job| (job.sha256.clone(), Entry::new(job)));
+        Shared { jobs: entries.collect(), ..Shared::default() }
+    }
+
+    #[test]
+    fn the_oldest_finished_jobs_are_removed_when_all_have_too_many_bytes() {
+        let at = |seconds| Timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let finished =
+            (0..10).map(|number| Job { finished: Some(at(100 - number as u64)), ..job(number, "a") });
+        let shared = shared(finished.chain([job(10, "a")]));
+        let size = shared.jobs.values().next().expect("a job").size;
+        let removed = |max| shared.removable(|_| false, max);
+        assert_eq!(removed(10 * size), [""; 0], "the one that is unfinished does not count");
+        let ids = [9, 8].map(|number| id_of(&job(number, "a").sha256));
+        assert_eq!(removed(8 * size), ids);
+        assert_eq!(shared.removable(|finished| finished <= at(92).0, usize::MAX), ids);
+    }
+
+    #[test]
+    fn a_client_with_many_jobs_leaves_room_for_others() {
+        let waiting = shared((0..MAX_UNFINISHED / 2).map(|number| job(number, "a")));
+        assert!(!waiting.has_room(&job(0, "a")) && waiting.has_room(&job(0, "b")));
+        let client = Some([10, 0, 0, 1].into());
+        assert!(waiting.has_room(&Job { token: None, client, ..job(0, "") }));
     }
 }

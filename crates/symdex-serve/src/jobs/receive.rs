@@ -142,12 +142,7 @@ impl Uploads {
     ///
     /// A problem if another request is sending the upload, if too many uploads are being received, or if the file
     /// cannot be opened.
-    pub(crate) fn resume(
-        &self,
-        sha256: &str,
-        path: PathBuf,
-        from_start: bool,
-    ) -> Result<Incoming, Problem> {
+    pub(crate) fn resume(&self, sha256: &str, path: PathBuf, from_start: bool) -> Result<Incoming, Problem> {
         let slot = self.slot()?;
         let turn = Turn::take(&self.named, sha256)
             .ok_or_else(|| Problem::overloaded("another request is sending this upload"))?;

@@ -163,8 +163,8 @@ pub(crate) async fn pending_request(
 ) -> Result<Response, Problem> {
     let parameters = self::parameters(parameters)?;
     let missing = || {
-        let detail =
-            "there is no such request on this server; answers are kept for 90 seconds after they are ready";
+        let detail = "there is no such request on this server; answers are kept for 90 seconds after they are ready, \
+             or until newer ones need their memory";
         Problem::new(ProblemKind::NotFound, detail)
     };
     let id: Uuid = id.parse().map_err(|_| missing())?;
@@ -194,7 +194,7 @@ async fn respond(
     let mut running = Running::start(running);
     match wait(app, parameters, &mut running).await {
         Some(answer) => Ok(json_of(answer?)),
-        None => Ok(pending(app.pending.keep(running)?)),
+        None => Ok(pending(app.pending.keep(running, Lane::current().client)?)),
     }
 }
 
