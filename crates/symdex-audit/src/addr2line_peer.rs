@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use addr2line::{Context, LookupContinuation as _, LookupResult};
-use gimli::{DebugInfo, Dwarf, LittleEndian, RangeLists, Section as _};
-use rustc_hash::FxHashMap;
 use symdex::Table;
 use symdex_build::{Error, Image};
 
@@ -65,39 +63,6 @@ impl Peer for Addr2line {
 pub(crate) fn context<'d>(facts: &Facts<'_, 'd>) -> Result<Context<Reader<'d>>, Error> {
     let context = Context::from_arc_dwarf(Arc::clone(&facts.dwarf));
     context.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })
-}
-
-/// The files that addr2line requests for split units, by the id of the unit. Each has one unit, because addr2line takes
-/// the first.
-pub(crate) fn split_files<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
-    let split = |unit: &Unit<'d>| {
-        let split = unit.split.as_ref()?;
-        Some((split.dwo_id?.0, alone(&unit.file.dwarf, split)))
-    };
-    units.iter().filter_map(split).collect()
-}
-
-/// `dwarf` with `unit` as its only unit.
-fn alone<'d>(dwarf: &Arc<Dwarf<Reader<'d>>>, unit: &gimli::Unit<Reader<'d>>) -> Arc<Dwarf<Reader<'d>>> {
-    let start = unit.header.debug_info_offset().map_or(0, |offset| offset.0);
-    let (all, len) = (dwarf.debug_info.reader().slice(), unit.header.length_including_self());
-    if (start, len) == (0, all.len()) {
-        return Arc::clone(dwarf);
-    }
-    let info = all.get(start..start.saturating_add(len)).unwrap_or_default();
-    Arc::new(Dwarf {
-        debug_abbrev: dwarf.debug_abbrev,
-        debug_addr: dwarf.debug_addr,
-        debug_info: DebugInfo::new(info, LittleEndian),
-        debug_line: dwarf.debug_line,
-        debug_line_str: dwarf.debug_line_str,
-        debug_str: dwarf.debug_str,
-        debug_str_offsets: dwarf.debug_str_offsets,
-        ranges: RangeLists::new(*dwarf.ranges.debug_ranges(), *dwarf.ranges.debug_rnglists()),
-        file_type: dwarf.file_type,
-        sup: dwarf.sup.clone(),
-        ..Dwarf::default()
-    })
 }
 
 /// addr2line's answer. addr2line does not read symbol maps, so hidden names are resolved here.

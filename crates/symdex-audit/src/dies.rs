@@ -6,7 +6,23 @@ use symdex_build::Image;
 use crate::budget::{Budget, TooMuch};
 use crate::image::{Reader, executable_part, resolve};
 use crate::intervals::{Interval, Intervals};
-use crate::names::Name;
+
+/// A function, by the numbers of its unit and of itself in [`Dies::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FunctionId {
+    pub(crate) unit: u32,
+    pub(crate) function: u32,
+}
+
+/// The name that is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name<'d> {
+    /// As an attribute or the symbol table states it.
+    Stated(&'d [u8]),
+    /// A plain name in a scope (number of the unit, number of its scope).
+    Scoped(u32, u32, &'d [u8]),
+    None,
+}
 
 /// A subprogram with code in the image.
 pub(crate) struct Function<'d> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use symdex::{LinePolicy, Table};
 
-use crate::dies::Inlined;
-use crate::facts::{Facts, FunctionId};
+use crate::dies::{FunctionId, Inlined};
+use crate::facts::Facts;
 use crate::intervals::Interval;
 use crate::symbol_table::TableFunction;
 

@@ -1,8 +1,9 @@
 //! Which classes explain an answer of a peer that differs from the one by the rules.
 
 use crate::classes::Class;
+use crate::dies::FunctionId;
 use crate::expected::{Position, SearchBuffer};
-use crate::facts::{Facts, FunctionId};
+use crate::facts::Facts;
 use crate::lines::Lines;
 use crate::matches::frames_match;
 use crate::names;

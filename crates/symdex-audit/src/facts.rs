@@ -9,18 +9,12 @@ use symdex_build::audit_access::dwarf;
 use symdex_build::{Error, Image};
 
 use crate::budget::Budget;
+use crate::dies::FunctionId;
 use crate::image::{Reader, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::symbol_table::{self, TableFunction};
 use crate::units::{self, DwarfFile, Unit};
-use crate::{addr2line_peer, names, statements};
-
-/// A function, by the numbers of its unit and of itself in [`Dies::functions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FunctionId {
-    pub(crate) unit: u32,
-    pub(crate) function: u32,
-}
+use crate::{names, pieces};
 
 /// The contents of a debug file, as far as the audit needs them.
 pub(crate) struct Facts<'a, 'd> {
@@ -40,7 +34,7 @@ pub(crate) struct Facts<'a, 'd> {
     pub(crate) sequences: Intervals,
     /// The sequences that partial units name.
     pub(crate) sequences_of_parts: Intervals,
-    /// The files that addr2line requests for split units, by the id of the unit.
+    /// As [`units::split_files`].
     pub(crate) split_files: FxHashMap<u64, Arc<Dwarf<Reader<'d>>>>,
     /// The functions of the symbol table, sorted by address.
     pub(crate) table: Vec<TableFunction<'d>>,
@@ -64,7 +58,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         let mut facts = Self {
             image,
             dwarf,
-            split_files: addr2line_peer::split_files(&units),
+            split_files: units::split_files(&units),
             units,
             by_die,
             supplementary,
@@ -113,7 +107,7 @@ impl<'a, 'd> Facts<'a, 'd> {
                 (instance, instance.and_then(|(function, _)| facts.function(function).line_sequence))
             };
             let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
-            statements::pieces(&unit.lines, borders, instance)
+            pieces::pieces(&unit.lines, borders, instance)
         };
         let numbered: Vec<_> = (0u32..).zip(&facts.units).collect();
         let pieces: Vec<_> = numbered.into_par_iter().map(of_unit).collect();

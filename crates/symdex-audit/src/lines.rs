@@ -7,7 +7,14 @@ use crate::budget::{Budget, TooMuch};
 use crate::image::{Reader, executable_part, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::rows::{RawSequence, Row, for_each_sequence};
-use crate::statements::Piece;
+
+/// A part of a line row: the file and line that `statement` answers from `start` up to the next part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
+}
 
 /// The line program of a unit. Addresses are image offsets, files are numbers of [`Lines::files`].
 #[derive(Default)]
@@ -197,7 +204,7 @@ fn is_windows_root(path: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statements::pieces;
+    use crate::pieces::pieces;
 
     /// One sequence of these rows (address, line, is_stmt) that ends at 100.
     fn lines(rows: &[(u64, u32, bool)]) -> Lines {

@@ -1,9 +1,9 @@
 //! Whether a peer's frames are those of a position, apart from known differences in spelling, names and lines.
 
 use crate::classes::Class;
+use crate::dies::Name;
 use crate::expected::{Frame, Position, SearchBuffer};
 use crate::explain::{another_sequence_hides_it, is_in_backward_sequence};
-use crate::names::Name;
 use crate::peer::{FramePair, Peer, Question};
 
 /// Whether `theirs` are the frames of the position in `question`, apart from differences that `peer` explains. Adds the

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gimli::AttributeValue;
 use rayon::prelude::*;
 
+use crate::dies::Name;
 use crate::facts::Facts;
 use crate::image::Reader;
 
@@ -14,16 +15,6 @@ const MAX_CHAIN: usize = 16;
 
 /// Longer names are truncated.
 const MAX_NAME: usize = 64 << 10;
-
-/// The name that is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Name<'d> {
-    /// As an attribute or the symbol table states it.
-    Stated(&'d [u8]),
-    /// A plain name in a scope (number of the unit, number of its scope).
-    Scoped(u32, u32, &'d [u8]),
-    None,
-}
 
 /// What one DIE in the chain of declarations of a function states about the name.
 #[non_exhaustive]

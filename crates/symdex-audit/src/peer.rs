@@ -5,9 +5,10 @@ use std::fmt;
 use symdex_build::Error;
 
 use crate::classes::Class;
+use crate::dies::Name;
 use crate::expected::{Expected, Frame, Position};
 use crate::facts::Facts;
-use crate::names::{self, Link, Name};
+use crate::names::{self, Link};
 use crate::units::Unit;
 
 /// A symbolizer with which symdex is compared: its answers by the rules, and the reasons why they may

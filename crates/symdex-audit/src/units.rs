@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use gimli::{
-    AttributeValue, DebugInfoOffset, Dwarf, Section as _, UnitHeader, UnitOffset, UnitRef, UnitType,
+    AttributeValue, DebugInfo, DebugInfoOffset, Dwarf, LittleEndian, RangeLists, Section as _, UnitHeader,
+    UnitOffset, UnitRef, UnitType,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -276,4 +277,37 @@ fn unit_without_lines<'d>(
         }
     }
     Ok(unit)
+}
+
+/// A file of each split unit, by the id of the unit, for addr2line. The file has only this unit, because addr2line takes
+/// the first.
+pub(crate) fn split_files<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
+    let split = |unit: &Unit<'d>| {
+        let split = unit.split.as_ref()?;
+        Some((split.dwo_id?.0, alone(&unit.file.dwarf, split)))
+    };
+    units.iter().filter_map(split).collect()
+}
+
+/// `dwarf` with `unit` as its only unit.
+fn alone<'d>(dwarf: &Arc<Dwarf<Reader<'d>>>, unit: &gimli::Unit<Reader<'d>>) -> Arc<Dwarf<Reader<'d>>> {
+    let start = unit.header.debug_info_offset().map_or(0, |offset| offset.0);
+    let (all, len) = (dwarf.debug_info.reader().slice(), unit.header.length_including_self());
+    if (start, len) == (0, all.len()) {
+        return Arc::clone(dwarf);
+    }
+    let info = all.get(start..start.saturating_add(len)).unwrap_or_default();
+    Arc::new(Dwarf {
+        debug_abbrev: dwarf.debug_abbrev,
+        debug_addr: dwarf.debug_addr,
+        debug_info: DebugInfo::new(info, LittleEndian),
+        debug_line: dwarf.debug_line,
+        debug_line_str: dwarf.debug_line_str,
+        debug_str: dwarf.debug_str,
+        debug_str_offsets: dwarf.debug_str_offsets,
+        ranges: RangeLists::new(*dwarf.ranges.debug_ranges(), *dwarf.ranges.debug_rnglists()),
+        file_type: dwarf.file_type,
+        sup: dwarf.sup.clone(),
+        ..Dwarf::default()
+    })
 }

@@ -14,17 +14,18 @@ use symdex_answer::fetch::Layout;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{CommandResult, Failure, FailureKind};
-use crate::{debug_sources, secret, stores};
+use crate::secret;
 
 /// The name of the file.
 const FILE: &str = "symdex.toml";
 
 /// An option that the file and the environment can set.
-#[derive(Debug, PartialEq, Eq)]
-struct Key {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
     /// The key of the file: the long name of the option.
-    name: &'static str,
-    variable: &'static str,
+    pub(crate) name: &'static str,
+    /// The environment variable.
+    pub(crate) variable: &'static str,
     /// Whether relative values are paths in the folder of the file.
     is_path: bool,
 }
@@ -33,11 +34,17 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
+/// The stores of indexes.
+pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
+
+/// The sources of debug files.
+pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
+
 const KEYS: [Key; 36] = [
-    key(stores::KEY, stores::VARIABLE, true),
+    STORE,
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
-    key(debug_sources::KEY, debug_sources::VARIABLE, true),
+    DEBUG_SOURCE,
     key("symbol-map", "SYMDEX_SYMBOL_MAP", true),
     key("jobs", "SYMDEX_JOBS", false),
     key("max-memory", "SYMDEX_MAX_MEMORY", false),
@@ -119,14 +126,13 @@ impl Config {
     }
 
     /// Gives the options of all commands their environment variables, and the values of the file as defaults. `--store`
-    /// and `--debug-source` get none: [`stores`] and [`debug_sources`] read them, because their URLs may have secrets
+    /// and `--debug-source` get none: `stores.rs` and `debug_sources.rs` read them, because their URLs may have secrets
     /// and those of the command line may not.
     pub(crate) fn apply(&self, command: Command) -> Command {
         command.mut_subcommands(|command| {
             command.mut_args(|arg| {
-                let is_of_arg = |key: &&Key| {
-                    arg.get_long() == Some(key.name) && ![stores::KEY, debug_sources::KEY].contains(&key.name)
-                };
+                let is_of_arg =
+                    |key: &&Key| arg.get_long() == Some(key.name) && ![STORE, DEBUG_SOURCE].contains(key);
                 let Some(key) = KEYS.iter().find(is_of_arg) else { return arg };
                 // A value may have a password.
                 let arg = arg.env(key.variable).hide_env_values(true);
@@ -137,10 +143,11 @@ impl Config {
         })
     }
 
-    /// The values of the key `name` in the file, and their place.
-    pub(crate) fn values(&self, name: &str) -> Option<(&[String], String)> {
-        let setting = self.settings.iter().find(|setting| setting.key.name == name)?;
-        Some((&setting.values, format!("{}:{}: `{name}`", self.file.as_ref()?.display(), setting.line)))
+    /// The values of `key` in the file, and their place.
+    pub(crate) fn values(&self, key: &Key) -> Option<(&[String], String)> {
+        let setting = self.setting(key)?;
+        let place = format!("{}:{}: `{}`", self.file.as_ref()?.display(), setting.line, key.name);
+        Some((&setting.values, place))
     }
 
     fn setting(&self, key: &Key) -> Option<&Setting> {

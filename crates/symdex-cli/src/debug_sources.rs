@@ -5,14 +5,8 @@ use std::sync::OnceLock;
 
 use symdex_answer::fetch::{FetchError, SourceUrl, SourceUrlError};
 
-use crate::config::Config;
+use crate::config::{Config, DEBUG_SOURCE};
 use crate::failure::{Failure, FailureKind};
-
-/// The key of the configuration file, and the option.
-pub(crate) const KEY: &str = "debug-source";
-
-/// The variable with the sources that are used if the command line names none.
-pub(crate) const VARIABLE: &str = "SYMDEX_DEBUG_SOURCE";
 
 /// The variable that names servers for elfutils, GDB and LLVM.
 const OF_DEBUGINFOD: &str = "DEBUGINFOD_URLS";
@@ -36,7 +30,7 @@ pub(crate) struct DebugSourceArgs {
     /// the sources are asked in this order. unified+, lldb+, gdb+, debuginfod+ or ssqp+ before the URL chooses the
     /// layout; folders and buckets are searched in all of them otherwise. The default is in the environment variable
     /// SYMDEX_DEBUG_SOURCE, separated by spaces, or in symdex.toml
-    #[arg(long = KEY, value_name = "URL", value_parser = given)]
+    #[arg(long = DEBUG_SOURCE.name, value_name = "URL", value_parser = given)]
     debug_sources: Vec<GivenUrl>,
 }
 
@@ -47,8 +41,8 @@ impl DebugSourceArgs {
             let given = self.debug_sources.iter().cloned();
             return given.map(|url| url.map_err(|error| usage("--debug-source", &error))).collect();
         }
-        match (std::env::var_os(VARIABLE), OF_FILE.get()) {
-            (Some(urls), _) => read(urls.to_string_lossy().split_whitespace(), VARIABLE),
+        match (std::env::var_os(DEBUG_SOURCE.variable), OF_FILE.get()) {
+            (Some(urls), _) => read(urls.to_string_lossy().split_whitespace(), DEBUG_SOURCE.variable),
             (None, Some((urls, place))) => read(urls.iter().map(String::as_str), place),
             (None, None) => Ok(Vec::new()),
         }
@@ -57,7 +51,7 @@ impl DebugSourceArgs {
     /// As [`urls`](Self::urls); without any, those of `DEBUGINFOD_URLS`.
     pub(crate) fn urls_or_debuginfod(&self) -> Result<Vec<SourceUrl>, Failure> {
         let urls = self.urls()?;
-        if !urls.is_empty() || std::env::var_os(VARIABLE).is_some() {
+        if !urls.is_empty() || std::env::var_os(DEBUG_SOURCE.variable).is_some() {
             return Ok(urls);
         }
         let servers = std::env::var_os(OF_DEBUGINFOD).unwrap_or_default();
@@ -81,7 +75,7 @@ fn usage(place: &str, error: &SourceUrlError) -> Failure {
 
 /// Sets the sources of the configuration file. Call this once, before the command runs.
 pub(crate) fn configure(config: &Config) {
-    if let Some((urls, place)) = config.values(KEY) {
+    if let Some((urls, place)) = config.values(&DEBUG_SOURCE) {
         // Fails if it is set already.
         let _ = OF_FILE.set((urls.to_vec(), place));
     }

@@ -11,16 +11,10 @@ use symdex_store::{
     StoreUrlError, StoredImage, open_store,
 };
 
-use crate::config::Config;
+use crate::config::{Config, STORE};
 use crate::failure::{Failure, FailureKind, complain};
 use crate::open::AccessOption;
 use crate::{number, text};
-
-/// The variable with the stores that are used if the command line names none.
-pub(crate) const VARIABLE: &str = "SYMDEX_STORE";
-
-/// The key of the configuration file, and the option.
-pub(crate) const KEY: &str = "store";
 
 /// The stores of the configuration file, and where it names them. They are used if the command line and the environment
 /// name none.
@@ -44,7 +38,7 @@ pub(crate) struct StoreArgs {
     /// gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH. May be repeated; the stores are asked in this
     /// order. Credentials are read from the environment. The default is in the environment variable SYMDEX_STORE,
     /// separated by spaces, or in symdex.toml
-    #[arg(long = KEY, value_name = "URL", value_parser = given)]
+    #[arg(long = STORE.name, value_name = "URL", value_parser = given)]
     urls: Vec<GivenUrl>,
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
@@ -204,7 +198,7 @@ impl FoundImage {
 
 /// Sets the stores of the configuration file. Call this once, before the command runs.
 pub(crate) fn configure(config: &Config) {
-    if let Some((urls, place)) = config.values(KEY) {
+    if let Some((urls, place)) = config.values(&STORE) {
         // Fails if it is set already.
         let _ = OF_FILE.set((urls.to_vec(), place));
     }
@@ -216,8 +210,10 @@ pub(crate) fn configured_urls() -> Result<Vec<StoreUrl>, Failure> {
         let wrong = |error| Failure::new(FailureKind::Usage, format!("{place}: {error}"));
         url.parse().map_err(|error: StoreUrlError| wrong(error))
     };
-    match (std::env::var_os(VARIABLE), OF_FILE.get()) {
-        (Some(urls), _) => urls.to_string_lossy().split_whitespace().map(|url| read(url, VARIABLE)).collect(),
+    match (std::env::var_os(STORE.variable), OF_FILE.get()) {
+        (Some(urls), _) => {
+            urls.to_string_lossy().split_whitespace().map(|url| read(url, STORE.variable)).collect()
+        }
         (None, Some((urls, place))) => urls.iter().map(|url| read(url, place)).collect(),
         (None, None) => Ok(Vec::new()),
     }

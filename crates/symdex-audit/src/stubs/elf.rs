@@ -10,7 +10,7 @@ use object::{ObjectSymbolTable as _, SymbolIndex};
 use symdex_build::Image;
 
 use super::{Stub, word};
-use crate::symbol_table::resolvers;
+use crate::symbols::resolvers;
 
 const SECTIONS: [&str; 5] = [".plt", ".plt.sec", ".plt.bnd", ".plt.got", ".iplt"];
 

@@ -4,7 +4,7 @@ use object::{File, Object as _, ObjectSymbol as _, SymbolFlags, SymbolIndex};
 use symdex_build::Image;
 
 use super::{Stub, word};
-use crate::symbol_table::without_underscore;
+use crate::symbols::without_underscore;
 
 const LC_SEGMENT: u32 = 1;
 const LC_DYSYMTAB: u32 = 0xb;

@@ -1,5 +1,6 @@
 //! `symdex build`: indexes from debug files.
 
+mod args;
 mod inputs;
 mod required;
 mod run;
@@ -7,204 +8,20 @@ mod shard;
 mod summary;
 mod totals;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use symdex_pipeline::isolate::Isolation;
-use symdex_pipeline::{Pipeline, PipelineOptions};
-use symdex_store::{IndexFolder, OnConflict, ReaderOptions, Store, StoreReader};
+use symdex_pipeline::Pipeline;
+use symdex_store::{IndexFolder, ReaderOptions, Store, StoreReader};
 
-use self::inputs::InputArgs;
-use self::required::RequiredArgs;
+pub(crate) use self::args::Args;
 use self::run::{Build, BuildHost};
 pub(crate) use self::summary::outcome_words;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::interrupt;
-use crate::number;
 use crate::open::AccessOption;
 use crate::progress::Progress;
-use crate::stores::StoreArgs;
-use crate::write_options::WriteOptions;
-
-/// Make an index of every image in debug files
-///
-/// An INPUT is one of these:
-///
-/// * a dSYM bundle, the DWARF file in one, or another Mach-O file, thin or universal;
-///
-/// * an ELF file: an executable, a library, or a .debug file;
-///
-/// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the cache's other files beside it;
-///
-/// * a folder or an .xcarchive, which is searched for all of these;
-///
-/// * an archive of these, told by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by gzip or
-///   zstd, and archives in such an archive. - is an archive on standard input.
-///
-/// Each architecture of each file is an image. It becomes one index, which is named by the image's id:
-/// DIR/0c37c502aba03641a08f84c794684f36.symdex. If several files have the same image, such as a stripped binary and its
-/// debug file, their symbols are joined in one index.
-///
-/// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, unless --on-conflict says otherwise. The summary says `conflict` if both are of whole debug files,
-/// written by the same version. An image whose whole index is in DIR already is `unchanged`: its debug information is
-/// not read, unless --force is given. Without DIR, the first store is asked for the index.
-///
-/// The stores are asked before archives are unpacked and files are built. If none can be asked, nothing is built. A store
-/// that cannot be reached is not asked again; the others get the indexes, and the exit code is 1.
-///
-/// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
-/// damaged are skipped and named. Of a compressed tar archive whose stream is damaged, nothing is used. Archives in a
-/// folder are not read. Standard error names them. For more than two files, standard error ends with totals: how many
-/// indexes were written, unchanged or in conflict, and how many inputs failed, by reason.
-///
-/// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
-/// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
-/// A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json describes
-/// the objects.
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(flatten)]
-    inputs: InputArgs,
-    #[command(flatten)]
-    required: RequiredArgs,
-    /// The folder for the indexes. It is created if it does not exist. The default is the current folder, unless
-    /// --store is given
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-    #[command(flatten)]
-    stores: StoreArgs,
-    #[command(flatten)]
-    writing: WriteOptions,
-    /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
-    /// image are skipped. If all files are skipped, that is an error
-    #[arg(long, value_name = "ARCH")]
-    arch: Vec<String>,
-    /// The number of threads. The default is one for each core. The indexes do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
-    /// Memory that the builds may take, at least 32MB, beside the debug files, which are mapped. Images that are built
-    /// at the same time share it. Compile units that wait for others go to a temporary file; an image that needs more
-    /// fails, and the others go on. An index does not depend on it
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
-    max_memory: usize,
-    /// Seconds that the index of one image may take. The build of an image that takes longer fails; the others go on
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    max_seconds: Option<u64>,
-    /// A symbol map, <UUID>.bcsymbolmap, or a folder of them. It resolves the hidden names of a bitcode build. May be
-    /// repeated
-    #[arg(long, value_name = "FILE|DIR")]
-    symbol_map: Vec<PathBuf>,
-    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug: the debug files of
-    /// stripped ELF files, .dwo files, dwz files. May be repeated
-    #[arg(long, value_name = "DIR")]
-    debug_dir: Vec<PathBuf>,
-    /// Build images whose index exists already, in DIR or in the first store
-    #[arg(long)]
-    force: bool,
-    /// Which index stays if there is a different one of the same id: keep (the one that is there), replace (the new
-    /// one; implies --force), more (the one with more functions). A damaged one is always replaced
-    #[arg(long, value_name = "RULE", default_value_t)]
-    on_conflict: OnConflict,
-    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
-    /// comparison may take four times the memory, and counts as time of the build
-    #[arg(long)]
-    verify: bool,
-    /// Read each debug file in a child process with limits. Use this for untrusted debug files
-    ///
-    /// A child may use 1.25 times --max-memory and 256 MB. It is killed 2 seconds after --max-seconds. On Linux, it can
-    /// read the debug file, the folder of that file and the folders of --debug-dir and --symbol-map, and can neither
-    /// open other files nor connect to a network. A child that ends early is an error of its debug file, and the others
-    /// are built. Standard error says which limits this system has.
-    #[arg(long)]
-    isolate: bool,
-    /// Print JSON, one object a line: each image, each input that failed, and the totals
-    #[arg(long)]
-    json: bool,
-    /// Print everything that could not be read of each image, not only what other files can avoid
-    #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
-    /// Print only failures, and with --json the JSON: no images, warnings, totals and progress
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-/// How much is printed beside failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-}
-
-impl Args {
-    fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (_, true) => Verbosity::Verbose,
-            _ => Verbosity::Normal,
-        }
-    }
-
-    /// Prints a warning, unless --quiet is given.
-    fn warn(&self, warning: &str) {
-        if !self.quiet {
-            complain(&format!("warning: {warning}"));
-        }
-    }
-
-    fn pipeline_options(&self) -> Result<PipelineOptions, Failure> {
-        let mut options = PipelineOptions::default();
-        options.archs.clone_from(&self.arch);
-        options.debug_dirs.clone_from(&self.debug_dir);
-        options.symbol_maps.clone_from(&self.symbol_map);
-        options.threads = self.jobs.map_or(0, usize::from);
-        options.max_memory = self.max_memory;
-        options.max_seconds = self.max_seconds;
-        options.verify = self.verify;
-        options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
-        if let Some(folder) = &self.output {
-            options.unpublished.clone_from(folder);
-        }
-        Ok(options)
-    }
-
-    /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
-    /// that a build would make.
-    fn builds_all(&self) -> bool {
-        self.force || self.on_conflict == OnConflict::Replace
-    }
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  symdex build MyApp.app.dSYM
-  symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
-  symdex build MyApp.app.dSYM --arch arm64 --json | jq -r 'select(.index).index'
-  symdex build MyApp.xcarchive --arch arm64 --arch arm64e -o indexes
-  symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
-  symdex build libapp.so symbols/libapp.so.debug -o indexes
-  symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
-  symdex build MyApp.app.dSYM --max-memory 256MB
-  symdex build uploads --isolate --max-seconds 60 -o indexes
-  symdex build MyApp.xcarchive --store s3://bucket/indexes
-  symdex build MyApp.ipa appDsyms.zip --require-all -o indexes
-  curl https://example.com/dsyms.tar.gz | symdex build - -o indexes
-  find dsyms -name '*.zip' -print0 | symdex build --inputs-from - -0 --shard 0/16
-
-A debug file that cannot be read is reported on standard error, and the others are built.
-
-Exit codes:
-  0  every index was built
-  4  a debug file or an archive is damaged
-  6  a file is not a debug file, or an entry of an archive is refused
-  5  a file is missing
-  1  a store cannot be asked, an index could not be written or has a wrong answer, or a limit of --isolate has ended
-     its build
-  3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
-If several apply, the first of these after 0 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();

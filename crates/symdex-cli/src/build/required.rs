@@ -9,19 +9,10 @@ use symdex_pipeline::archive::{Fault, FaultKind};
 use symdex_pipeline::{Pipeline, Plan};
 use symdex_store::PublishOutcome;
 
+use super::args::RequiredArgs;
 use super::summary::ImageSummary;
 use crate::failure::{Failure, FailureKind};
 use crate::text;
-
-#[derive(clap::Args)]
-pub(super) struct RequiredArgs {
-    /// Build only the image of this id, and fail if no input has it. All digits of the id are needed. May be repeated
-    #[arg(long, value_name = "ID")]
-    id: Vec<ImageId>,
-    /// Fail if an image of the inputs gets no index with debug information, for example because its dSYM is missing
-    #[arg(long)]
-    require_all: bool,
-}
 
 /// The images that a build must find, and those that it has found.
 pub(super) struct Required<'a> {

@@ -9,9 +9,10 @@ use symdex_pipeline::isolate::Protections;
 use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline};
 use symdex_store::{IndexBytes, PutOptions, StoreReader};
 
+use super::args::Args;
 use super::required::Required;
+use super::summary;
 use super::totals::BuildTotals;
-use super::{Args, summary};
 use crate::failure::{CommandError, CommandResult, Failure, complain};
 use crate::progress::Progress;
 use crate::text;

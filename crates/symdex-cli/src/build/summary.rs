@@ -10,7 +10,7 @@ use symdex_build::can_be_avoided;
 use symdex_pipeline::{BuiltImage, BuiltIndex, Coverage, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
-use super::{Args, Verbosity};
+use super::args::{Args, Verbosity};
 use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 

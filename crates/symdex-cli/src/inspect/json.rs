@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Table};
 
-use super::{RangePrinter, StoredFrame, aliases, digest};
+use super::ranges::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
 
 /// All of an index except its ranges. Members that a store of values does not have are absent.

@@ -1,15 +1,15 @@
 //! `symdex inspect`: the contents of an index.
 
 mod json;
+mod ranges;
 mod values;
 
-use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Counts, Index, InlineFrame, Metadata, NonMaxU32, StringReader, Table};
+use symdex::{ChunkRanges, Counts, Index, Metadata, Table};
 
+use self::ranges::{RangePrinter, aliases, digest};
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::stores::StoreArgs;
 use crate::{open, text};
@@ -146,11 +146,6 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// A digest in hexadecimal, the most significant byte first.
-fn digest(digest: [u8; 16]) -> String {
-    format!("{:032x}", u128::from_le_bytes(digest))
-}
-
 /// The digest, the sections and the counts.
 fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), CommandError> {
     let size = index.as_bytes().len() as u64;
@@ -183,17 +178,6 @@ fn counts(out: &mut impl Write, counts: Counts, aliases: Option<u64>, size: u64)
         writeln!(out, "{name:<12} {count:>12} {:>10}.{}", each / 10, each % 10)?;
     }
     Ok(())
-}
-
-/// The number of aliases of all functions in the symbol table.
-fn aliases<B: AsRef<[u8]>>(index: &Index<B>) -> Result<u64, symdex::Error> {
-    let mut aliases = 0;
-    for chunk in index.chunks(Table::SymbolTable) {
-        let (_, contents) = chunk?;
-        let starts = contents.ranges.iter().filter(|range| range.function_start == Some(range.start));
-        aliases += starts.map(|range| chain(&contents, range.exact).skip(1).count() as u64).sum::<u64>();
-    }
-    Ok(aliases)
 }
 
 /// The chunks of one table: start in the image, size, and number of ranges.
@@ -257,85 +241,4 @@ fn one_chunk<B: AsRef<[u8]>>(
         }
     }
     Ok(())
-}
-
-/// An inline frame and its callers or, in the symbol table, its aliases.
-fn chain(contents: &ChunkRanges, innermost: u32) -> impl Iterator<Item = &InlineFrame> {
-    let mut next = usize::try_from(innermost).ok();
-    std::iter::from_fn(move || {
-        let number = next?;
-        let frame = contents.frames.get(number)?;
-        // The number of a parent is smaller. The filter ends the chain of a damaged index, too.
-        next = frame.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
-        Some(frame)
-    })
-}
-
-/// The function, file and line of a frame, as far as they are known.
-#[derive(Serialize)]
-struct StoredFrame {
-    name: Option<String>,
-    file: Option<String>,
-    line: Option<u32>,
-}
-
-impl StoredFrame {
-    fn name(&self) -> Cow<'_, str> {
-        text::printable(self.name.as_deref().unwrap_or("??").into())
-    }
-
-    /// `file:line`, or what is known of it.
-    fn file_and_line(&self) -> String {
-        let file = self.file.as_ref().map(|file| text::printable(file.into()));
-        match (file, self.line) {
-            (Some(file), Some(line)) => format!("{file}:{line}"),
-            (Some(file), None) => file.into_owned(),
-            (None, Some(line)) => format!("line {line}"),
-            (None, None) => "no line".to_owned(),
-        }
-    }
-}
-
-/// Prints the ranges of one chunk.
-struct RangePrinter<'a, B> {
-    table: Table,
-    contents: &'a ChunkRanges,
-    strings: StringReader<'a, B>,
-}
-
-impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
-    /// The range, its frames under `exact`, and the innermost file and line under `statement` if they differ. The
-    /// policies differ in nothing else.
-    fn lines(&mut self, range: &CodeRange) -> Result<Vec<String>, symdex::Error> {
-        let function =
-            range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
-        let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
-        for (depth, frame) in self.chain(range.exact)?.into_iter().enumerate() {
-            let name = frame.name();
-            lines.push(match self.table {
-                Table::SymbolTable if depth > 0 => format!("    alias {name}"),
-                _ => format!("    {name}  {}", frame.file_and_line()),
-            });
-        }
-        if range.statement != range.exact {
-            let statement = self.chain(range.statement)?;
-            let innermost =
-                statement.first().map_or_else(|| "nothing".to_owned(), StoredFrame::file_and_line);
-            lines.push(format!("    statement: {innermost}"));
-        }
-        Ok(lines)
-    }
-
-    /// The frames of a chain, innermost first.
-    fn chain(&mut self, innermost: u32) -> Result<Vec<StoredFrame>, symdex::Error> {
-        let mut frames = Vec::new();
-        for frame in chain(self.contents, innermost) {
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let name = frame.name.map(|id| self.strings.name(id).map(text)).transpose()?;
-            let file = frame.file.map(|id| self.strings.file(id).map(text));
-            let line = frame.line.map(|line| line.get());
-            frames.push(StoredFrame { name, file: file.transpose()?, line });
-        }
-        Ok(frames)
-    }
 }

@@ -6,7 +6,8 @@ use std::io::{self, BufWriter, Write};
 
 use symdex::ImageOffset;
 
-use super::{Args, check_chunk, counts, digest, json, metadata, print_chunk};
+use super::ranges::digest;
+use super::{Args, check_chunk, counts, json, metadata, print_chunk};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::stores::FoundImage;
 

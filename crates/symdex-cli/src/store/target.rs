@@ -5,6 +5,7 @@ use std::fs;
 
 use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 
+use crate::config::STORE;
 use crate::failure::{Failure, FailureKind};
 use crate::stores;
 use crate::write_options::WriteOptions;
@@ -36,7 +37,7 @@ impl UrlArgument {
             Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
             Self::Configured => match stores::configured_urls()? {
                 urls if urls.is_empty() => {
-                    Err(usage(format!("- stands for the stores in {}, which is not set", stores::VARIABLE)))
+                    Err(usage(format!("- stands for the stores in {}, which is not set", STORE.variable)))
                 }
                 urls => Ok(urls),
             },
@@ -48,7 +49,7 @@ impl UrlArgument {
         match &self.urls()?[..] {
             [url] => Ok(open_store(url, options)?),
             urls => {
-                let (count, variable) = (urls.len(), stores::VARIABLE);
+                let (count, variable) = (urls.len(), STORE.variable);
                 let message =
                     format!("{variable} or symdex.toml names {count} stores; this command takes one URL");
                 Err(Failure::new(FailureKind::Usage, message))

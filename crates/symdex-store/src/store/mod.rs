@@ -4,6 +4,7 @@ mod folder;
 #[cfg(feature = "object-store")]
 mod objects;
 mod open;
+mod options;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "object-store", feature = "redis"))]
@@ -25,7 +26,8 @@ use crate::publish::PublishOutcome;
 
 #[cfg(feature = "object-store")]
 pub use self::objects::{ObjectBody, ObjectReader};
-pub use self::open::{StoreOptions, open_store};
+pub use self::open::open_store;
+pub use self::options::StoreOptions;
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]

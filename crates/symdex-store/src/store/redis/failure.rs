@@ -2,6 +2,8 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+use crate::error::Error;
+
 /// Why a request has failed. The text says what to do, and has no secrets.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
@@ -28,6 +30,12 @@ impl Failure {
     /// A reply that the command does not have.
     pub(super) fn unexpected_reply() -> Self {
         Self::lasting("the server has sent an unexpected reply; expected Redis 7 or Valkey")
+    }
+
+    /// The error of a store that cannot do `action` at `location`.
+    pub(super) fn at(self, location: &str, action: &'static str) -> Error {
+        let Self { reason, is_unavailable, .. } = self;
+        Error::Store { location: location.to_owned(), action, reason, is_unavailable }
     }
 
     /// The failure that `error` means. `secrets` are left out.

@@ -68,7 +68,7 @@ impl RedisStore {
             _ => Err("this is not a URL of Redis; expected redis://HOST:PORT/DB".to_owned()),
         };
         let config =
-            config.map_err(|reason| error(&url.to_string(), "use the store", Failure::lasting(reason)))?;
+            config.map_err(|reason| Failure::lasting(reason).at(&url.to_string(), "use the store"))?;
         let client = Arc::new(Client::new(config, options.timeout));
         Ok(Self { url: url.clone(), options: options.clone(), client, renewals: Arc::default() })
     }
@@ -116,14 +116,8 @@ impl RedisStore {
     }
 
     fn error(&self, id: &ImageId, action: &'static str, failure: Failure) -> Error {
-        error(&self.location(id), action, failure)
+        failure.at(&self.location(id), action)
     }
-}
-
-/// The error that `failure` means to the caller of a store.
-fn error(location: &str, action: &'static str, failure: Failure) -> Error {
-    let Failure { reason, is_unavailable, .. } = failure;
-    Error::Store { location: location.to_owned(), action, reason, is_unavailable }
 }
 
 impl fmt::Debug for RedisStore {
@@ -216,7 +210,7 @@ impl Store for RedisStore {
     }
 
     fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
-        let failed = |failure| error(&self.url.to_string(), "search ids in", failure);
+        let failed = |failure: Failure| failure.at(&self.url.to_string(), "search ids in");
         ids::ids_from(&self.client, starts).into_iter().map(|ids| ids.map_err(failed)).collect()
     }
 
@@ -226,7 +220,7 @@ impl Store for RedisStore {
             let location = self.location(&id);
             found.entry(id, location).map_or(ControlFlow::Continue(()), &mut *visit)
         };
-        list::list(&self.client, &mut visit).map_err(|failure| error(&self.url.to_string(), "list", failure))
+        list::list(&self.client, &mut visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
@@ -265,8 +259,7 @@ impl Store for RedisStore {
             }
             ControlFlow::Continue(())
         };
-        list::list(&self.client, &mut visit)
-            .map_err(|failure| error(&self.url.to_string(), "list", failure))?;
+        list::list(&self.client, &mut visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))?;
         Ok(counts)
     }
 }

@@ -214,7 +214,7 @@ impl Putter<'_> {
     }
 
     fn error(&self, failure: Failure) -> Error {
-        super::error(&self.location, "write", failure)
+        failure.at(&self.location, "write")
     }
 }
 

@@ -55,7 +55,7 @@ impl RedisValues {
     }
 
     fn error(&self, failure: Failure) -> Error {
-        super::error(&self.location, "read", failure)
+        failure.at(&self.location, "read")
     }
 }
 
