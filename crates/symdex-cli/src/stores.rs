@@ -31,14 +31,19 @@ fn given(text: &str) -> Result<GivenUrl, Infallible> {
     Ok(StoreUrl::from_argument(text))
 }
 
+/// The help of `--store`.
+fn help() -> String {
+    format!(
+        "A store of indexes: {}. May be repeated; the stores are asked in this order. Credentials are read from the \
+         environment. The default is in the environment variable SYMDEX_STORE, separated by spaces, or in symdex.toml",
+        StoreUrl::kinds().map(|(expected, _)| expected).collect::<Vec<_>>().join(", ")
+    )
+}
+
 /// The options that name stores.
 #[derive(clap::Args)]
 pub(crate) struct StoreArgs {
-    /// A store of indexes: a folder, redis://HOST, rediss://HOST, redis+cluster://HOST, s3://BUCKET/PREFIX,
-    /// gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH. May be repeated; the stores are asked in this
-    /// order. Credentials are read from the environment. The default is in the environment variable SYMDEX_STORE,
-    /// separated by spaces, or in symdex.toml
-    #[arg(long = STORE.name, value_name = "URL", value_parser = given)]
+    #[arg(long = STORE.name, value_name = "URL", value_parser = given, help = help())]
     urls: Vec<GivenUrl>,
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]

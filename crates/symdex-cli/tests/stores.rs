@@ -123,7 +123,8 @@ fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_acce
         ("https://me:hunter2@host/x", "SYMDEX_STORE"),
         ("https://host/x?token=hunter2", "SYMDEX_STORE"),
         ("s3://key:hunter2@bucket/x", "AWS_SECRET_ACCESS_KEY"),
-        ("ftp://host/x", "expected a path, dir:PATH, s3://"),
+        ("ftp://host/x", "expected PATH or dir:PATH, s3://"),
+        ("s3:bucket/x", "a folder with such a name is ./s3:... or dir:s3:..."),
         ("s3://", "the bucket is missing"),
     ] {
         let refused = symdex(["ids", "--store", url]);

@@ -14,6 +14,7 @@ mod times;
 mod verify;
 
 use clap::Subcommand;
+use symdex_store::StoreUrl;
 
 use crate::failure;
 
@@ -22,21 +23,21 @@ use crate::failure;
 /// A store is a folder, an object store or Redis. `symdex build` and the commands that answer addresses use stores by
 /// their option --store. These commands manage a store.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
 
+/// The URLs of all kinds of stores, and examples.
+fn after_help() -> String {
+    let configured = ("-", "the stores in SYMDEX_STORE, or else in symdex.toml");
+    let urls = StoreUrl::kinds().chain([configured]);
+    let urls: String = urls.map(|(expected, store)| format!("  {expected:37}  {store}\n")).collect();
+    format!("A URL is one of these:\n{urls}{EXAMPLES}")
+}
+
 const EXAMPLES: &str = "\
-A URL is one of these:
-  PATH, dir:PATH                      a folder
-  s3://BUCKET/PREFIX                  Amazon S3 and servers of its protocol
-  gs://BUCKET/PREFIX                  Google Cloud Storage
-  az://CONTAINER/PREFIX               Azure Blob Storage
-  https://HOST/PATH                   a folder that a web server shows; read only
-  redis://HOST:PORT/DB, rediss://, redis+cluster://HOST:PORT,HOST:PORT
-  -                                   the stores in SYMDEX_STORE, or else in symdex.toml
 Credentials are read from the environment. A URL with a password or a query is refused on the
 command line. Put it into SYMDEX_STORE, and write - instead.
 

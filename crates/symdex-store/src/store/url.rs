@@ -41,13 +41,21 @@ pub struct StoreUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreUrlError {
     /// The URL is of an unknown kind.
-    #[error(
-        "{scheme}: is not a kind of store; expected a path, dir:PATH, s3://, gs://, az://, https://, redis://, \
-         rediss:// or redis+cluster://"
-    )]
+    #[error("{scheme}: is not a kind of store; expected {}", all_kinds())]
     UnknownScheme {
         /// The text before the colon.
         scheme: String,
+    },
+    /// The scheme of a URL is not followed by `//`. The rest is not shown, because it can have a password.
+    #[error(
+        "{scheme}: is not followed by //; expected {expected}; a folder with such a name is ./{scheme}:... or \
+         dir:{scheme}:..."
+    )]
+    NoSlashes {
+        /// The text before the colon.
+        scheme: &'static str,
+        /// What the URL should look like.
+        expected: &'static str,
     },
     /// A part of the URL is missing.
     #[error("{url}: {missing} is missing; expected {expected}")]
@@ -113,18 +121,30 @@ pub(crate) enum StoreKind {
     Objects,
 }
 
-const SCHEMES: [(&str, Scheme); 10] = [
-    ("dir", Scheme::Dir),
-    ("redis", Scheme::Redis),
-    ("rediss", Scheme::RedisTls),
-    ("redis+cluster", Scheme::RedisCluster),
-    ("rediss+cluster", Scheme::RedisClusterTls),
-    ("s3", Scheme::S3),
-    ("gs", Scheme::Gcs),
-    ("az", Scheme::Azure),
-    ("http", Scheme::Http),
-    ("https", Scheme::Https),
+/// All schemes, in the order of help texts.
+const SCHEMES: [Scheme; 10] = [
+    Scheme::Dir,
+    Scheme::S3,
+    Scheme::Gcs,
+    Scheme::Azure,
+    Scheme::Https,
+    Scheme::Http,
+    Scheme::Redis,
+    Scheme::RedisTls,
+    Scheme::RedisCluster,
+    Scheme::RedisClusterTls,
 ];
+
+/// What the URLs of a scheme look like.
+struct Form {
+    /// The text before the colon.
+    name: &'static str,
+    expected: &'static str,
+    /// The part of `expected` that no URL can lack.
+    required: &'static str,
+    /// The kind of store.
+    store: &'static str,
+}
 
 const REDIS_ADVICE: &str = "put the password into the environment variable SYMDEX_REDIS_PASSWORD, or into a file that \
      SYMDEX_REDIS_PASSWORD_FILE names";
@@ -151,6 +171,11 @@ impl StoreUrl {
             StoreKind::Objects if url.query.is_some() => secret("a query on the command line", WEB_ADVICE),
             _ => Ok(url),
         }
+    }
+
+    /// What the URLs of each kind of store look like, and the kind in words, for help texts.
+    pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+        SCHEMES.iter().map(|scheme| scheme.form()).map(|form| (form.expected, form.store))
     }
 
     /// Whether such a store can only be read, as a web server. New indexes are put into other stores.
@@ -212,22 +237,10 @@ impl StoreUrl {
 
     fn check(self) -> Result<Self, StoreUrlError> {
         let shown = self.to_string();
-        let incomplete =
-            |missing, expected| StoreUrlError::Incomplete { url: shown.clone(), missing, expected };
         let (host, _) = self.place.split_once('/').unwrap_or((&self.place, ""));
-        let (missing, expected) = match self.scheme {
-            Scheme::Dir => ("the path", "PATH or dir:PATH"),
-            Scheme::Redis => ("the host", "redis://HOST:PORT/DB"),
-            Scheme::RedisTls => ("the host", "rediss://HOST:PORT/DB"),
-            Scheme::RedisCluster => ("the host", "redis+cluster://HOST:PORT,HOST:PORT"),
-            Scheme::RedisClusterTls => ("the host", "rediss+cluster://HOST:PORT,HOST:PORT"),
-            Scheme::S3 => ("the bucket", "s3://BUCKET/PREFIX"),
-            Scheme::Gcs => ("the bucket", "gs://BUCKET/PREFIX"),
-            Scheme::Azure => ("the container", "az://CONTAINER/PREFIX"),
-            Scheme::Http | Scheme::Https => ("the host", "https://HOST/PATH"),
-        };
         if self.place.is_empty() || (self.scheme != Scheme::Dir && host.is_empty()) {
-            return Err(incomplete(missing, expected));
+            let Form { required: missing, expected, .. } = self.scheme.form();
+            return Err(StoreUrlError::Incomplete { url: shown, missing, expected });
         }
         if self.scheme == Scheme::Http && !is_this_machine(host) {
             return Err(StoreUrlError::PlainHttp { url: shown });
@@ -241,6 +254,11 @@ impl StoreUrl {
     }
 }
 
+/// What URLs of all kinds look like, for a message.
+fn all_kinds() -> String {
+    StoreUrl::kinds().map(|(expected, _)| expected).collect::<Vec<_>>().join(", ")
+}
+
 /// Whether `host`, with or without a port, is this machine.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
@@ -251,8 +269,32 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 impl Scheme {
-    fn name(self) -> &'static str {
-        SCHEMES.iter().find(|(_, scheme)| *scheme == self).map_or("", |(name, _)| name)
+    fn form(self) -> Form {
+        let (name, expected, required, store) = match self {
+            Self::Dir => ("dir", "PATH or dir:PATH", "the path", "a folder"),
+            Self::S3 => ("s3", "s3://BUCKET/PREFIX", "the bucket", "Amazon S3 and servers of its protocol"),
+            Self::Gcs => ("gs", "gs://BUCKET/PREFIX", "the bucket", "Google Cloud Storage"),
+            Self::Azure => ("az", "az://CONTAINER/PREFIX", "the container", "Azure Blob Storage"),
+            Self::Https => {
+                ("https", "https://HOST/PATH", "the host", "a folder that a web server shows; read only")
+            }
+            Self::Http => ("http", "http://HOST/PATH", "the host", "a web server of this machine; read only"),
+            Self::Redis => ("redis", "redis://HOST:PORT/DB", "the host", "Redis or Valkey"),
+            Self::RedisTls => ("rediss", "rediss://HOST:PORT/DB", "the host", "Redis or Valkey, with TLS"),
+            Self::RedisCluster => (
+                "redis+cluster",
+                "redis+cluster://HOST:PORT,HOST:PORT",
+                "the host",
+                "a cluster of Redis or Valkey",
+            ),
+            Self::RedisClusterTls => (
+                "rediss+cluster",
+                "rediss+cluster://HOST:PORT,HOST:PORT",
+                "the host",
+                "a cluster of Redis or Valkey, with TLS",
+            ),
+        };
+        Form { name, expected, required, store }
     }
 
     fn kind(self) -> StoreKind {
@@ -285,13 +327,17 @@ impl FromStr for StoreUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let folder = |path: &str| Self::from(Path::new(path)).check();
         let Some((name, rest)) = text.split_once(':') else { return folder(text) };
-        let scheme = SCHEMES.iter().find(|(known, _)| *known == name).map(|(_, scheme)| *scheme);
+        let scheme = SCHEMES.into_iter().find(|scheme| scheme.form().name == name);
         let (scheme, rest) = match (scheme, rest.strip_prefix("//")) {
             (Some(Scheme::Dir), _) => return folder(rest),
             (Some(scheme), Some(rest)) => (scheme, rest),
             (None, Some(_)) => return Err(StoreUrlError::UnknownScheme { scheme: name.to_owned() }),
+            (Some(scheme), None) => {
+                let Form { name: scheme, expected, .. } = scheme.form();
+                return Err(StoreUrlError::NoSlashes { scheme, expected });
+            }
             // A path may have a colon.
-            (_, None) => return folder(text),
+            (None, None) => return folder(text),
         };
         // The password of Redis may have any character. The path of a web server may have an `@`.
         let end_of_host = match scheme.kind() {
@@ -314,7 +360,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.scheme {
             Scheme::Dir => f.write_str(&self.place),
-            scheme => write!(f, "{}://{}", scheme.name(), self.place),
+            scheme => write!(f, "{}://{}", scheme.form().name, self.place),
         }
     }
 }
@@ -339,6 +385,8 @@ mod tests {
             ("indexes", "indexes", StoreKind::Folder),
             ("dir:/a b/c", "/a b/c", StoreKind::Folder),
             ("C:\\indexes", "C:\\indexes", StoreKind::Folder),
+            ("./s3:bucket", "./s3:bucket", StoreKind::Folder),
+            ("dir:s3:bucket", "s3:bucket", StoreKind::Folder),
             ("s3://bucket/a/b/", "s3://bucket/a/b", StoreKind::Objects),
             ("gs://bucket", "gs://bucket", StoreKind::Objects),
             ("http://127.0.0.1:9000/x", "http://127.0.0.1:9000/x", StoreKind::Objects),
@@ -353,12 +401,29 @@ mod tests {
     #[test]
     fn errors_say_what_is_accepted() {
         let error = |text| read(text).expect_err(text);
-        assert!(error("ftp://host/x").contains("expected a path, dir:PATH, s3://"));
+        assert!(error("ftp://host/x").contains("expected PATH or dir:PATH, s3://BUCKET/PREFIX, "));
+        for scheme in ["s3", "az", "https", "redis", "redis+cluster"] {
+            let error = read(&format!("{scheme}:me:secret@bucket/x")).expect_err("no slashes");
+            assert!(
+                error.contains(&format!("{scheme}: is not followed by //; expected {scheme}://")),
+                "{error}"
+            );
+            assert!(error.contains(&format!("./{scheme}:... or dir:{scheme}:...")), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
         assert!(error("s3://").contains("the bucket is missing; expected s3://BUCKET/PREFIX"));
         assert!(error("redis:///0").contains("the host is missing"));
         assert!(error("dir:").contains("the path is missing"));
         assert!(error("http://example.com/x").contains("use https://"));
         assert!(error("http://127.0.0.1.example.com/x").contains("use https://"));
+    }
+
+    #[test]
+    fn the_document_lists_the_schemes() {
+        let document = include_str!("../../../../docs/STORES.md");
+        for scheme in SCHEMES {
+            assert!(document.contains(&format!("`{}:", scheme.form().name)), "{}", scheme.form().name);
+        }
     }
 
     #[test]
