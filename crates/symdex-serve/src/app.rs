@@ -13,6 +13,7 @@ use symdex_report::Source;
 use symdex_store::OnConflict;
 
 use crate::audit::Audit;
+use crate::auth::Access;
 use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
@@ -29,6 +30,7 @@ use crate::workers::Workers;
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) options: ServerOptions,
+    pub(crate) access: Arc<Access>,
     pub(crate) symbolicator: Arc<Symbolicator>,
     /// Builds debug files; `None` if the server must not.
     pub(crate) builder: Option<Arc<Builder>>,
@@ -41,10 +43,10 @@ pub(crate) struct App {
     /// The jobs of uploads; `None` if the server takes no uploads.
     jobs: Option<Arc<Jobs>>,
     pub(crate) known: Arc<Known>,
-    pub(crate) browser: Browser,
+    pub(crate) browser: Arc<Browser>,
     pub(crate) pending: PendingRequests,
     pub(crate) store_health: StoreHealth,
-    workers: Workers,
+    pub(crate) workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
     _work: TemporaryFolder,
@@ -88,7 +90,8 @@ impl App {
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
-        let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
+        let known = Arc::new(Known::new(options.symbolicator.clone()));
+        let metrics = Arc::new(Metrics::new());
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         // Uploads are in the same file system.
@@ -138,7 +141,10 @@ impl App {
             }
             _ => None,
         };
+        let browser = Arc::new(Browser::new(Arc::clone(&symbolicator), budget.clone(), options.memory));
+        let store_health = StoreHealth::new(Arc::clone(&symbolicator));
         Ok(Arc::new(Self {
+            access: Arc::new(Access::new(&options)),
             options,
             symbolicator,
             builder,
@@ -149,9 +155,9 @@ impl App {
             uploads: Uploads::new(space),
             jobs,
             known,
-            browser: Browser::default(),
+            browser,
             pending,
-            store_health: StoreHealth::default(),
+            store_health,
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::http::Method;
@@ -12,8 +12,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use serde::Serialize;
 
-use crate::app::SharedApp;
-use crate::auth;
+use crate::auth::Access;
 use crate::jobs::Timestamp;
 use crate::problem::Reason;
 
@@ -120,15 +119,19 @@ fn to_log(entry: &Entry<'_>) {
 }
 
 /// Tells the handlers of requests that change something who sends them, and logs those that are refused or fail.
-pub(crate) async fn watch(State(app): State<SharedApp>, mut request: Request, next: Next) -> Response {
-    let requester = auth::requester(&app.options, request.headers());
+pub(crate) async fn watch(
+    State((access, audit)): State<(Arc<Access>, Arc<Audit>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let requester = access.requester(request.headers());
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let what = format!("{} {}", request.method(), request.uri().path());
     request.extensions_mut().insert(requester.clone());
     let response = next.run(request).await;
     let status = response.status();
     if changes && (status.is_client_error() || status.is_server_error()) {
-        app.audit.log(&Entry {
+        audit.log(&Entry {
             action: Action::Refuse,
             token: requester.token.as_deref(),
             client: requester.client,

@@ -3,30 +3,34 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use symdex_answer::Symbolicator;
+use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::KnownImage;
-
-use crate::app::App;
 
 /// How long a list is used. To make one, up to 20,000 indexes are opened.
 const FRESH: Duration = Duration::from_secs(600);
 
 /// The images of stores that are folders. Other stores may have any number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Known {
+    sources: SymbolicatorOptions,
     listed: Mutex<Option<(Instant, Arc<[KnownImage]>)>>,
 }
 
 impl Known {
+    /// The images of the stores that `sources` name.
+    pub(crate) fn new(sources: SymbolicatorOptions) -> Self {
+        Self { sources, listed: Mutex::default() }
+    }
+
     /// The images, listed at most ten minutes ago. This blocks.
-    pub(crate) fn images(&self, app: &App) -> Arc<[KnownImage]> {
+    pub(crate) fn images(&self) -> Arc<[KnownImage]> {
         // Other requests wait for the list, instead of making it too.
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         match &*listed {
             Some((at, images)) if at.elapsed() < FRESH => Arc::clone(images),
             _ => {
                 // A symbolicator lists its sources once.
-                let opened = Symbolicator::open(&app.options.symbolicator, &mut |_| ());
+                let opened = Symbolicator::open(&self.sources, &mut |_| ());
                 let images: Arc<[KnownImage]> =
                     opened.map_or_else(|_| [].into(), |opened| opened.known().into());
                 *listed = Some((Instant::now(), Arc::clone(&images)));

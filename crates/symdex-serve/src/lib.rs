@@ -22,6 +22,7 @@ mod metrics;
 mod misses;
 mod mozilla;
 mod openapi;
+mod operation;
 mod options;
 mod origin;
 #[cfg(feature = "otel")]
@@ -32,6 +33,7 @@ mod problem;
 mod router;
 mod sentry;
 mod server;
+mod token;
 mod trace;
 mod unasked;
 mod unread;
@@ -39,7 +41,7 @@ mod v1;
 mod workers;
 mod written;
 
-pub use self::auth::{NewToken, ParseScopeError, ParseTokenError, SCOPES_TEXT, Scope, Token};
 pub use self::options::ServerOptions;
 pub use self::server::{Server, ServerError};
+pub use self::token::{NewToken, ParseScopeError, ParseTokenError, SCOPES_TEXT, Scope, Token};
 pub use self::trace::{Logging, init_logging};

@@ -1,12 +1,12 @@
 //! Counts and latencies, as Prometheus reads them.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -14,10 +14,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
+use symdex_answer::Symbolicator;
 use tokio::time::Instant;
 
-use crate::app::{App, SharedApp};
-use crate::jobs::{BuildResults, JobState};
+use crate::jobs::BuildResults;
 use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
@@ -132,14 +132,13 @@ impl Metrics {
         }
     }
 
-    /// Takes over what others count.
-    fn refresh(&self, app: &App) {
+    /// Takes over what others count: the free bytes of the budget, the jobs without a store, and calls of stores.
+    pub(crate) fn refresh(&self, free: u64, unpublished: usize, symbolicator: &Symbolicator) {
         let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.free_memory.set(gauge(app.budget.free()));
-        self.index_memory.set(gauge(app.symbolicator.stores().memory_in_use()));
-        let unpublished = app.jobs().map_or(0, |jobs| jobs.count(JobState::Unpublished));
+        self.free_memory.set(gauge(free));
+        self.index_memory.set(gauge(symbolicator.stores().memory_in_use()));
         self.jobs_unpublished.set(gauge(unpublished as u64));
-        for counts in app.symbolicator.store_counts() {
+        for counts in symbolicator.store_counts() {
             for (result, count) in [
                 ("calls", counts.calls),
                 ("found", counts.found),
@@ -155,6 +154,14 @@ impl Metrics {
         }
     }
 
+    /// All counts and latencies in the text format of OpenMetrics.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
     fn request(&self, labels: RequestLabels, time: Duration) {
         let route = RouteLabels { route: labels.route.clone() };
         self.latency.get_or_create(&route).observe(time.as_secs_f64());
@@ -163,7 +170,7 @@ impl Metrics {
 }
 
 /// Counts a request.
-pub(crate) async fn measure(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+pub(crate) async fn measure(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let method = match request.method().as_str() {
         known @ ("GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS") => known.to_owned(),
         // Clients choose other methods.
@@ -171,11 +178,11 @@ pub(crate) async fn measure(State(app): State<SharedApp>, request: Request, next
     };
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let started = Instant::now();
-    let running = Running::new(&app.metrics.running);
+    let running = Running::new(&metrics.running);
     let response = next.run(request).await;
     drop(running);
     let labels = RequestLabels { method, route, status: response.status().as_u16() };
-    app.metrics.request(labels, started.elapsed());
+    metrics.request(labels, started.elapsed());
     response
 }
 
@@ -193,16 +200,4 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }
-}
-
-/// Counts and latencies in the text format of OpenMetrics.
-#[utoipa::path(get, path = "/metrics", tag = "operation", security(("bearer" = ["admin"])),
-    responses((status = 200, description = "Counts and latencies in the text format of OpenMetrics")))]
-pub(crate) async fn metrics(State(app): State<SharedApp>) -> Response {
-    app.metrics.refresh(&app);
-    let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = encode(&mut text, &app.metrics.registry);
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }

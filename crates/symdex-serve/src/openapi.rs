@@ -28,9 +28,9 @@ use utoipa::{Modify, OpenApi};
         crate::sentry::symbolicate,
         crate::sentry::apple_crash_report,
         crate::sentry::pending_request,
-        crate::health::alive,
-        crate::health::ready,
-        crate::metrics::metrics,
+        crate::operation::alive,
+        crate::operation::ready,
+        crate::operation::metrics,
     ),
     components(schemas(crate::problem::ProblemDetails)),
     modifiers(&BearerToken)

@@ -9,7 +9,7 @@ use symdex_answer::fetch::{FetchOptions, SourceUrl};
 use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
 
-use crate::auth::Token;
+use crate::token::Token;
 
 /// The options of a [`Server`](crate::Server).
 #[non_exhaustive]

@@ -9,9 +9,9 @@ use std::net::IpAddr;
 use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, HeaderName, header};
 
-use crate::auth::Scope;
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
+use crate::token::Scope;
 
 /// Browsers state in this header whether a page of the same origin has sent a request.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");

@@ -1,5 +1,6 @@
 //! The paths, and what every request passes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -14,9 +15,10 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetReques
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::app::SharedApp;
-use crate::auth::{self, Scope};
+use crate::auth;
 use crate::problem::{Problem, ProblemKind};
-use crate::{audit, health, metrics, mozilla, openapi, page, sentry, trace, unread, v1};
+use crate::token::Scope;
+use crate::{audit, metrics, mozilla, openapi, operation, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -25,11 +27,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The routes of each scope.
 pub(crate) fn router(app: &SharedApp) -> Router {
     let open = Router::new()
-        .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
+        .route("/healthz", get(operation::alive))
+        .route("/readyz", get(operation::ready))
         .route("/openapi.json", get(openapi::openapi));
     let read = v1::read_routes().merge(mozilla::read_routes()).merge(sentry::read_routes());
-    let admin = v1::admin_routes().route("/metrics", get(metrics::metrics));
+    let admin = v1::admin_routes().route("/metrics", get(operation::metrics));
     let routes = open
         .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
@@ -47,12 +49,12 @@ pub(crate) fn router(app: &SharedApp) -> Router {
 /// `routes`, for tokens that have `scope`.
 fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<SharedApp> {
     let check = move |state, request, next| auth::require(scope, state, request, next);
-    routes.route_layer(from_fn_with_state(SharedApp::clone(app), check))
+    routes.route_layer(from_fn_with_state(Arc::clone(&app.access), check))
 }
 
 /// `routes`, whose refusals are in the audit log.
 fn watched(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
-    routes.route_layer(from_fn_with_state(SharedApp::clone(app), audit::watch))
+    routes.route_layer(from_fn_with_state((Arc::clone(&app.access), Arc::clone(&app.audit)), audit::watch))
 }
 
 /// What every request passes, the last layer first.
@@ -61,7 +63,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     routes
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(unread::read_rest))
-        .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
+        .layer(from_fn_with_state(Arc::clone(&app.metrics), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))

@@ -24,7 +24,6 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::{App, AppError, SharedApp};
 use crate::auth;
 use crate::files;
-use crate::health::failed_stores;
 use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::pace::PacedWriter;
@@ -149,8 +148,8 @@ impl Server {
         let Self { app, listener, tls } = self;
         let (router, graceful) = (router(&app), GracefulShutdown::new());
         // The log says which stores cannot be reached before they are needed.
-        let asked = SharedApp::clone(&app);
-        tokio::spawn(async move { failed_stores(&asked).await });
+        let health = app.store_health.clone();
+        tokio::spawn(async move { health.failed_stores().await });
         let fitting = files::connections_that_fit();
         if fitting < app.options.max_connections {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");

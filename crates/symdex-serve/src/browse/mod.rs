@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
+use symdex_answer::Symbolicator;
 use symdex_store::{Error, IndexBytes, OpenImage, Store, StoredImage};
 
 use self::overview::OverviewError;
 pub(crate) use self::overview::{FileEntry, FunctionEntry, Overview};
-use crate::app::{App, SharedApp};
-use crate::budget::Reserved;
+use crate::budget::{Budget, Reserved};
 use crate::problem::{Problem, ProblemKind};
+use crate::workers::Workers;
 
 /// How many images are kept. A person looks at one or two.
 const MAX_KEPT: usize = 8;
@@ -32,8 +33,12 @@ pub(crate) struct BrowsedImage {
 }
 
 /// The images that were browsed last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Browser {
+    symbolicator: Arc<Symbolicator>,
+    budget: Budget,
+    /// How much memory one image may take.
+    most: u64,
     /// The last used one last.
     kept: Mutex<Vec<Arc<BrowsedImage>>>,
     /// One overview is made at a time. Requests wait for their turn without a thread.
@@ -41,6 +46,11 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
+    /// Browses the images of `symbolicator`, with memory of `budget`, which has `memory` bytes in all.
+    pub(crate) fn new(symbolicator: Arc<Symbolicator>, budget: Budget, memory: u64) -> Self {
+        Self { symbolicator, budget, most: memory / 4, kept: Mutex::default(), turn: Arc::default() }
+    }
+
     fn find(&self, id: &ImageId) -> Option<Arc<BrowsedImage>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|image| image.made.elapsed() < FRESH);
@@ -62,42 +72,45 @@ impl Browser {
     pub(crate) fn forget_all(&self) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-}
 
-impl App {
-    /// The overview of the image `id`.
+    /// The overview of the image `id`, made on a thread of `workers`.
     ///
     /// # Errors
     ///
     /// A problem if no store has the image, if it is in a store of values, or if its index is damaged or too large.
-    pub(crate) async fn browse(self: &SharedApp, id: ImageId) -> Result<Arc<BrowsedImage>, Problem> {
-        if let Some(image) = self.browser.find(&id) {
+    pub(crate) async fn browse(
+        self: &Arc<Self>,
+        id: ImageId,
+        workers: &Workers,
+    ) -> Result<Arc<BrowsedImage>, Problem> {
+        if let Some(image) = self.find(&id) {
             return Ok(image);
         }
-        let turn = Arc::clone(&self.browser.turn).lock_owned().await;
-        self.run(move |app| {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let browser = Arc::clone(self);
+        let make = move || {
             let _turn = turn;
             // Another request may have created it in the meantime.
-            app.browser.find(&id).map_or_else(|| app.make_browsed(&id), Ok)
-        })
-        .await?
+            browser.find(&id).map_or_else(|| browser.make(&id), Ok)
+        };
+        workers.run(make).await?
     }
 
-    fn make_browsed(&self, id: &ImageId) -> Result<Arc<BrowsedImage>, Problem> {
+    fn make(&self, id: &ImageId) -> Result<Arc<BrowsedImage>, Problem> {
         let index = self.whole_index(id)?;
         let mut reserved = self.budget.reserve();
         let overview = Overview::new(&index, |bytes| {
-            // The images that are kept give way to this one, and at most a quarter of the memory is for one.
+            // The images that are kept give way to this one, which may take a quarter of the memory.
             let grown = reserved.grow(bytes).or_else(|_| {
-                self.browser.forget_all();
+                self.forget_all();
                 reserved.grow(bytes)
             });
-            grown.ok().filter(|()| reserved.bytes() <= self.options.memory / 4)
+            grown.ok().filter(|()| reserved.bytes() <= self.most)
         });
         let overview = overview.map_err(OverviewError::into_problem)?;
         let image = BrowsedImage { index, overview, _reserved: reserved, made: Instant::now() };
         let image = Arc::new(image);
-        self.browser.keep(Arc::clone(&image));
+        self.keep(Arc::clone(&image));
         Ok(image)
     }
 

@@ -12,7 +12,7 @@ use symdex_pipeline::{
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};
-use super::published::PublishedImage;
+use super::published::{BuildProgress, BuildResults, PublishedImage};
 
 /// The part of the size of a debug file that is reserved for its index and the temporary files of its build. An index
 /// has a fiftieth to a tenth of it, and lies twice on the disk while it is published.
@@ -27,26 +27,6 @@ pub(crate) struct Builder {
     work: PathBuf,
     /// What files in it may take.
     space: Arc<DiskSpace>,
-}
-
-/// How much of the debug information is read, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BuildProgress {
-    /// How much is read.
-    pub(crate) done: u64,
-    /// The size of all debug files.
-    pub(crate) total: u64,
-}
-
-/// What was built.
-#[derive(Debug, Default)]
-pub(crate) struct BuildResults {
-    /// The images in the order of the files, and the files that have no index.
-    pub(crate) images: Vec<Result<PublishedImage, Failure>>,
-    /// Entries that were left out although valid archives have them.
-    pub(crate) warnings: Vec<String>,
-    /// Why no store takes an index that was built. It is one of the failures of `images`, too.
-    pub(crate) store_error: Option<String>,
 }
 
 impl Builder {

@@ -8,8 +8,7 @@ use symdex_pipeline::{Failure, FailureKind};
 use symdex_store::Provenance;
 use utoipa::ToSchema;
 
-use super::builder::{BuildProgress, BuildResults};
-use super::published::PublishedImage;
+use super::published::{BuildProgress, BuildResults, PublishedImage};
 
 /// How many bytes of JSON the lists of a job have together. Warnings that do not fit are left out first, then failures,
 /// then images.

@@ -1,8 +1,8 @@
-//! An image whose index is in a store.
+//! What a build has made: images whose indexes are in a store, and failures.
 
 use serde::{Deserialize, Serialize};
 use symdex::Metadata;
-use symdex_pipeline::BuiltIndex;
+use symdex_pipeline::{BuiltIndex, Failure};
 use symdex_store::{PublishOutcome, StoreUrl};
 use utoipa::ToSchema;
 
@@ -131,4 +131,24 @@ impl PublishedImage {
             seconds: image.time.as_secs_f64(),
         }
     }
+}
+
+/// How much of the debug information is read, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BuildProgress {
+    /// How much is read.
+    pub(crate) done: u64,
+    /// The size of all debug files.
+    pub(crate) total: u64,
+}
+
+/// What was built.
+#[derive(Debug, Default)]
+pub(crate) struct BuildResults {
+    /// The images in the order of the files, and the files that have no index.
+    pub(crate) images: Vec<Result<PublishedImage, Failure>>,
+    /// Entries that were left out although valid archives have them.
+    pub(crate) warnings: Vec<String>,
+    /// Why no store takes an index that was built. It is one of the failures of `images`, too.
+    pub(crate) store_error: Option<String>,
 }

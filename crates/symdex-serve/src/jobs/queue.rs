@@ -12,8 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 use symdex_pipeline::Input;
 use tokio::sync::watch;
 
-use super::builder::{BuildProgress, Builder};
+use super::builder::Builder;
 use super::job::{Job, JobState, id_of, json_size};
+use super::published::BuildProgress;
 use super::state::StateFolder;
 use crate::lane::has_share;
 use crate::metrics::Metrics;

@@ -98,7 +98,7 @@ pub(crate) async fn functions(
     Query(query): Query<FunctionsQuery>,
 ) -> Result<Json<FunctionList>, Problem> {
     let limit = checked_limit(query.limit)?;
-    let image = app.browse(images::parse(&id)?).await?;
+    let image = app.browser.browse(images::parse(&id)?, &app.workers).await?;
     let list = move |_: &_| list_functions(&image, &query, limit);
     app.run(list).await?.map(Json)
 }
@@ -152,7 +152,7 @@ pub(crate) async fn files(
     Query(query): Query<FilesQuery>,
 ) -> Result<Json<FileList>, Problem> {
     let limit = checked_limit(query.limit)?;
-    let image = app.browse(images::parse(&id)?).await?;
+    let image = app.browser.browse(images::parse(&id)?, &app.workers).await?;
     app.run(move |_| list_files(&image, limit)).await?.map(Json)
 }
 

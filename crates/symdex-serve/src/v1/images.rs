@@ -187,7 +187,7 @@ pub(super) fn parse(id: &str) -> Result<ImageId, Problem> {
 fn not_found(app: &App, id: &ImageId, name: &str) -> Problem {
     let mut detail = format!("no store has the image {id}; send its debug file to /v1/debug-files");
     if !name.is_empty() {
-        let known = app.known.images(app);
+        let known = app.known.images();
         let near: Vec<_> = known.iter().filter(|image| image.name == name).collect();
         let shown = near.iter().take(MAX_NEAR).map(|image| format!("{} ({})", image.id, image.arch));
         match &shown.collect::<Vec<_>>()[..] {

@@ -13,9 +13,10 @@ use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
 use crate::audit::{Action, Entry};
-use crate::auth::{self, Requester, Scope};
+use crate::auth::Requester;
 use crate::jobs::{Incoming, Job, Jobs, SubmitError, is_sha256, of_disk};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::token::Scope;
 
 /// How long the name of an upload may be, in characters.
 const MAX_NAME: usize = 200;
@@ -46,7 +47,7 @@ impl UploadOptions {
     /// Checks that the request with these headers may replace indexes, if it is to.
     fn check(&self, app: &App, headers: &HeaderMap) -> Result<(), Problem> {
         if self.replace {
-            auth::check(&app.options, Scope::Admin, headers)?;
+            app.access.check(Scope::Admin, headers)?;
         }
         Ok(())
     }
