@@ -22,7 +22,7 @@ use self::list::SortedList;
 pub(crate) const EXTENSION: &str = "symdex";
 
 /// A use is recorded at most once in this time.
-const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
 ///

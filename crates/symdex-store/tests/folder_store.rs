@@ -186,6 +186,11 @@ fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
 }
 
+fn gc_among_writers_and_readers_removes_nothing_fresh() {
+    let root = tempfile::tempdir().expect("a folder");
+    common::collected::gc_keeps_what_is_fresh(|| Box::new(IndexFolder::new(root.path()).fan_out()));
+}
+
 symdex_testkit::main! {
     a_folder_behaves_as_a_store,
     indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found,
@@ -194,6 +199,7 @@ symdex_testkit::main! {
     a_missing_folder_is_an_empty_store,
     a_killed_writer_leaves_no_index_the_old_or_the_new_one,
     writers_of_several_processes_leave_the_best_index;
-    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds;
+    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
+        gc_among_writers_and_readers_removes_nothing_fresh;
     children: one_process_that_is_killed, one_process_of_writers
 }

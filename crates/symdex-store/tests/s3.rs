@@ -126,10 +126,21 @@ fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
 }
 
+fn gc_among_writers_and_readers_removes_nothing_fresh() {
+    let server = Server::start();
+    run(server.port, "child_collects");
+}
+
+fn child_collects() {
+    common::collected::gc_keeps_what_is_fresh(|| store("", &StoreOptions::new().zstd_level(1)));
+}
+
 symdex_testkit::main! {
     s3_behaves_as_a_store,
     errors_name_the_object_and_have_no_secrets,
     writers_of_several_processes_leave_the_best_index;
-    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds;
-    children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes, child_reads_the_best
+    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
+        gc_among_writers_and_readers_removes_nothing_fresh;
+    children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes,
+        child_reads_the_best, child_collects
 }

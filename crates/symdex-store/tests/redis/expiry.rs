@@ -93,6 +93,11 @@ pub(crate) fn all_values_of_an_image_expire_at_one_time() {
     assert!(is_one_time(&expiries(&server)) && store.counts().renewals == 3);
 }
 
+pub(crate) fn gc_among_writers_and_readers_removes_nothing_fresh() {
+    let server = Server::start(&[]);
+    crate::common::collected::gc_keeps_what_is_fresh(|| Box::new(store(&server.url(), &StoreOptions::new())));
+}
+
 pub(crate) fn gc_removes_what_was_not_used_for_a_time() {
     let server = Server::start(&[]);
     let day = Duration::from_secs(24 * 60 * 60);

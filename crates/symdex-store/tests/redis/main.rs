@@ -50,6 +50,7 @@ symdex_testkit::main! {
     layout::values_are_copied_to_another_redis_and_not_to_files,
     publishing::writers_of_several_processes_leave_the_best_index,
     publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index;
-    on request: publishing::writers_of_several_processes_leave_the_best_index_of_1000_rounds;
+    on request: publishing::writers_of_several_processes_leave_the_best_index_of_1000_rounds,
+        expiry::gc_among_writers_and_readers_removes_nothing_fresh;
     children: publishing::one_process_of_writers, publishing::one_publisher
 }

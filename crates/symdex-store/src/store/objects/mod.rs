@@ -4,6 +4,7 @@ mod body;
 mod cache;
 mod client;
 mod errors;
+mod gc;
 mod parallel;
 mod put;
 mod reader;
@@ -16,7 +17,9 @@ use std::time::{Duration, SystemTime};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
-use object_store::{Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use object_store::{
+    Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, UpdateVersion,
+};
 use symdex::{ImageId, Index};
 
 use self::body::decode;
@@ -30,7 +33,7 @@ use super::{
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
-use crate::folder::{EXTENSION, IndexFolder};
+use crate::folder::{EXTENSION, IndexFolder, USE_INTERVAL};
 use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
@@ -58,6 +61,10 @@ pub(super) struct ObjectsStore {
     /// The level of zstd; 0 stands for objects that are not compressed.
     zstd_level: i32,
     cache: Option<Cache>,
+    /// How old an index is that a put of an equal or worse one writes again.
+    renewed_after: Duration,
+    /// How long a writer waits for the removal of a mark of [`gc`].
+    writers_wait: Duration,
 }
 
 impl std::fmt::Debug for ObjectsStore {
@@ -69,6 +76,8 @@ impl std::fmt::Debug for ObjectsStore {
 /// The object of an image.
 enum Found {
     Object(GetResult),
+    /// The index was removed: this is the mark of [`gc`].
+    Mark(UpdateVersion),
     /// Its tag is still the one of the request.
     Unchanged,
 }
@@ -92,7 +101,18 @@ impl ObjectsStore {
     fn new(url: StoreUrl, client: Arc<dyn ObjectStore>, prefix: Key, options: &StoreOptions) -> Self {
         let is_read_only = url.is_read_only();
         let (timeout, zstd_level) = (options.timeout, options.zstd_level);
-        Self { url, client, prefix, is_read_only, timeout, zstd_level, cache: None }
+        let (renewed_after, writers_wait) = (USE_INTERVAL, gc::WRITERS_WAIT);
+        Self {
+            url,
+            client,
+            prefix,
+            is_read_only,
+            timeout,
+            zstd_level,
+            cache: None,
+            renewed_after,
+            writers_wait,
+        }
     }
 
     fn key(&self, id: &ImageId) -> Key {
@@ -124,6 +144,9 @@ impl ObjectsStore {
     fn find(&self, id: &ImageId, options: GetOptions) -> Result<Option<Found>, Error> {
         let key = self.key(id);
         match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
+            Ok(object) if gc::is_mark(&object.attributes) => {
+                Ok(Some(Found::Mark(gc::version_of(&object.meta))))
+            }
             Ok(object) => Ok(Some(Found::Object(object))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(Failed::Client(object_store::Error::NotModified { .. })) => Ok(Some(Found::Unchanged)),
@@ -205,7 +228,7 @@ impl ObjectsStore {
     fn entry(&self, object: &ObjectMeta) -> Option<StoreEntry> {
         let name = object.location.filename()?;
         let id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?.parse().ok()?;
-        if self.key(&id) != object.location {
+        if self.key(&id) != object.location || gc::is_mark_in_list(object) {
             return None;
         }
         let location = self.location_of(&object.location);
@@ -214,11 +237,11 @@ impl ObjectsStore {
         Some(entry)
     }
 
-    /// Calls `visit` with each index of `objects`.
+    /// Calls `visit` with each of `objects`.
     fn visit(
         &self,
         objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
-        visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&ObjectMeta) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         // A page of S3's list has 1,000 objects.
         let mut objects = objects.ready_chunks(1000);
@@ -230,9 +253,7 @@ impl ObjectsStore {
             let Some(page) = page else { return Ok(()) };
             for object in page {
                 let object = object.map_err(|error| failed(error.into()))?;
-                if let Some(entry) = self.entry(&object)
-                    && visit(entry).is_break()
-                {
+                if visit(&object).is_break() {
                     return Ok(());
                 }
             }
@@ -249,8 +270,9 @@ impl ObjectsStore {
         let folder = self.prefix.clone().join(digits.get(..2).unwrap_or_default());
         let objects = self.client.list_with_offset(Some(&folder), &folder.clone().join(digits));
         let mut ids = Vec::new();
-        self.visit(objects, &mut |entry| {
-            ids.extend(Some(entry.id).filter(|id| begins_with(id, start)));
+        self.visit(objects, &mut |object| {
+            let id = self.entry(object).map(|entry| entry.id);
+            ids.extend(id.filter(|id| begins_with(id, start)));
             ControlFlow::Continue(())
         })?;
         ids.sort();
@@ -266,19 +288,6 @@ impl ObjectsStore {
                 Err(Error::Store { location: self.url.to_string(), action, reason, is_unavailable: false })
             }
             false => Ok(()),
-        }
-    }
-
-    fn delete(&self, key: &Key) -> Result<bool, Error> {
-        // S3 does not say whether there was an object.
-        let head = self.run(key, |client, key| async move { client.head(&key).await });
-        match head {
-            Err(error) if error.is_not_found() => return Ok(false),
-            head => head.map_err(|error| error.at(self.location_of(key), "read"))?,
-        };
-        match self.run(key, |client, key| async move { client.delete(&key).await }) {
-            Err(error) if error.is_not_found() => Ok(false),
-            deleted => deleted.map(|()| true).map_err(|error| error.at(self.location_of(key), "remove")),
         }
     }
 }
@@ -362,12 +371,16 @@ impl Store for ObjectsStore {
     }
 
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
-        self.visit(self.client.list(Some(&self.prefix)), visit)
+        let mut visit = |object: &ObjectMeta| match self.entry(object) {
+            Some(entry) => visit(entry),
+            None => ControlFlow::Continue(()),
+        };
+        self.visit(self.client.list(Some(&self.prefix)), &mut visit)
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
         // Object stores record no uses. Their age counts, and only writing an object again would change it.
-        Ok(self.find(id, GetOptions::new().with_head(true))?.is_some())
+        Ok(matches!(self.find(id, GetOptions::new().with_head(true))?, Some(Found::Object(_))))
     }
 
     fn remove(&self, id: &ImageId) -> Result<bool, Error> {
@@ -376,18 +389,22 @@ impl Store for ObjectsStore {
             let _turn = cache.turn(id);
             cache.forget(id);
         }
-        self.delete(&self.key(id))
+        // S3 does not say whether there was an object.
+        if !self.touch(id)? {
+            return Ok(false);
+        }
+        let key = self.key(id);
+        match self.run(&key, |client, key| async move { client.delete(&key).await }) {
+            Err(error) if error.is_not_found() => Ok(false),
+            deleted => deleted.map(|()| true).map_err(|error| error.at(self.location_of(&key), "remove")),
+        }
     }
 
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
         self.check_writable("remove from")?;
         let mut counts = GcCounts::default();
-        self.list(&mut |entry| {
-            let is_old = entry.written.is_some_and(|written| written.elapsed().is_ok_and(|age| age > unused));
-            match is_old {
-                true => counts.count(self.remove(&entry.id), entry.stored_size),
-                false => counts.kept += 1,
-            }
+        self.visit(self.client.list(Some(&self.prefix)), &mut |object| {
+            self.collect(object, unused, &mut counts);
             ControlFlow::Continue(())
         })?;
         Ok(counts)

@@ -1,7 +1,7 @@
 //! Puts an index into an object store.
 
-use std::io::Write as _;
-use std::time::Duration;
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
 
 use object_store::{
     Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions as PutRequest, PutPayload,
@@ -10,7 +10,8 @@ use object_store::{
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
-use super::errors::{Failed, reason};
+use super::errors::Failed;
+use super::gc::{age, version_of};
 use super::{
     DIGEST_FIELD, Found, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of,
 };
@@ -26,50 +27,69 @@ const ATTEMPTS: u32 = 256;
 /// Bytes that a slow connection sends in a second.
 const SLOW: u64 = 1 << 20;
 
+/// How long a writer pauses before it asks again whether a mark is gone.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the store has of an image.
+enum Existing {
+    Nothing,
+    /// The index was removed, and the mark of this version is still to be deleted.
+    Mark(UpdateVersion),
+    Object(ExistingObject),
+}
+
 /// An object that exists.
-struct Existing {
+struct ExistingObject {
     /// The index in it, or its damage.
     index: Result<IndexBytes, String>,
     put_by: Option<Provenance>,
     version: UpdateVersion,
+    /// The time since it was written.
+    age: Duration,
 }
 
 impl ObjectsStore {
     /// Puts `index`, and decides conflicts, with conditional requests: the object is created only if there is none, and
-    /// replaced only if it is still the one that was compared.
+    /// replaced only if it is still the one that was compared. An old index that stays is written again: [`gc`](super::gc)
+    /// goes by the age of objects.
     pub(super) fn put_index(
         &self,
         index: &Index<&[u8]>,
         options: &PutOptions,
     ) -> Result<PublishOutcome, Error> {
         let location = self.location(index.id());
-        let mut payload = None;
+        let (mut payload, mut mark) = (None, None);
         for _ in 0..ATTEMPTS {
-            let (outcome, version) = match self.existing(index.id())? {
-                None => (PublishOutcome::Written, None),
-                Some(Existing { index: Ok(bytes), put_by, version }) => {
-                    let outcome = compare(index, &bytes, options, |_| put_by);
+            let existing = self.existing(index.id())?;
+            let (outcome, version) = match &existing {
+                Existing::Nothing => (PublishOutcome::Written, None),
+                Existing::Mark(version) => {
+                    if !self.has_waited(&mut mark, version) {
+                        std::thread::sleep(PAUSE);
+                        continue;
+                    }
+                    (PublishOutcome::Written, Some(version))
+                }
+                Existing::Object(ExistingObject { index: Ok(bytes), put_by, version, .. }) => {
+                    let outcome = compare(index, bytes, options, |_| put_by.clone());
                     let newer = |error| Error::NewerIndex { path: location.as_str().into(), error };
                     (outcome.map_err(newer)?, Some(version))
                 }
-                Some(Existing { index: Err(damage), version, .. }) => {
-                    (PublishOutcome::Repaired { damage }, Some(version))
+                Existing::Object(ExistingObject { index: Err(damage), version, .. }) => {
+                    (PublishOutcome::Repaired { damage: damage.clone() }, Some(version))
                 }
             };
-            if outcome.keeps_existing() {
-                return Ok(outcome);
-            }
-            let payload = match &payload {
-                Some(payload) => payload,
-                None => payload.insert(self.payload(index)?),
+            let written = match (outcome.keeps_existing(), &existing) {
+                (true, Existing::Object(object)) => self.renew(object),
+                _ => self.write(index, &mut payload, version, options.provenance.as_ref()),
             };
-            match self.write(index, payload.clone(), version, options) {
+            match written {
                 Ok(()) => return Ok(outcome),
                 // Another writer was faster.
                 Err(Failed::Client(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. })) => {
                 }
                 // The object was removed in the meantime.
-                Err(Failed::Client(ClientError::NotFound { .. })) if outcome != PublishOutcome::Written => {}
+                Err(Failed::Client(ClientError::NotFound { .. })) if version.is_some() => {}
                 Err(error) => return Err(error.at(location, "write")),
             }
         }
@@ -77,46 +97,58 @@ impl ObjectsStore {
         Err(Error::Store { location, action: "write", reason, is_unavailable: true })
     }
 
-    /// The object that the store has.
-    fn existing(&self, id: &ImageId) -> Result<Option<Existing>, Error> {
-        let Some(Found::Object(object)) = self.find(id, GetOptions::default())? else { return Ok(None) };
-        let version =
-            UpdateVersion { e_tag: object.meta.e_tag.clone(), version: object.meta.version.clone() };
-        let put_by = provenance_of(&object);
+    /// What the store has of the image `id`.
+    fn existing(&self, id: &ImageId) -> Result<Existing, Error> {
+        let object = match self.find(id, GetOptions::default())? {
+            Some(Found::Object(object)) => object,
+            Some(Found::Mark(version)) => return Ok(Existing::Mark(version)),
+            Some(Found::Unchanged) | None => return Ok(Existing::Nothing),
+        };
+        let (version, age, put_by) = (version_of(&object.meta), age(&object.meta), provenance_of(&object));
         let index = match self.fetch(id, object) {
             Err(Error::DamagedObject { what, .. }) => Err(what),
             bytes => Ok(bytes?),
         };
-        Ok(Some(Existing { index, put_by, version }))
+        Ok(Existing::Object(ExistingObject { index, put_by, version, age }))
     }
 
-    /// The bytes of the object.
-    fn payload(&self, index: &Index<&[u8]>) -> Result<PutPayload, Error> {
-        let bytes = index.as_bytes();
-        let encode = || {
-            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), self.zstd_level)?;
-            encoder.include_checksum(true)?;
-            encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
-            encoder.write_all(bytes)?;
-            encoder.finish()
-        };
-        match self.compresses() {
-            false => Ok(PutPayload::from(bytes.to_vec())),
-            true => encode().map(PutPayload::from).map_err(|error| {
-                let (location, reason) = (self.location(index.id()), reason(&error));
-                Error::Store { location, action: "compress", reason, is_unavailable: false }
-            }),
+    /// Writes the index of `object` again if it is old.
+    fn renew(&self, object: &ExistingObject) -> Result<(), Failed> {
+        let Ok(bytes) = object.index.as_ref() else { return Ok(()) };
+        match Index::open(&bytes[..]) {
+            Ok(index) if object.age >= self.renewed_after => {
+                self.write(&index, &mut None, Some(&object.version), object.put_by.as_ref())
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Writes the object if the store still has `version` of it; if there is none, for `None`.
+    /// The bytes of the object.
+    fn payload(&self, index: &Index<&[u8]>) -> io::Result<PutPayload> {
+        let bytes = index.as_bytes();
+        if !self.compresses() {
+            return Ok(PutPayload::from(bytes.to_vec()));
+        }
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), self.zstd_level)?;
+        encoder.include_checksum(true)?;
+        encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
+        encoder.write_all(bytes)?;
+        encoder.finish().map(PutPayload::from)
+    }
+
+    /// Writes the object if the store still has `version` of it; if there is none, for `None`. `payload` keeps the bytes
+    /// of the object for further attempts.
     fn write(
         &self,
         index: &Index<&[u8]>,
-        payload: PutPayload,
-        version: Option<UpdateVersion>,
-        options: &PutOptions,
+        payload: &mut Option<PutPayload>,
+        version: Option<&UpdateVersion>,
+        provenance: Option<&Provenance>,
     ) -> Result<(), Failed> {
+        let payload = match payload {
+            Some(payload) => payload.clone(),
+            none => none.insert(self.payload(index)?).clone(),
+        };
         let mut attributes = Attributes::new();
         attributes.insert(Attribute::ContentType, "application/octet-stream".into());
         if self.compresses() {
@@ -131,16 +163,28 @@ impl ObjectsStore {
         if name.len() <= MAX_NAME {
             attributes.insert(Attribute::Metadata(NAME_FIELD.into()), name.into());
         }
-        if let Some(provenance) = &options.provenance {
+        if let Some(provenance) = provenance {
             let provenance = provenance.to_string().into();
             attributes.insert(Attribute::Metadata(PROVENANCE_FIELD.into()), provenance);
         }
-        let mode = version.map_or(PutMode::Create, PutMode::Update);
+        let mode = version.cloned().map_or(PutMode::Create, PutMode::Update);
         let request = PutRequest { mode, attributes, ..PutRequest::default() };
         let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);
         let (client, key) = (std::sync::Arc::clone(&self.client), self.key(index.id()));
         let put = async move { client.put_opts(&key, payload, request).await };
         runtime::wait(timeout, put)??;
         Ok(())
+    }
+
+    /// Whether the writer has waited long enough for the mark `version` to be deleted. `seen` has the mark that it waits
+    /// for.
+    fn has_waited(&self, seen: &mut Option<(UpdateVersion, Instant)>, version: &UpdateVersion) -> bool {
+        match seen {
+            Some((mark, since)) if mark == version => since.elapsed() >= self.writers_wait,
+            _ => {
+                *seen = Some((version.clone(), Instant::now()));
+                false
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::test_stores::{behaves_as_a_store, id, index, name_at, put};
 
 /// A store in the memory of `client`.
-fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsStore {
+pub(super) fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsStore {
     let url = "s3://bucket/some/prefix".parse().expect("a URL");
     let client: Arc<dyn ObjectStore> = Arc::clone(client) as _;
     let key = Key::parse("some/prefix").expect("a key");
@@ -179,7 +179,8 @@ fn the_cache_answers_until_it_is_stale_and_then_asks_for_changes() {
         tag.metadata().expect("a file").modified().expect("a time").elapsed().expect("past").as_secs() < 600
     );
     make_stale();
-    assert!(store.delete(&store.key(&id(0xab))).expect("deleted"));
+    let key = store.key(&id(0xab));
+    store.run(&key, |client, key| async move { client.delete(&key).await }).expect("deleted");
     assert_eq!(functions(), None);
     assert!(cached(folder.path()).is_empty());
 }
