@@ -7,9 +7,9 @@ use crate::error::Error;
 use crate::format::{Format, frame_edits};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, Parsed, SymbolDetail, Thread};
 use crate::text::is_object;
 
 /// The format of Bugsnag's events.
@@ -60,14 +60,14 @@ fn recognises(text: &[u8]) -> bool {
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
     let mut images = Images::default();
-    let limit = FrameLimit::of(text.len());
-    let threads = lists(json.root(), "stacktrace").into_iter();
+    let limit = ReadLimit::of(text.len());
+    let threads = lists(json.root(), "stacktrace").take_while(|_| limit.has_room());
     let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images, &limit)).collect();
-    Ok(Parsed { images: images.images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
+    Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
 }
 
 /// Reads the stack of an exception or a thread.
-fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &FrameLimit) -> Thread {
+fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &ReadLimit) -> Thread {
     let text = |key: &str| owner.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let is_true = |key: &str| owner.get(key).is_some_and(Value::is_true);
     let is_exception = owner.get("errorClass").is_some();
@@ -78,7 +78,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &Frame
     let mut read = |(depth, object): (usize, Value<'_>)| {
         let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let frame = FRAME.frame(object, kind, images.number(object))?;
+        let frame = FRAME.frame(object, kind, images.number(object, limit))?;
         let is_line = frame.detail == SymbolDetail::Line && !names_library(object);
         let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
         Some(Frame { detail, ..frame })
@@ -109,7 +109,7 @@ struct Images {
 
 impl Images {
     /// Returns the position of the image of a frame, and adds the image if it is new.
-    fn number(&mut self, frame: Value<'_>) -> Option<usize> {
+    fn number(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
         let text = |keys: [&str; 2]| {
             keys.iter().find_map(|key| frame.get(key)?.text()).unwrap_or_default().into_owned()
         };
@@ -118,7 +118,7 @@ impl Images {
         let id = text(["machoUUID", "codeIdentifier"]);
         let number = self.images.len();
         let known = self.known.get(&(load_address, id.clone())).copied();
-        if known.is_some() || number == MAX_IMAGES {
+        if known.is_some() || !limit.take_image_of_frame() {
             return known;
         }
         let path = text(["machoFile", "file"]);

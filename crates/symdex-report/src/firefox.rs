@@ -15,10 +15,10 @@ use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
-use crate::json::{Json, Value};
-use crate::limits::FrameLimit;
+use crate::json::{Json, List, Value};
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::is_object;
 
@@ -50,16 +50,17 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let profile = json.root();
     let platform = profile.get("meta").and_then(|meta| meta.get("platform")?.text()).unwrap_or_default();
     let is_elf = matches!(&*platform, "X11" | "Android" | "Linux");
-    let libs = profile.get("libs").into_iter().flat_map(Value::elements).take(MAX_IMAGES);
+    let libs = profile.get("libs").into_iter().flat_map(Value::elements);
+    let limit = ReadLimit::of(text.len());
+    let libs = libs.take_while(|_| limit.take_image());
     let images = libs.map(|lib| image(lib, is_elf)).collect();
-    let limit = FrameLimit::of(text.len());
-    let threads = all_tables(profile).into_iter().map(|tables| Thread {
+    let threads = all_tables(profile).take_while(|_| limit.has_room()).map(|tables| Thread {
         name: tables.name.clone(),
-        frames: limit.stack(tables.rows().map(|row| tables.frame(row))),
+        frames: limit.stack(tables.rows().filter_map(|row| tables.frame(row))),
         ..Thread::default()
     });
     let threads = threads.collect();
-    Ok(Parsed { images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
+    Ok(Parsed { images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
 }
 
 /// Reads a library. The code id of an ELF image is its build id.
@@ -88,13 +89,13 @@ struct Tables<'j> {
     functions: Value<'j>,
     native_symbols: Option<Value<'j>>,
     native_symbol_count: Option<usize>,
-    address: Vec<Value<'j>>,
-    function: Vec<Value<'j>>,
-    native_symbol: Vec<Value<'j>>,
-    line: Vec<Value<'j>>,
-    function_name: Vec<Value<'j>>,
-    resource: Vec<Value<'j>>,
-    lib: Vec<Value<'j>>,
+    address: Column<'j>,
+    function: Column<'j>,
+    native_symbol: Column<'j>,
+    line: Column<'j>,
+    function_name: Column<'j>,
+    resource: Column<'j>,
+    lib: Column<'j>,
 }
 
 /// The strings that the tables of a thread name by their positions.
@@ -102,32 +103,44 @@ struct Tables<'j> {
 struct Strings<'j> {
     array: Value<'j>,
     /// In some versions, all threads have the strings in common.
-    elements: Rc<[Value<'j>]>,
+    elements: Rc<List<'j>>,
 }
 
 impl<'j> Strings<'j> {
     /// The strings in `owner`. `None` if it has none.
     fn of(owner: Value<'j>) -> Option<Self> {
         let array = owner.get("stringArray")?;
-        Some(Self { array, elements: array.elements().collect() })
+        Some(Self { array, elements: array.list().into() })
     }
 }
 
-fn all_tables(profile: Value<'_>) -> Vec<Tables<'_>> {
+fn all_tables(profile: Value<'_>) -> impl Iterator<Item = Tables<'_>> {
     let shared = profile.get("shared");
     let shared_strings = shared.and_then(Strings::of);
     let threads = profile.get("threads").into_iter().flat_map(Value::elements);
-    shared.into_iter().chain(threads).filter_map(|owner| Tables::of(owner, shared_strings.as_ref())).collect()
+    shared.into_iter().chain(threads).filter_map(move |owner| Tables::of(owner, shared_strings.as_ref()))
 }
 
-/// The elements of an array that is a member of `table`; empty if there is none.
-fn column<'j>(table: Value<'j>, key: &str) -> Vec<Value<'j>> {
-    table.get(key).into_iter().flat_map(Value::elements).collect()
+/// The elements of an array that is a member of a table. `None` if there is none.
+type Column<'j> = Option<List<'j>>;
+
+fn column<'j>(table: Value<'j>, key: &str) -> Column<'j> {
+    table.get(key).map(Value::list)
+}
+
+/// The number of rows of a column.
+fn rows(column: &Column<'_>) -> usize {
+    column.as_ref().map_or(0, List::len)
+}
+
+/// The value in a row of a column.
+fn value<'j>(column: &Column<'j>, row: usize) -> Option<Value<'j>> {
+    column.as_ref()?.get(row)
 }
 
 /// The number in a row that another column has there.
-fn at(column: &[Value<'_>], row: usize) -> Option<usize> {
-    usize::try_from(column.get(row)?.number()?).ok()
+fn at(column: &Column<'_>, row: usize) -> Option<usize> {
+    usize::try_from(value(column, row)?.number()?).ok()
 }
 
 impl<'j> Tables<'j> {
@@ -141,7 +154,7 @@ impl<'j> Tables<'j> {
             strings,
             functions,
             native_symbols: owner.get("nativeSymbols"),
-            native_symbol_count: owner.get("nativeSymbols").map(|table| column(table, "name").len()),
+            native_symbol_count: owner.get("nativeSymbols").map(|table| rows(&column(table, "name"))),
             address: column(frames, "address"),
             function: column(frames, "func"),
             native_symbol: column(frames, "nativeSymbol"),
@@ -154,21 +167,28 @@ impl<'j> Tables<'j> {
 
     /// The rows of the frames that have an address. Other frames have -1.
     fn rows(&self) -> impl Iterator<Item = usize> {
-        (0..self.address.len()).filter(|row| self.address[*row].number().is_some())
+        (0..rows(&self.address)).filter(|row| self.address(*row).is_some())
+    }
+
+    /// The address of a frame.
+    fn address(&self, row: usize) -> Option<u64> {
+        value(&self.address, row)?.number()
     }
 
     /// The name of a frame's function. A frame without a symbol has its address in place of the name.
     fn name(&self, row: usize) -> Option<Value<'j>> {
         let string = at(&self.function_name, at(&self.function, row)?)?;
-        let name = self.strings.elements.get(string).copied();
+        let name = self.strings.elements.get(string);
         name.filter(|name| !name.unescaped().is_empty() && !name.unescaped().starts_with(b"0x"))
     }
 
     fn line_number(&self, row: usize) -> Option<u64> {
-        self.line.get(row)?.number()
+        value(&self.line, row)?.number()
     }
 
-    fn frame(&self, row: usize) -> Frame {
+    /// The frame of a row. `None` if it has no address.
+    fn frame(&self, row: usize) -> Option<Frame> {
+        let address = value(&self.address, row)?;
         let lib = || at(&self.lib, at(&self.resource, at(&self.function, row)?)?);
         let name = self.name(row);
         let detail = match name {
@@ -176,16 +196,16 @@ impl<'j> Tables<'j> {
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        Frame {
-            address: self.address[row].number().unwrap_or_default(),
+        Some(Frame {
+            address: address.number()?,
             image: lib().map(Number::from),
             // Profilers move return addresses back into the call.
             kind: AddressKind::ProgramCounter,
             detail,
-            site: self.address[row].span().into(),
+            site: address.span().into(),
             function: name.map(Value::inner),
             inlined: false,
-        }
+        })
     }
 }
 
@@ -194,7 +214,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     let Ok(json) = Json::parse(report.text, 0) else {
         return Vec::new();
     };
-    let symbols = |tables: &Tables<'_>| {
+    let symbols = |(tables, thread): (Tables<'_>, &Thread)| {
         let symbol = |row| {
             let function = tables.name(row).and_then(Value::text).map(|name| name.into_owned());
             let line = tables.line_number(row).and_then(|line| u32::try_from(line).ok());
@@ -204,9 +224,9 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
                 ..ExistingSymbol::default()
             }
         };
-        tables.rows().map(symbol).collect()
+        tables.rows().take(thread.frames.len()).map(symbol).collect()
     };
-    all_tables(json.root()).iter().map(symbols).collect()
+    all_tables(json.root()).zip(&report.threads).map(symbols).collect()
 }
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
@@ -219,10 +239,10 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let mut edits = Vec::new();
     // New strings, by the start of the array that gets them.
     let mut strings = BTreeMap::new();
-    for (thread, tables) in all_tables(profile).iter().enumerate() {
+    for (thread, tables) in all_tables(profile).enumerate().take(symbolicated.report.threads.len()) {
         let strings =
-            strings.entry(tables.strings.array.span().start).or_insert_with(|| NewStrings::of(tables));
-        let mut new = NewRows::of(tables, strings);
+            strings.entry(tables.strings.array.span().start).or_insert_with(|| NewStrings::of(&tables));
+        let mut new = NewRows::of(&tables, strings);
         for (number, row) in tables.rows().enumerate() {
             if let Some(resolution) = symbolicated.resolution(thread, number) {
                 edits.extend(new.frame(row, &resolution));
@@ -303,15 +323,15 @@ impl<'n, 'j> NewRows<'n, 'j> {
     /// The edits of a frame's row.
     fn frame(&mut self, row: usize, resolution: &Resolution<'_>) -> Vec<Edit> {
         let Some(concrete) = resolution.frames.last() else { return Vec::new() };
-        let set = |column: &[Value<'_>], value: Option<serde_json::Value>| {
-            Some(Edit { span: column.get(row)?.span(), text: value?.to_string().into_bytes() })
+        let set = |column: &Column<'_>, new: Option<serde_json::Value>| {
+            Some(Edit { span: value(column, row)?.span(), text: new?.to_string().into_bytes() })
         };
         let function = concrete.function.as_ref().and_then(|function| {
             let old = at(&self.tables.function, row)?;
             let resource = at(&self.tables.resource, old)?;
             let name = self.strings.position(function);
             let file = concrete.line.map(|_| self.strings.position(concrete.file_path()));
-            let next = self.tables.function_name.len() + self.functions.len();
+            let next = rows(&self.tables.function_name) + self.functions.len();
             let key = (name, file.unwrap_or(usize::MAX), resource);
             let new = *self.function_rows.entry(key).or_insert(next);
             if new == next {

@@ -214,11 +214,11 @@ impl<'t> Report<'t> {
         let format = FORMATS.iter().find(|format| (format.recognises)(text));
         let format = format.ok_or_else(|| unknown(text))?;
         let parsed = (format.parse)(text).map_err(|error| error.after(mark.len()))?;
-        let Parsed { mut images, threads, info, unread } = parsed;
+        let Parsed { mut images, threads, info, extent } = parsed;
         for image in &mut images {
             // An id of zeros means that the reporter did not know the id.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
-        Ok(Report { mark, text, format, images, threads, info, unread })
+        Ok(Report { mark, text, format, images, threads, info, extent })
     }
 }

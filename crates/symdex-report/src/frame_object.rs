@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
-use crate::json::{Json, Value};
+use crate::json::{Descendant, Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -109,24 +109,20 @@ pub(crate) fn hexadecimal(value: Value<'_>) -> Option<u64> {
     }
 }
 
-/// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object.
-pub(crate) fn lists<'j>(root: Value<'j>, key: &str) -> Vec<(Value<'j>, Value<'j>)> {
-    let mut found = Vec::new();
-    let mut open = vec![(None, root)];
-    let mut inner = Vec::new();
-    while let Some((owner, value)) = open.pop() {
-        if let Some(owner) = owner {
-            found.push((owner, value));
-            continue;
+/// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object. Arrays
+/// in such an array are left out.
+pub(crate) fn lists<'j>(root: Value<'j>, key: &str) -> impl Iterator<Item = (Value<'j>, Value<'j>)> {
+    let mut values = root.descendants();
+    std::iter::from_fn(move || {
+        loop {
+            let Descendant { parent, key: name, value } = values.next()?;
+            let is_list = name.is_some_and(|name| name.unescaped() == key.as_bytes());
+            if is_list && value.bytes().starts_with(b"[") {
+                values.leave(value);
+                return Some((parent, value));
+            }
         }
-        inner.extend(value.elements().map(|element| (None, element)));
-        inner.extend(value.members().map(|(name, member)| {
-            let is_list = name.unescaped() == key.as_bytes() && member.bytes().starts_with(b"[");
-            (is_list.then_some(value), member)
-        }));
-        open.extend(inner.drain(..).rev());
-    }
-    found
+    })
 }
 
 #[cfg(test)]
@@ -135,12 +131,11 @@ mod tests {
 
     #[test]
     fn lists_are_found_at_any_depth_in_order() {
-        let text = br#"{"a":[{"s":[1],"n":0},{"x":{"s":[2,3],"n":1}}],"s":{"s":[4]}}"#;
+        let text = br#"{"a":[{"s":[1],"n":0},{"x":{"s":[2,3,{"s":[5]}],"n":1}}],"s":{"s":[4]}}"#;
         let json = Json::parse(text, 0).expect("JSON");
-        let found: Vec<_> = lists(json.root(), "s").iter().map(|(_, list)| list.bytes()).collect();
-        assert_eq!(found, [&b"[1]"[..], b"[2,3]", b"[4]"]);
-        let owners: Vec<_> =
-            lists(json.root(), "s").iter().map(|(owner, _)| owner.get("n").is_some()).collect();
+        let found: Vec<_> = lists(json.root(), "s").map(|(_, list)| list.bytes()).collect();
+        assert_eq!(found, [&b"[1]"[..], br#"[2,3,{"s":[5]}]"#, b"[4]"]);
+        let owners: Vec<_> = lists(json.root(), "s").map(|(owner, _)| owner.get("n").is_some()).collect();
         assert_eq!(owners, [true, true, false]);
     }
 

@@ -129,10 +129,18 @@ impl<'j> Value<'j> {
         self.children(b'[')
     }
 
-    /// The elements of an array, from the last to the first.
-    pub(crate) fn elements_reversed(self) -> impl Iterator<Item = Value<'j>> + use<'j> {
-        let nodes: Vec<u32> = self.elements().map(|element| to_u32(element.node)).collect();
-        nodes.into_iter().rev().map(move |node| Value { json: self.json, node: node as usize })
+    /// The elements of an array, by position. Any other value has none.
+    pub(crate) fn list(self) -> List<'j> {
+        let mut nodes = Vec::with_capacity(self.elements().count());
+        nodes.extend(self.elements().map(|element| to_u32(element.node)));
+        List { json: self.json, nodes }
+    }
+
+    /// All values in an object or array, at any depth, each before the values in it.
+    pub(crate) fn descendants(self) -> Descendants<'j> {
+        let is_container = is_container(self.json.text, self.json.nodes[self.node]);
+        let open = if is_container { vec![to_u32(self.node)] } else { Vec::new() };
+        Descendants { json: self.json, at: self.node + CONTAINER, open, key: None }
     }
 
     /// Returns the value of the last member with this key. Keys that contain escapes are not found.
@@ -204,6 +212,81 @@ impl<'j> Value<'j> {
     }
 }
 
+/// The elements of an array, in little memory: a profile has millions.
+pub(crate) struct List<'j> {
+    json: &'j Json<'j>,
+    nodes: Vec<u32>,
+}
+
+impl<'j> List<'j> {
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn get(&self, position: usize) -> Option<Value<'j>> {
+        self.nodes.get(position).map(|node| Value { json: self.json, node: *node as usize })
+    }
+
+    /// The elements, from the last to the first.
+    pub(crate) fn reversed(self) -> impl Iterator<Item = Value<'j>> {
+        (0..self.len()).rev().filter_map(move |position| self.get(position))
+    }
+}
+
+/// A value in an object or array.
+pub(crate) struct Descendant<'j> {
+    /// The object or array that contains it.
+    pub(crate) parent: Value<'j>,
+    /// The key, if it is a member of an object.
+    pub(crate) key: Option<Value<'j>>,
+    pub(crate) value: Value<'j>,
+}
+
+/// The values in an object or array. See [`Value::descendants`].
+pub(crate) struct Descendants<'j> {
+    json: &'j Json<'j>,
+    /// The next node.
+    at: usize,
+    /// The nodes of the objects and arrays that contain it.
+    open: Vec<u32>,
+    key: Option<Value<'j>>,
+}
+
+impl<'j> Descendants<'j> {
+    /// Leaves out the values in `value`, which was the last.
+    pub(crate) fn leave(&mut self, value: Value<'j>) {
+        self.at = value.next();
+    }
+}
+
+impl<'j> Iterator for Descendants<'j> {
+    type Item = Descendant<'j>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let json = self.json;
+        let is_object = |value: &Value<'_>| json.text.get(json.nodes[value.node] as usize) == Some(&b'{');
+        loop {
+            let parent = Value { json, node: *self.open.last()? as usize };
+            if self.at >= parent.next() {
+                self.open.pop();
+                continue;
+            }
+            let value = Value { json, node: self.at };
+            if is_object(&parent) && self.key.is_none() {
+                self.key = Some(value);
+                self.at += 1;
+                continue;
+            }
+            self.at += 1;
+            if is_container(json.text, json.nodes[value.node]) {
+                self.open.push(to_u32(value.node));
+                self.at = value.node + CONTAINER;
+            }
+            return Some(Descendant { parent, key: self.key.take(), value });
+        }
+    }
+}
+
 struct Parser<'t> {
     text: &'t [u8],
     at: usize,
@@ -232,6 +315,7 @@ impl Parser<'_> {
                         return Err(self.malformed("too many values"));
                     }
                     self.at += 1;
+                    self.grow();
                     self.nodes.extend([start, start, node]);
                     self.open.push(node);
                     self.skip_space();
@@ -323,8 +407,17 @@ impl Parser<'_> {
 
     /// Adds the value from here to `end`, and moves there.
     fn leaf(&mut self, end: usize) {
+        self.grow();
         self.nodes.push(to_u32(self.at));
         self.at = end;
+    }
+
+    /// Makes room for another value. A list that doubles could have twice the memory that it needs.
+    fn grow(&mut self) {
+        let len = self.nodes.len();
+        if self.nodes.capacity() - len < CONTAINER {
+            self.nodes.reserve_exact(CONTAINER + len / 4);
+        }
     }
 
     fn malformed(&self, what: &'static str) -> Error {

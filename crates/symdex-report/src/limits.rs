@@ -39,49 +39,101 @@ impl AnswerBytes {
     }
 }
 
-/// The largest report whose frames are all read, in bytes.
+/// How many bytes of memory the frames, stacks and images of any report may take.
+pub(crate) const READ_BYTES: usize = 1 << 20;
+/// How many further bytes they may take for each byte of the report. In real reports they take two to five.
+pub(crate) const READ_PER_BYTE: usize = 16;
+/// The bytes of a report for which [`READ_PER_BYTE`] holds.
 pub(crate) const WHOLE_REPORT: usize = 10_000_000;
-/// The bytes of a larger report for each frame that is read. The lines of real reports have more. A frame takes less
-/// than twice as many bytes of memory.
-pub(crate) const BYTES_PER_FRAME: usize = 30;
+/// How many bytes they may take for each byte of a report for which that is more.
+pub(crate) const READ_PER_BYTE_OF_LARGE: usize = 5;
+
+/// How many bytes of memory a frame takes: itself, its outcome, and the symbol that the report has for it. The test
+/// program `memory` checks these.
+const FRAME: usize = 128;
+/// As [`FRAME`], for a stack without its frames.
+const STACK: usize = 384;
+/// As [`FRAME`], for an image, with its entries in tables and the outcome of asking for it.
+const IMAGE: usize = 1024;
+/// As [`FRAME`], for an entry of another table.
+const ENTRY: usize = 128;
+
+/// Returns how many bytes of memory the frames, stacks and images of a report of `size` bytes may take. The rest of the
+/// report is not read. The text, with what is read from it besides these, takes six times its size; the answers count
+/// separately, too.
+///
+/// ```
+/// assert_eq!(symdex_report::most_memory(1000), (1 << 20) + 16_000);
+/// ```
+#[must_use]
+pub fn most_memory(size: usize) -> usize {
+    let of_whole = size.min(WHOLE_REPORT) * READ_PER_BYTE;
+    READ_BYTES + of_whole.max(size.saturating_mul(READ_PER_BYTE_OF_LARGE))
+}
 
 /// How many functions of a report are searched by name, each of which stands for an image without a load address. A
 /// search takes time in proportion to the index.
 pub(crate) const FUNCTIONS: usize = 64;
 
-/// The parts of a report that are not read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unread {
+/// How much of a report is not read, and how much memory the rest takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extent {
     /// As [`Report::unread_frames`](crate::Report::unread_frames).
     pub(crate) frames: u64,
     /// As [`Report::malformed_frames`](crate::Report::malformed_frames).
     pub(crate) malformed: u64,
     /// As [`Report::unread_bytes`](crate::Report::unread_bytes).
     pub(crate) bytes: u64,
+    /// As [`Report::memory`](crate::Report::memory).
+    pub(crate) memory: usize,
 }
 
-/// How many more frames of a report are read, and how many were skipped.
-pub(crate) struct FrameLimit {
+impl Extent {
+    /// Whether parts of the report are not read.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.frames != 0 || self.malformed != 0 || self.bytes != 0
+    }
+}
+
+/// How much more of a report is read, and how much was skipped.
+pub(crate) struct ReadLimit {
+    /// As [`most_memory`].
+    most: usize,
+    /// The bytes of memory that frames, stacks and images may still take.
     left: Cell<usize>,
     unread: Cell<u64>,
     malformed: Cell<u64>,
 }
 
-impl FrameLimit {
+impl ReadLimit {
     /// The limit for a report of `size` bytes.
     pub(crate) fn of(size: usize) -> Self {
-        let left = if size <= WHOLE_REPORT { usize::MAX } else { size / BYTES_PER_FRAME };
-        Self { left: left.into(), ..Self::default() }
+        let most = most_memory(size);
+        // The last stacks may take more than is left.
+        Self { most, left: (most - 2 * STACK).into(), unread: Cell::default(), malformed: Cell::default() }
     }
 
     /// How many more frames are read.
-    pub(crate) fn left(&self) -> usize {
-        self.left.get()
+    pub(crate) fn frames_left(&self) -> usize {
+        self.left.get() / FRAME
     }
 
-    /// The frames that are not read. `bytes` follow the report.
-    pub(crate) fn unread(&self, bytes: u64) -> Unread {
-        Unread { frames: self.unread.get(), malformed: self.malformed.get(), bytes }
+    /// Whether another stack is read, if its frames are.
+    pub(crate) fn has_room(&self) -> bool {
+        self.left.get() >= STACK
+    }
+
+    /// Counts `size` bytes. Returns whether they are within the limit.
+    fn take_bytes(&self, size: usize) -> bool {
+        let left = self.left.get().checked_sub(size);
+        self.left.set(left.unwrap_or_else(|| self.left.get()));
+        left.is_some()
+    }
+
+    /// What was counted. `bytes` follow the report.
+    pub(crate) fn extent(&self, bytes: u64) -> Extent {
+        let memory = self.most - self.left.get();
+        Extent { frames: self.unread.get(), malformed: self.malformed.get(), bytes, memory }
     }
 
     /// Counts `frame` as malformed if it is `None` and the report states an address for it.
@@ -102,16 +154,32 @@ impl FrameLimit {
 
     /// Counts a frame. Returns whether it is read.
     pub(crate) fn take(&self) -> bool {
-        let left = self.left.get().checked_sub(1);
-        self.left.set(left.unwrap_or_default());
-        self.skip(u64::from(left.is_none()));
-        left.is_some()
+        let is_read = self.take_bytes(FRAME);
+        self.skip(u64::from(!is_read));
+        is_read
     }
 
-    /// Counts a stack without its frames. It takes more memory than a frame, but a log often has many stacks of one
-    /// frame, so it counts as one.
+    /// Counts a stack without its frames. It may take the last bytes.
     pub(crate) fn take_stack(&self) {
-        self.left.set(self.left.get().saturating_sub(1));
+        self.left.set(self.left.get().saturating_sub(STACK));
+    }
+
+    /// Counts an entry of a table that is neither a frame nor an image. Returns whether it is read.
+    pub(crate) fn take_entry(&self) -> bool {
+        self.take_bytes(ENTRY)
+    }
+
+    /// Counts an image of the report's list. Returns whether it is read.
+    pub(crate) fn take_image(&self) -> bool {
+        self.take_bytes(IMAGE)
+    }
+
+    /// Counts an image that a frame names. Returns whether it is read. If not, the frame has no image, and counts as not
+    /// read.
+    pub(crate) fn take_image_of_frame(&self) -> bool {
+        let is_read = self.take_image();
+        self.skip(u64::from(!is_read));
+        is_read
     }
 
     /// Counts a stack and its frames. Returns the frames that are read.
@@ -123,10 +191,10 @@ impl FrameLimit {
     }
 }
 
-/// No limit.
-impl Default for FrameLimit {
+/// The limit for an empty report.
+impl Default for ReadLimit {
     fn default() -> Self {
-        Self { left: usize::MAX.into(), unread: Cell::default(), malformed: Cell::default() }
+        Self::of(0)
     }
 }
 
@@ -166,8 +234,10 @@ mod tests {
         let limits = [
             ("ANSWER_BYTES", ANSWER_BYTES),
             ("OUTPUT_PER_BYTE", OUTPUT_PER_BYTE),
+            ("READ_BYTES", READ_BYTES),
+            ("READ_PER_BYTE", READ_PER_BYTE),
             ("WHOLE_REPORT", WHOLE_REPORT),
-            ("BYTES_PER_FRAME", BYTES_PER_FRAME),
+            ("READ_PER_BYTE_OF_LARGE", READ_PER_BYTE_OF_LARGE),
             ("FUNCTIONS", FUNCTIONS),
         ];
         let limits = limits.map(|(name, value)| (name, value as u64));

@@ -6,14 +6,15 @@
 //! Answers are appended to the lines. All other lines stay unchanged.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use symdex::ImageId;
 
 use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
 use crate::format::{Edits, Format, frame_edits, symbols_in_text, write_native};
-use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread};
+use crate::limits::ReadLimit;
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
@@ -37,7 +38,7 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut parsed = Parsed::default();
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
     let mut images = HashMap::new();
     let mut follows = false;
     let mut title = None;
@@ -57,7 +58,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
                 is_instruction = !is_of_exception(&name);
                 parsed.threads.push(Thread { name, ..Thread::default() });
             }
-            let image = image(line, &mut images, &mut parsed.images);
+            let image = image(line, &mut images, &mut parsed.images, &limit);
             if let Some(thread) = parsed.threads.last_mut() {
                 thread.frames.push(frame(line, image, span, is_instruction));
             }
@@ -66,7 +67,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         }
         follows = address_line.is_some();
     }
-    parsed.unread = limit.unread(0);
+    parsed.extent = limit.extent(0);
     Ok(parsed)
 }
 
@@ -135,12 +136,18 @@ fn image<'t>(
     line: &AddressLine<'t>,
     known: &mut HashMap<(&'t [u8], u64), usize>,
     images: &mut Vec<Image>,
+    limit: &ReadLimit,
 ) -> Option<usize> {
-    let number = *known.entry((line.image, line.load_address)).or_insert(images.len());
-    if number == images.len() && number < MAX_IMAGES {
-        let (name, load_address) = (lossy(line.image), line.load_address);
-        images.push(Image { path: name.clone(), name, load_address, ..Image::default() });
-    }
+    let number = match known.entry((line.image, line.load_address)) {
+        Entry::Occupied(known) => *known.get(),
+        Entry::Vacant(new) => {
+            limit.take_image_of_frame().then_some(())?;
+            let (name, load_address) = (lossy(line.image), line.load_address);
+            new.insert(images.len());
+            images.push(Image { path: name.clone(), name, load_address, ..Image::default() });
+            images.len() - 1
+        }
+    };
     let image = images.get_mut(number)?;
     image.id = image.id.take().or_else(|| line.id.clone());
     Some(number)

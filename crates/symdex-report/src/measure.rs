@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::format::{Format, frame_edits};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Image, MAX_IMAGES, Parsed, Thread};
+use crate::report::{AddressKind, Image, Parsed, Thread};
 use crate::text::is_object;
 
 /// The format of measure.sh's events.
@@ -70,18 +70,17 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
-    let listed = lists(json.root(), "binary_images").into_iter().flat_map(|(_, list)| list.elements());
+    let listed = lists(json.root(), "binary_images").flat_map(|(_, list)| list.elements());
     let mut images = Images::default();
-    listed.take(MAX_IMAGES).map(image).for_each(|image| images.push(image));
+    let limit = ReadLimit::of(text.len());
+    listed.take_while(|_| limit.take_image()).map(image).for_each(|image| images.push(image));
     let is_dart = lists(json.root(), "exceptions")
-        .iter()
         .any(|(event, _)| event.get("framework").is_some_and(|name| name.unescaped() == b"dart"));
-    let limit = FrameLimit::of(text.len());
-    let stacks = lists(json.root(), "frames").into_iter().enumerate();
+    let stacks = lists(json.root(), "frames").take_while(|_| limit.has_room()).enumerate();
     let threads =
         stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, (&mut images, &limit)));
     let threads = threads.collect();
-    Ok(Parsed { images: images.images, threads, unread: limit.unread(json.rest()), ..Parsed::default() })
+    Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
 }
 
 fn image(object: Value<'_>) -> Image {
@@ -108,13 +107,13 @@ fn stack(
     frames: Value<'_>,
     number: usize,
     is_dart: bool,
-    (images, limit): (&mut Images, &FrameLimit),
+    (images, limit): (&mut Images, &ReadLimit),
 ) -> Thread {
     let frame = |(depth, object): (usize, Value<'_>)| {
         // Dart's addresses are already those of the calls.
         let is_instruction = depth == 0 || is_dart;
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let image = images.of_frame(object);
+        let image = images.of_frame(object, limit);
         let is_stated = ADDRESSES.iter().any(|key| object.get(key).is_some());
         limit.read(FRAME.frame(object, kind, image), is_stated)
     };
@@ -139,14 +138,14 @@ impl Images {
     }
 
     /// Returns the position of the image of a frame, and adds the image if it is new.
-    fn of_frame(&mut self, frame: Value<'_>) -> Option<usize> {
+    fn of_frame(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
         let Some(load_address) = frame.get("binary_address").and_then(hexadecimal) else {
             let address = address(frame)?;
             let (_, number) = self.known.range(..=address).next_back()?;
             let image = self.images.get(*number)?;
             return (image.size.is_none() || image.contains(address)).then_some(*number);
         };
-        if !self.known.contains_key(&load_address) && self.images.len() < MAX_IMAGES {
+        if !self.known.contains_key(&load_address) && limit.take_image_of_frame() {
             let name = frame.get("binary_name").and_then(Value::text).unwrap_or_default().into_owned();
             self.push(Image { name, load_address, ..Image::default() });
         }

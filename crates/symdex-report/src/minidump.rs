@@ -15,11 +15,9 @@ use crate::frame_object::{hexadecimal, lists};
 use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_members};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
 /// The format of minidump-stackwalk's JSON.
@@ -65,16 +63,17 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         "x86" => "i386",
         other => other,
     });
-    let modules = dump.get("modules").into_iter().flat_map(Value::elements).take(MAX_IMAGES);
+    let modules = dump.get("modules").into_iter().flat_map(Value::elements);
+    let limit = ReadLimit::of(text.len());
+    let modules = modules.take_while(|_| limit.take_image());
     let images: Vec<_> = modules.map(|module| image(module, &os, arch.as_ref())).collect();
     let by_base: HashMap<_, _> =
         images.iter().enumerate().map(|(number, image)| (image.load_address, number)).collect();
-    let limit = FrameLimit::of(text.len());
-    let stacks = lists(dump, "frames").into_iter();
+    let stacks = lists(dump, "frames").take_while(|_| limit.has_room());
     let threads =
         stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base, &limit));
     let threads = threads.collect();
-    Ok(Parsed { images, threads, info: info(dump, &os), unread: limit.unread(json.rest()) })
+    Ok(Parsed { images, threads, info: info(dump, &os), extent: limit.extent(json.rest()) })
 }
 
 fn info(dump: Value<'_>, os: &str) -> ReportInfo {
@@ -119,7 +118,7 @@ fn stack(
     frames: Value<'_>,
     number: usize,
     by_base: &HashMap<u64, usize>,
-    limit: &FrameLimit,
+    limit: &ReadLimit,
 ) -> Thread {
     let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     let read = |object: Value<'_>| limit.read(frame(object, by_base), object.get("offset").is_some());

@@ -10,7 +10,7 @@ use symdex::{Arch, ImageId};
 use crate::apple_text::is_nameless;
 use crate::format::Format;
 use crate::info::ReportInfo;
-use crate::limits::Unread;
+use crate::limits::Extent;
 use crate::registers::Register;
 
 /// A range of bytes in a report's text, half-open.
@@ -26,12 +26,9 @@ pub struct Report<'t> {
     pub(crate) images: Vec<Image>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
-    pub(crate) unread: Unread,
+    pub(crate) extent: Extent,
     pub(crate) format: &'static Format,
 }
-
-/// The most images that are read from a report. A process has a few thousand; a hostile report could list millions.
-pub(crate) const MAX_IMAGES: usize = 1 << 20;
 
 /// What a format's parser returns: a [`Report`] without its text.
 #[derive(Debug, Default)]
@@ -42,7 +39,7 @@ pub(crate) struct Parsed {
     pub(crate) threads: Vec<Thread>,
     /// As [`Report::info`].
     pub(crate) info: ReportInfo,
-    pub(crate) unread: Unread,
+    pub(crate) extent: Extent,
 }
 
 /// An image as the report describes it.
@@ -281,24 +278,32 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The number of frames that are past a limit. They stay unchanged. A report of more than 10 MB may have one
-    /// frame for every 30 bytes. In a report of glibc, 64 functions may stand for images without a load address; the
-    /// frames of others have no image.
+    /// The number of frames that are past a limit. They stay unchanged. The frames, stacks and images of a report may
+    /// take 1 MiB of memory, and 16 bytes for each byte of the report; see [`most_memory`](crate::most_memory). A frame
+    /// whose image is past the limit has no image, and counts, too. In a report of glibc, 64 functions may stand for
+    /// images without a load address; the frames of others have no image.
     #[must_use]
     pub fn unread_frames(&self) -> u64 {
-        self.unread.frames
+        self.extent.frames
+    }
+
+    /// How many bytes of memory the frames, stacks and images take, at most, while they are read, answered and written.
+    /// The text and the answers count separately.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.extent.memory
     }
 
     /// The number of frames whose address or image is not a valid number. They stay unchanged.
     #[must_use]
     pub fn malformed_frames(&self) -> u64 {
-        self.unread.malformed
+        self.extent.malformed
     }
 
     /// The number of bytes after the end of the report. They are not read. Put each report in its own file.
     #[must_use]
     pub fn unread_bytes(&self) -> u64 {
-        self.unread.bytes
+        self.extent.bytes
     }
 
     /// The name of the report's format, as JSON has it. [`formats`](crate::formats) returns all formats.

@@ -6,7 +6,6 @@ use serde::{Serialize, Serializer};
 
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
-use crate::limits::Unread;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::registers::Register;
@@ -219,10 +218,10 @@ impl Symbolicated<'_, '_> {
             header: HeaderView { info: &report.info, crashed_thread },
             images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
             threads: ThreadList { symbolicated: self, existing: report.existing_symbols() },
-            unread: (report.unread != Unread::default()).then_some(UnreadView {
-                frames: report.unread.frames,
-                malformed_frames: report.unread.malformed,
-                bytes: report.unread.bytes,
+            unread: report.extent.is_partial().then_some(UnreadView {
+                frames: report.extent.frames,
+                malformed_frames: report.extent.malformed,
+                bytes: report.extent.bytes,
             }),
         }
     }

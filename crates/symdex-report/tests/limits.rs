@@ -2,9 +2,10 @@
 
 mod common;
 
+use common::App;
 use symdex::{ImageOffset, Table};
 use symdex_report::{
-    Answer, Answers, Function, Options, Question, Report, Unanswered, Unresolved, symbolicate,
+    Answer, Answers, Function, Options, Question, Report, Unanswered, Unresolved, most_memory, symbolicate,
 };
 
 /// A source whose functions all have a name of 1 MiB, which begins with the offset.
@@ -70,30 +71,61 @@ fn the_output_of_a_large_report_is_in_proportion_to_it() {
     assert!(size > 15 * list.len() && size < 17 * list.len(), "{size} of {}", list.len());
 }
 
-/// A report of more than 10 MB may have one frame for every 30 bytes of text.
-#[test]
-fn frames_of_a_large_report_are_read_up_to_a_limit_and_the_others_are_counted() {
-    let line = format!("App 0x100001010 0x100000000 {}\n", common::APP);
-    let short = "App 0x100001010 0x100000000\n";
-    let large = line.clone() + &short.repeat(10_000_000 / short.len());
-    let report = Report::parse(large.as_bytes()).expect("a report");
+/// How many frames of `text` are read. The others are counted.
+fn read(text: &str, frames: usize) -> usize {
+    let report = Report::parse(text.as_bytes()).expect("a report");
     let read = report.threads().iter().map(|thread| thread.frames.len()).sum::<usize>();
-    // The stack counts as a frame.
-    assert_eq!(read, large.len() / 30 - 1);
-    assert_eq!(report.unread_frames(), (large.lines().count() - read) as u64);
-    let whole = line + &short.repeat(100);
-    assert_eq!(Report::parse(whole.as_bytes()).expect("a report").unread_frames(), 0);
+    assert_eq!(read as u64 + report.unread_frames(), frames as u64);
+    assert!(report.memory() <= most_memory(text.len()));
+    read
 }
 
-/// The limit of frames holds in all formats: in JSON, too.
+/// Frames, stacks and images may take 1 MiB of memory, and 16 bytes for each byte of the report.
 #[test]
-fn frames_of_a_large_json_report_are_read_up_to_a_limit() {
-    let frame = "{\"address\":4294971408},";
-    let frames = frame.repeat(10_000_000 / frame.len() + 1);
-    let text = format!("{{\"callStacks\":[{{\"callStackRootFrames\":[{frames}{{}}]}}]}}");
+fn frames_are_read_up_to_a_limit_of_memory_and_the_others_are_counted() {
+    // A stack and its frame take 512 bytes, and a line has 11.
+    let stacks = "A 0x1 0x1\n\n".repeat(100_000);
+    let most = most_memory(stacks.len()) / 512;
+    assert!((most - 5..=most).contains(&read(&stacks, 100_000)));
+    assert_eq!(read("A 0x1 0x1\n\n", 1), 1);
+    // A frame takes 128 bytes.
+    let frames = "[0,1],".repeat(200_000);
+    let text = format!(
+        "{{\"processByPid\":{{\"1\":{{\"threadById\":{{\"1\":{{\"userFrames\":[{frames}[0,1]]}}}}}}}}}}"
+    );
+    let most = most_memory(text.len()) / 128;
+    assert!((most - 20..=most).contains(&read(&text, 200_001)));
+}
+
+/// A frame whose image is past the limit has no image, and counts as not read.
+#[test]
+fn images_are_read_up_to_a_limit_of_memory() {
+    let text: String = (0..100_000).map(|number| format!("#{number} pc 1 /{number}\n")).collect();
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let read = report.threads()[0].frames.len();
-    assert_eq!(read, text.len() / 30 - 1);
-    let all = frames.len() / frame.len();
-    assert_eq!(report.unread_frames(), (all - read) as u64);
+    let frames = report.threads().iter().flat_map(|thread| &thread.frames);
+    let without = frames.filter(|frame| frame.image().is_none()).count();
+    // An image and its frame take 1,152 bytes.
+    let most = most_memory(text.len()) / 1152;
+    assert!((most - 5..=most).contains(&report.images().len()), "{}", report.images().len());
+    assert!(without != 0 && report.unread_frames() >= without as u64);
+}
+
+/// Each frame of a report in a string counts with its own text, and not with the whole string.
+#[test]
+fn all_frames_of_a_report_in_a_string_are_answered() {
+    let frame = |offset: usize| {
+        let id = common::APP;
+        format!(
+            r#"{{\"binaryUUID\":\"{id}\",\"offsetIntoBinaryTextSegment\":{offset},\"address\":{}}}"#,
+            offset + (1 << 32)
+        )
+    };
+    let frames: Vec<_> = (0..2000).map(|number| frame(number * 8)).collect();
+    let text = format!(
+        r#"[{{"callStack":"{{\"callStacks\":[{{\"callStackRootFrames\":[{}]}}]}}"}}]"#,
+        frames.join(",")
+    );
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
+    assert!((0..2000).all(|frame| symbolicated.resolution(0, frame).is_some()));
 }

@@ -12,10 +12,10 @@ use crate::lane::Lane;
 use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
-/// How much memory is reserved for a request, in multiples of its body: the body and what is read from it. The answer
-/// counts separately. Reports of 20 MB with the shortest frames of each format take 1.6 to 4.2 times their size, profiles
-/// of Firefox 10 times.
-const MEMORY: u64 = 5;
+/// How much memory is reserved for a request, in multiples of its body: the body and what is read from it. Frames, stacks
+/// and images of reports count separately ([`symdex_report::most_memory`]), as does the answer. The test program `memory`
+/// of symdex-report has as much for each format.
+const MEMORY: u64 = 6;
 
 /// zstd allocates its window before it knows how long the contents are: 8 MiB at most.
 const MAX_WINDOW_LOG: u32 = 23;

@@ -68,6 +68,9 @@ impl State {
     }
 
     fn give_back(&mut self, client: Client, units: u64) {
+        if units == 0 {
+            return;
+        }
         self.free += units;
         match self.held.get_mut(&client) {
             Some(held) if *held > units => *held -= units,
@@ -80,6 +83,25 @@ impl Reserved {
     /// How many bytes this part has.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Another part of `bytes`, for the same client.
+    ///
+    /// # Errors
+    ///
+    /// As [`grow`](Self::grow).
+    pub(crate) fn another(&self, bytes: u64) -> Result<Self, Problem> {
+        let mut another = Self { budget: self.budget.clone(), client: self.client, bytes: 0 };
+        another.grow(bytes)?;
+        Ok(another)
+    }
+
+    /// Gives back all but `bytes`.
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        let units = self.bytes.div_ceil(UNIT) - bytes.div_ceil(UNIT);
+        self.bytes = bytes;
+        self.budget.lock().give_back(self.client, units);
     }
 
     /// Makes this part `bytes` larger.
@@ -100,10 +122,7 @@ impl Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let units = self.bytes.div_ceil(UNIT);
-        if units != 0 {
-            self.budget.lock().give_back(self.client, units);
-        }
+        self.shrink(0);
     }
 }
 
@@ -136,6 +155,22 @@ mod tests {
         assert_eq!(budget.free(), 10 * UNIT);
         assert!(budget.lock().held.is_empty());
         assert!(budget.reserve().grow(u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_part_gives_back_what_it_no_longer_needs() {
+        let budget = Budget::new(8 * UNIT);
+        let mut one = reserve(&budget, 1);
+        one.grow(UNIT).expect("free");
+        assert!(one.another(6 * UNIT).is_err());
+        let mut another = one.another(5 * UNIT).expect("free");
+        another.shrink(UNIT + 1);
+        assert_eq!(budget.free(), 5 * UNIT);
+        another.shrink(2 * UNIT);
+        assert_eq!(budget.free(), 5 * UNIT);
+        drop((one, another));
+        assert_eq!(budget.free(), 8 * UNIT);
+        assert!(budget.lock().held.is_empty());
     }
 
     #[test]

@@ -25,6 +25,11 @@ impl WrittenAnswer {
         Self { bytes: Vec::new(), reserved, refused: None }
     }
 
+    /// What its request has reserved.
+    pub(crate) fn reserved(&self) -> &Reserved {
+        &self.reserved
+    }
+
     /// The problem for the error of a writer of this answer.
     pub(crate) fn problem(&mut self, error: &io::Error) -> Problem {
         let internal = || Problem::new(ProblemKind::Internal, error.to_string());

@@ -22,7 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), ..Dialect::PLAIN };
+const DIALECT: Dialect =
+    Dialect { frame, images: |text, limit| images_in_lines(text, limit, image), ..Dialect::PLAIN };
 
 /// The name of the image. Stacks do not state it.
 const NAME: &str = "libapp.so";

@@ -29,7 +29,7 @@ pub(crate) const FORMAT: Format = Format {
 
 const DIALECT: Dialect = Dialect {
     frame: |line| Some(Line::of(line)?.frame(line)),
-    images: |text| images_in_lines(text, image),
+    images: |text, limit| images_in_lines(text, limit, image),
     title,
     ..Dialect::PLAIN
 };

@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 
-use crate::report::{Image, MAX_IMAGES};
+use crate::limits::ReadLimit;
+use crate::report::Image;
 use crate::text::{Cursor, lines, lossy};
 
 /// Reads the images of the memory maps in `text`. An image begins with the mapping of the start of its file, and ends
 /// with the last mapping of the file.
-pub(super) fn images(text: &[u8]) -> Vec<Image> {
+pub(super) fn images(text: &[u8], limit: &ReadLimit) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     let mut known: HashMap<&[u8], usize> = HashMap::new();
     let mappings = lines(text).filter_map(|(_, line)| of_gdb(line).or_else(|| of_linux(line)));
     for Mapping { start, end, offset, path } in mappings {
         let number = *known.entry(path).or_insert(images.len());
         if number == images.len() {
-            if number == MAX_IMAGES {
+            if !limit.take_image() {
                 break;
             }
             let path = lossy(path);
@@ -80,8 +81,10 @@ mod tests {
                     9000-a000 r-xp 00000000 00:1f 0 /lib/libc.so.6\nb000-c000 rw-p 00000000 00:00 0 [heap]\n\
                     9000-a000 /lib/libd.so\n";
         for map in [&of_gdb[..], of_linux] {
-            let images: Vec<_> =
-                images(map).into_iter().map(|image| (image.name, image.load_address, image.size)).collect();
+            let images: Vec<_> = images(map, &ReadLimit::of(map.len()))
+                .into_iter()
+                .map(|image| (image.name, image.load_address, image.size))
+                .collect();
             assert_eq!(
                 images,
                 [("a b".to_owned(), 0x1000, Some(0x3000)), ("libc.so.6".to_owned(), 0x9000, Some(0x1000))]

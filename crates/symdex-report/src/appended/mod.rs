@@ -17,11 +17,9 @@ pub(crate) mod swift;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::format::{Edits, frame_edits};
-use crate::limits::{FUNCTIONS, FrameLimit};
+use crate::limits::{FUNCTIONS, ReadLimit};
 use crate::list;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::{lines, lossy};
 
@@ -29,7 +27,7 @@ use crate::text::{lines, lossy};
 struct Dialect {
     frame: for<'l> fn(&'l [u8]) -> Option<FrameLine<'l>>,
     /// Reads the lists of images in a report.
-    images: fn(&[u8]) -> Vec<Image>,
+    images: fn(&[u8], &ReadLimit) -> Vec<Image>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
     /// Whether only a title begins a stack. Other lines may then occur between frames without numbers, and the
@@ -43,7 +41,7 @@ impl Dialect {
     /// Lines of frames, without lists of images and without titles.
     const PLAIN: Self = Self {
         frame: |_| None,
-        images: |_| Vec::new(),
+        images: |_, _| Vec::new(),
         title: |_| None,
         is_split_by_titles: false,
         is_location: |_| false,
@@ -86,16 +84,16 @@ fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
 
 /// Reads a report. Images may be listed after the stacks, so they are read first.
 fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
+    let limit = ReadLimit::of(text.len());
     let mut images = Images::default();
-    (dialect.images)(text).into_iter().for_each(|image| images.push(image));
+    (dialect.images)(text, &limit).into_iter().for_each(|image| images.push(image));
     for (_, line) in lines(text) {
         if let Some(ImageReference::Loaded { path, load_address }) =
             (dialect.frame)(line).map(|frame| frame.image)
         {
-            images.add(path, load_address);
+            images.add(path, load_address, &limit);
         }
     }
-    let limit = FrameLimit::of(text.len());
     let mut threads: Vec<Thread> = Vec::new();
     let mut title = None;
     // Whether a signal interrupted the next frame.
@@ -142,12 +140,12 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             thread.frames.push(frame.placed(image, span));
         }
     }
-    Parsed { images: images.images, threads, unread: limit.unread(0), ..Parsed::default() }
+    Parsed { images: images.images, threads, extent: limit.extent(0), ..Parsed::default() }
 }
 
 /// Reads each line of `text` with `image`.
-fn images_in_lines(text: &[u8], image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
-    lines(text).filter_map(|(_, line)| image(line)).take(MAX_IMAGES).collect()
+fn images_in_lines(text: &[u8], limit: &ReadLimit, image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
+    lines(text).filter_map(|(_, line)| image(line)).take_while(|_| limit.take_image()).collect()
 }
 
 /// The name of the executable in reports that state no images, for `--assume executable=FILE`.
@@ -155,8 +153,8 @@ const EXECUTABLE: &str = "executable";
 
 /// The images of the memory map in `text`. Without one, the only image is the executable. Its addresses are then read
 /// as those of its file, which they are if it is not position-independent.
-fn mapped_or_executable(text: &[u8]) -> Vec<Image> {
-    let mut images = memory_map::images(text);
+fn mapped_or_executable(text: &[u8], limit: &ReadLimit) -> Vec<Image> {
+    let mut images = memory_map::images(text, limit);
     if images.is_empty() {
         images.push(Image { name: EXECUTABLE.to_owned(), base: Base::File, ..Image::default() });
     }
@@ -215,24 +213,23 @@ struct Images {
 
 impl Images {
     fn push(&mut self, image: Image) {
-        if self.images.len() < MAX_IMAGES {
-            let by_address = self.known.entry(image.name.clone()).or_default();
-            by_address.entry(image.load_address).or_insert(self.images.len());
-            self.images.push(image);
-        }
+        let by_address = self.known.entry(image.name.clone()).or_default();
+        by_address.entry(image.load_address).or_insert(self.images.len());
+        self.images.push(image);
     }
 
     /// Adds the image if it is new. Its name is the path.
-    fn add(&mut self, path: &[u8], load_address: u64) {
+    fn add(&mut self, path: &[u8], load_address: u64, limit: &ReadLimit) {
         let name = lossy(path);
-        if self.known.get(&name).is_none_or(|known| !known.contains_key(&load_address)) {
+        let is_new = self.known.get(&name).is_none_or(|known| !known.contains_key(&load_address));
+        if is_new && limit.take_image_of_frame() {
             self.push(Image { path: name.clone(), name, load_address, ..Image::default() });
         }
     }
 
     /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of
     /// its functions.
-    fn of(&mut self, frame: &FrameLine<'_>, limit: &FrameLimit) -> Option<usize> {
+    fn of(&mut self, frame: &FrameLine<'_>, limit: &ReadLimit) -> Option<usize> {
         let (name, address) = match frame.image {
             ImageReference::Address => return None,
             ImageReference::Name(name) => (name, frame.address),
@@ -252,16 +249,17 @@ impl Images {
 
     /// Returns the position of the image that has `function` at `start`, and adds it if it is new. `None` past the
     /// limit of functions: the frame is counted.
-    fn of_function(&mut self, path: &[u8], function: &[u8], start: u64, limit: &FrameLimit) -> Option<usize> {
+    fn of_function(&mut self, path: &[u8], function: &[u8], start: u64, limit: &ReadLimit) -> Option<usize> {
         let (path, function) = (lossy(path), lossy(function));
         let key = (path.clone(), function.clone(), start);
         if let Some(number) = self.functions.get(&key) {
             return Some(*number);
         }
-        if self.functions.len() == FUNCTIONS || self.images.len() == MAX_IMAGES {
+        if self.functions.len() == FUNCTIONS {
             limit.skip(1);
             return None;
         }
+        limit.take_image_of_frame().then_some(())?;
         self.functions.insert(key, self.images.len());
         let (name, base) = (path.clone(), Base::Function);
         self.images.push(Image { name, path, base, function, load_address: start, ..Image::default() });

@@ -23,7 +23,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 const DIALECT: Dialect =
-    Dialect { frame, images: |text| images_in_lines(text, image), title, ..Dialect::PLAIN };
+    Dialect { frame, images: |text, limit| images_in_lines(text, limit, image), title, ..Dialect::PLAIN };
 
 /// The mark of a return address.
 const RETURN_ADDRESS: &[u8] = b"[ra]";

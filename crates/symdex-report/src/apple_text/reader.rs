@@ -7,18 +7,16 @@ use symdex::{Arch, ImageId};
 use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, BareStack, is_nameless};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::registers::MAX_REGISTERS;
-use crate::report::{
-    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Site, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Site, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    limit: FrameLimit,
+    limit: ReadLimit,
     /// The consecutive frames so far, and the numbers of the first and the last of them.
     stack: Vec<Frame>,
     numbers: (u64, u64),
@@ -53,7 +51,7 @@ struct FrameImage<'t> {
 impl<'t> Reader<'t> {
     /// A reader of a text of `size` bytes.
     pub(super) fn new(size: usize) -> Self {
-        Self { limit: FrameLimit::of(size), ..Self::default() }
+        Self { limit: ReadLimit::of(size), ..Self::default() }
     }
 
     /// Reads the next line, which is at `span`.
@@ -70,7 +68,7 @@ impl<'t> Reader<'t> {
         if lines::is_images_header(line) {
             self.is_in_images = true;
         } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
-            if self.parsed.images.len() < MAX_IMAGES {
+            if self.limit.take_image() {
                 self.parsed.images.push(image);
             }
         } else if let Some(name) = lines::stack_name(line) {
@@ -92,7 +90,7 @@ impl<'t> Reader<'t> {
         } else if let Some(thread) = self.crashed.filter(|_| self.is_in_registers) {
             let registers = &mut self.parsed.threads[thread].registers;
             registers.extend(lines::registers(line, MAX_REGISTERS - registers.len()));
-        } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.left()) {
+        } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.frames_left()) {
             self.bare_stack(stack);
         }
     }
@@ -150,7 +148,7 @@ impl<'t> Reader<'t> {
         for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
             frame.image = frame.image().and_then(|entry| numbers[entry as usize]).map(Number::from);
         }
-        parsed.unread = limit.unread(rest);
+        parsed.extent = limit.extent(rest);
         parsed
     }
 
@@ -169,7 +167,7 @@ impl<'t> Reader<'t> {
         if let Some(number) = self.known.get(&image) {
             return Some(*number);
         }
-        (self.frame_images.len() < MAX_IMAGES).then_some(())?;
+        self.limit.take_image_of_frame().then_some(())?;
         let number = Number::from(self.frame_images.len());
         self.known.insert(image.clone(), number);
         self.frame_images.push(image);

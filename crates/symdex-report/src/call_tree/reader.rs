@@ -4,20 +4,21 @@
 //! its caller.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
 use crate::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
-use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, Thread};
+use crate::limits::ReadLimit;
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    limit: FrameLimit,
+    limit: ReadLimit,
     /// The frames of the tree that is being read, in the order of the lines, and its title.
     tree: Vec<Frame>,
     name: String,
@@ -63,7 +64,7 @@ const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
 impl<'t> Reader<'t> {
     /// A reader of a text of `size` bytes.
     pub(super) fn new(size: usize) -> Self {
-        Self { limit: FrameLimit::of(size), ..Self::default() }
+        Self { limit: ReadLimit::of(size), ..Self::default() }
     }
 
     /// Reads the next line, which is at `span`.
@@ -107,12 +108,15 @@ impl<'t> Reader<'t> {
         let frame = self.tree.len();
         self.call(sample_line);
         self.path.push((sample_line.column, frame, sample_line.is_kernel()));
-        let image = node.load_address.map(|load_address| {
+        let image = node.load_address.and_then(|load_address| {
             let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
-            *self.known.entry((process, load_address)).or_insert_with(|| {
-                self.frame_images.push(FrameImage { process, load_address, image: node.image });
-                Number::from(self.frame_images.len() - 1)
-            })
+            match self.known.entry((process, load_address)) {
+                Entry::Occupied(known) => Some(*known.get()),
+                Entry::Vacant(new) => self.limit.take_image_of_frame().then(|| {
+                    self.frame_images.push(FrameImage { process, load_address, image: node.image });
+                    *new.insert(Number::from(self.frame_images.len() - 1))
+                }),
+            }
         });
         let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
         let is_named = !is_nameless(&sample_line.rest()[..node.function_len]);
@@ -181,7 +185,7 @@ impl<'t> Reader<'t> {
             image.base = Base::TextExec;
         }
         image.arch = image.arch.or_else(|| self.arch.clone());
-        if self.parsed.images.len() < MAX_IMAGES {
+        if self.limit.take_image() {
             let is_kernel = image.load_address >= KERNEL.1;
             self.processes.push(if is_kernel { KERNEL.0 } else { self.process });
             self.parsed.images.push(image);
@@ -201,7 +205,7 @@ impl<'t> Reader<'t> {
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
         let Self { mut parsed, frame_images, processes, mut archs, arch, header, limit, .. } = self;
-        parsed.unread = limit.unread(0);
+        parsed.extent = limit.extent(0);
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = HashMap::new();

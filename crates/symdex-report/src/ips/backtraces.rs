@@ -5,17 +5,18 @@ use std::borrow::Cow;
 use crate::apple_text;
 use crate::existing::ExistingSymbol;
 use crate::json::Value;
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Span, Thread};
 use crate::symbolicate::Resolution;
 use crate::text::lossy;
 
 /// Reads the stack in `string`. It belongs to an exception, so all addresses are return addresses.
-pub(super) fn stack(string: Value<'_>, number: usize, limit: &FrameLimit) -> Thread {
-    let start = string.span().start + 1;
-    let frames = escaped_lines(string.unescaped()).filter_map(|span| {
+pub(super) fn stack(string: Value<'_>, number: usize, limit: &ReadLimit) -> Thread {
+    // A value finds the end of a string each time it is asked.
+    let (start, escaped) = (string.span().start + 1, string.unescaped());
+    let frames = escaped_lines(escaped).filter_map(|span| {
         let site = start + span.start..start + span.end;
-        let line = unescape(&string.unescaped()[span])?;
+        let line = unescape(&escaped[span])?;
         let frame = apple_text::frame(line.as_bytes(), 0)?;
         // The span of the name in the escaped text is unknown. Nothing reads it.
         let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);

@@ -18,11 +18,9 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::is_object;
 
@@ -67,22 +65,24 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let document = separate.as_ref().unwrap_or(&header);
     let body = document.root();
     let images = body.get("usedImages").into_iter().flat_map(Value::elements);
-    let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
+    let images: Vec<_> = images.take_while(|_| limit.take_image()).map(image).collect();
     let faulting = body.get("faultingThread").and_then(Value::number);
     let threads = body.get("threads").into_iter().flat_map(Value::elements);
     let stack = |(number, thread)| stack(thread, number, faulting, &images, &limit);
-    let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
+    let mut threads: Vec<_> =
+        threads.take_while(|_| limit.has_room()).enumerate().filter_map(stack).collect();
     if let Some(exception) = body.get("lastExceptionBacktrace") {
         let kind = AddressKind::ReturnAddress;
         let frames = limit
             .stack(exception.elements().filter_map(|object| limit.read(frame(object, kind, &images), true)));
         threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
     }
-    let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
+    let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements);
+    let backtraces = backtraces.take_while(|_| limit.has_room()).enumerate();
     threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number, &limit)));
-    let unread = limit.unread(document.rest());
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread })
+    let extent = limit.extent(document.rest());
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), extent })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -136,7 +136,7 @@ fn stack(
     number: usize,
     faulting: Option<u64>,
     images: &[Image],
-    limit: &FrameLimit,
+    limit: &ReadLimit,
 ) -> Option<Thread> {
     let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
     let frames = thread.get("frames")?.elements().enumerate();

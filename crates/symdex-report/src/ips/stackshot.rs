@@ -11,11 +11,9 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Format, frame_edits};
 use crate::json::{Json, Value};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
@@ -53,19 +51,19 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let document = separate.as_ref().unwrap_or(&header);
     let body = document.root();
     let images = body.get("binaryImages").into_iter().flat_map(Value::elements);
-    let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
+    let images: Vec<_> = images.take_while(|_| limit.take_image()).map(image).collect();
     let mut threads = Vec::new();
     for (pid, process) in body.get("processByPid").into_iter().flat_map(Value::members) {
         for (id, thread) in process.get("threadById").into_iter().flat_map(Value::members) {
             for (kind, key) in [("Kernel", "kernelFrames"), ("User", "userFrames")] {
-                let Some(frames) = thread.get(key) else { continue };
+                let Some(frames) = thread.get(key).filter(|_| limit.has_room()) else { continue };
                 threads.push(stack((pid, process), (id, thread), (kind, frames), &images, &limit));
             }
         }
     }
-    let unread = limit.unread(document.rest());
-    Ok(Parsed { images, threads, info: info::info(header.root(), body), unread })
+    let extent = limit.extent(document.rest());
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), extent })
 }
 
 /// Reads an image: `[uuid, base, source]`.
@@ -91,7 +89,7 @@ fn stack(
     (id, thread): (Value<'_>, Value<'_>),
     (kind, frames): (&str, Value<'_>),
     images: &[Image],
-    limit: &FrameLimit,
+    limit: &ReadLimit,
 ) -> Thread {
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
     let [pid, id, process] = [text(Some(pid)), text(Some(id)), text(process.get("procname"))];

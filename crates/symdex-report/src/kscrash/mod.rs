@@ -17,9 +17,9 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::is_object;
 
@@ -59,18 +59,18 @@ fn is_without_stacks(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
     let json = Json::parse(text, 0)?;
     let reports: Vec<_> =
         std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
     let listed = reports.iter().filter_map(|report| report.get("binary_images"));
-    let images = listed.flat_map(Value::elements).take(MAX_IMAGES).map(image);
+    let images = listed.flat_map(Value::elements).take_while(|_| limit.take_image()).map(image);
     let mut known = HashSet::new();
     let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
     Ok(Parsed {
         images: images.collect(),
         threads: reports.iter().flat_map(|report| stacks(*report, &limit)).collect(),
-        unread: limit.unread(json.rest()),
+        extent: limit.extent(json.rest()),
         info: info::info(json.root()),
     })
 }
@@ -111,7 +111,7 @@ fn cpu(value: Option<Value<'_>>) -> Option<u32> {
 }
 
 /// The stacks of one report: those of its threads, and of the last exception that was deallocated.
-fn stacks(report: Value<'_>, limit: &FrameLimit) -> Vec<Thread> {
+fn stacks(report: Value<'_>, limit: &ReadLimit) -> Vec<Thread> {
     let crash = report.get("crash");
     let kind = crash.and_then(|crash| crash.get("error")?.get("type")?.text()).unwrap_or_default();
     let is_thrown = matches!(kind.as_ref(), "nsexception" | "cpp_exception" | "user");
@@ -124,12 +124,16 @@ fn stacks(report: Value<'_>, limit: &FrameLimit) -> Vec<Thread> {
         frames: frames(backtrace, limit, |_| false),
         ..Thread::default()
     });
-    threads.filter_map(|thread| stack(thread, is_thrown, limit)).chain(exception).collect()
+    threads
+        .take_while(|_| limit.has_room())
+        .filter_map(|thread| stack(thread, is_thrown, limit))
+        .chain(exception)
+        .collect()
 }
 
 /// Reads the stack of a thread. `is_thrown` says whether an exception caused the crash. The stack of the crashed thread
 /// is then the one that the exception was thrown from.
-fn stack(thread: Value<'_>, is_thrown: bool, limit: &FrameLimit) -> Option<Thread> {
+fn stack(thread: Value<'_>, is_thrown: bool, limit: &ReadLimit) -> Option<Thread> {
     let crashed = thread.get("crashed").is_some_and(Value::is_true);
     let registers = thread.get("registers").and_then(|registers| registers.get("basic"));
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
@@ -153,7 +157,7 @@ fn stack(thread: Value<'_>, is_thrown: bool, limit: &FrameLimit) -> Option<Threa
 
 /// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
 /// true for it.
-fn frames(backtrace: Value<'_>, limit: &FrameLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
+fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
     let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
     let read = |(depth, object): (usize, Value<'_>)| {
         let address = object.get("instruction_addr")?.number()?;

@@ -22,8 +22,8 @@ use crate::format::{Edit, Edits, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread};
+use crate::limits::ReadLimit;
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread, to_u32};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::write::Editor;
 
@@ -52,25 +52,26 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
     let mut images = ImageTable::default();
-    let threads = stacks(json.root()).map(|stack| stack.thread(&mut images, &limit)).collect();
+    let stacks = stacks(json.root()).take_while(|_| limit.has_room());
+    let threads = stacks.map(|stack| stack.thread(&mut images, &limit)).collect();
     let (images, info) = (images.images, info::info(json.root()));
-    Ok(Parsed { images, threads, info, unread: limit.unread(json.rest()) })
+    Ok(Parsed { images, threads, info, extent: limit.extent(json.rest()) })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
-    let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
-    stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
+    let stacks = stacks(json.root()).zip(&report.threads);
+    stacks.map(|(stack, thread)| stack.existing_symbols(thread)).collect()
 }
 
 fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let text = symbolicated.report.text;
     // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else { return Ok(()) };
-    for (thread, stack) in stacks(json.root()).enumerate() {
+    for (thread, stack) in stacks(json.root()).enumerate().take(symbolicated.report.threads.len()) {
         editor.all(stack_edits(text, &stack, symbolicated, thread))?;
     }
     Ok(())
@@ -111,7 +112,7 @@ struct Node<'j> {
     object: Value<'j>,
     address: u64,
     /// The number of frames above it; 0 for a root.
-    depth: usize,
+    depth: u32,
     is_leaf: bool,
 }
 
@@ -160,19 +161,26 @@ fn kind_of(key: Value<'_>) -> String {
 
 /// The frames of a stack, each before its `subFrames`, and the number of those whose address is not valid. Frames that
 /// state no address are omitted.
-fn nodes(stack: Value<'_>) -> (Vec<Node<'_>>, u64) {
+fn nodes<'j>(stack: Value<'j>) -> (Vec<Node<'j>>, u64) {
     let (mut nodes, mut malformed) = (Vec::new(), 0);
-    let mut open: Vec<(Value<'_>, usize)> = Vec::new();
-    let mut inner: Vec<_> = stack.get("callStackRootFrames").into_iter().flat_map(Value::elements).collect();
-    open.extend(inner.drain(..).rev().map(|object| (object, 0)));
-    while let Some((object, depth)) = open.pop() {
-        inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
+    let list = |object: Value<'j>, key| object.get(key).into_iter().flat_map(Value::elements).peekable();
+    // The rest of the list of each frame on the path.
+    let mut open = vec![list(stack, "callStackRootFrames")];
+    while let Some(frames) = open.last_mut() {
+        let Some(object) = frames.next() else {
+            open.pop();
+            continue;
+        };
+        let mut inner = list(object, "subFrames");
         let stated = object.get("address").or_else(|| object.get(OFFSET));
+        let (depth, is_leaf) = (to_u32(open.len() - 1), inner.peek().is_none());
         match stated.and_then(Value::number) {
-            Some(address) => nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() }),
+            Some(address) => nodes.push(Node { object, address, depth, is_leaf }),
             None => malformed += u64::from(stated.is_some()),
         }
-        open.extend(inner.drain(..).rev().map(|object| (object, depth + 1)));
+        if !is_leaf {
+            open.push(inner);
+        }
     }
     (nodes, malformed)
 }
@@ -203,10 +211,16 @@ impl<'j> Stack<'j> {
         if self.is_outermost_first { Box::new(self.nodes.iter().rev()) } else { Box::new(self.nodes.iter()) }
     }
 
-    fn thread(&self, images: &mut ImageTable<'j>, limit: &FrameLimit) -> Thread {
+    /// The symbols that the report has for the frames of `thread`, which was read from this stack.
+    fn existing_symbols(&self, thread: &Thread) -> Vec<ExistingSymbol> {
+        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+        self.innermost_first().take(thread.frames.len()).map(symbol).collect()
+    }
+
+    fn thread(&self, images: &mut ImageTable<'j>, limit: &ReadLimit) -> Thread {
         let frame = |node: &Node<'j>| {
             let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
-            node.frame(is_innermost, images.number(node, self.arch.as_ref()))
+            node.frame(is_innermost, images.number(node, self.arch.as_ref(), limit))
         };
         limit.count_malformed(self.malformed);
         Thread {
@@ -362,13 +376,13 @@ struct ImageTable<'j> {
 }
 
 impl<'j> ImageTable<'j> {
-    fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>) -> Option<usize> {
+    fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>, limit: &ReadLimit) -> Option<usize> {
         let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
         let key = (written("binaryUUID"), written("binaryName"), node.load_address());
         if let Some(number) = self.known.get(&key) {
             return Some(*number);
         }
-        (self.images.len() < MAX_IMAGES).then_some(())?;
+        limit.take_image_of_frame().then_some(())?;
         let text = |key: &str| node.object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
         self.known.insert(key, self.images.len());
         self.images.push(Image {

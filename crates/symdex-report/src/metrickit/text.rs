@@ -8,7 +8,7 @@ use super::{Stack, stacks};
 use crate::json::{Json, Value};
 use crate::render::tree::Branch;
 use crate::render::{Stacks, write_header, write_images};
-use crate::report::Span;
+use crate::report::{Span, to_u32};
 use crate::symbolicate::Symbolicated;
 
 pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
@@ -18,7 +18,7 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
     // The text was parsed before, so this does not fail.
     if let Ok(json) = Json::parse(report.text, 0) {
         let mut before: Option<Span> = None;
-        for (thread, stack) in stacks(json.root()).enumerate() {
+        for (thread, stack) in stacks(json.root()).enumerate().take(report.threads.len()) {
             if before.replace(stack.diagnostic.span()) != Some(stack.diagnostic.span()) {
                 write_diagnostic(&stack, out)?;
             }
@@ -62,8 +62,12 @@ impl Stack<'_> {
     fn branches(&self) -> Vec<Branch> {
         let branch = |(position, node): (usize, &super::Node<'_>)| {
             // If the root is the innermost frame, the tree has no branches.
-            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - position };
-            Branch { depth, samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1) }
+            let depth =
+                if self.is_outermost_first { node.depth } else { to_u32(self.nodes.len() - 1 - position) };
+            Branch {
+                depth: depth as usize,
+                samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1),
+            }
         };
         self.innermost_first().enumerate().map(branch).collect()
     }

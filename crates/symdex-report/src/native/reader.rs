@@ -1,23 +1,22 @@
 //! Reads the lines of a report into stacks and images.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
-use crate::limits::FrameLimit;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
-};
+use crate::limits::ReadLimit;
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    limit: FrameLimit,
+    limit: ReadLimit,
     /// The positions of images.
     images: HashMap<Key<'t>, usize>,
     previous: Option<PreviousFrame<'t>>,
@@ -52,7 +51,7 @@ struct PreviousFrame<'t> {
 impl<'t> Reader<'t> {
     /// A reader of a text of `size` bytes.
     pub(super) fn new(size: usize) -> Self {
-        Self { limit: FrameLimit::of(size), ..Self::default() }
+        Self { limit: ReadLimit::of(size), ..Self::default() }
     }
 
     /// Reads the next line, which is at `span`.
@@ -69,8 +68,14 @@ impl<'t> Reader<'t> {
             }
         } else if let Some(StatedId { path, offset, digits }) = header::build_id(line) {
             for offset in [None, offset] {
-                let known = self.ids.entry((path, offset)).or_insert(Some(digits));
-                *known = known.filter(|known| *known == digits);
+                match self.ids.entry((path, offset)) {
+                    Entry::Occupied(mut known) => {
+                        let same = known.get().filter(|known| *known == digits);
+                        known.insert(same);
+                    }
+                    Entry::Vacant(new) if self.limit.take_entry() => _ = new.insert(Some(digits)),
+                    Entry::Vacant(_) => {}
+                }
             }
         } else {
             if self.parsed.threads.is_empty() {
@@ -96,7 +101,7 @@ impl<'t> Reader<'t> {
     /// its path.
     pub(super) fn finish(self) -> Parsed {
         let Self { mut parsed, images, ids, limit, .. } = self;
-        parsed.unread = limit.unread(0);
+        parsed.extent = limit.extent(0);
         for ((path, offset, id, _), number) in images {
             // `base.apk!libfoo.so` is mapped as `base.apk`.
             let archive = memchr::memchr(b'!', path).map_or(path, |end| &path[..end]);
@@ -153,13 +158,13 @@ impl<'t> Reader<'t> {
         let offset = line.offset.filter(|_| line.id.is_none());
         let key = (path, offset, line.id, arch.map(|arch| (arch.cputype, arch.cpusubtype)));
         let images = &mut self.parsed.images;
-        let (number, is_full) = (images.len(), images.len() >= MAX_IMAGES);
         let known = self.images.get(&key).copied();
-        if known.is_none() && !is_full {
-            self.images.insert(key, number);
-            images.push(image(path, line.id, arch.cloned()));
+        if known.is_some() || !self.limit.take_image_of_frame() {
+            return known;
         }
-        known.or_else(|| (!is_full).then_some(number))
+        self.images.insert(key, images.len());
+        images.push(image(path, line.id, arch.cloned()));
+        Some(images.len() - 1)
     }
 }
 

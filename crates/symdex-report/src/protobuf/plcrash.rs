@@ -11,9 +11,9 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
@@ -57,15 +57,20 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     if end != text.len() {
         return Err(Error::Malformed { what: "a field that is damaged or cut", at: end });
     }
-    let limit = FrameLimit::of(text.len());
-    let images =
-        report.messages(of_report::IMAGES).take(MAX_IMAGES).map(|image| self::image(&image)).collect();
-    let threads = report.messages(of_report::THREADS).enumerate().map(|(number, thread)| Thread {
-        name: format!("Thread {}", thread.number(1).unwrap_or(number as u64)),
-        crashed: thread.number(3) == Some(1),
-        frames: frames(&thread, THREAD_FRAMES, AddressKind::ProgramCounter, &limit),
-        ..Thread::default()
-    });
+    let limit = ReadLimit::of(text.len());
+    let images = report
+        .messages(of_report::IMAGES)
+        .take_while(|_| limit.take_image())
+        .map(|image| self::image(&image))
+        .collect();
+    let threads = report.messages(of_report::THREADS).take_while(|_| limit.has_room()).enumerate().map(
+        |(number, thread)| Thread {
+            name: format!("Thread {}", thread.number(1).unwrap_or(number as u64)),
+            crashed: thread.number(3) == Some(1),
+            frames: frames(&thread, THREAD_FRAMES, AddressKind::ProgramCounter, &limit),
+            ..Thread::default()
+        },
+    );
     let exception = report.message(of_report::EXCEPTION).map(|exception| Thread {
         name: "Last Exception Backtrace".to_owned(),
         frames: frames(&exception, EXCEPTION_FRAMES, AddressKind::ReturnAddress, &limit),
@@ -73,7 +78,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     });
     let exception = exception.filter(|exception| !exception.frames.is_empty());
     let threads = threads.chain(exception).collect();
-    Ok(Parsed { images, threads, info: info(&report), unread: limit.unread(0) })
+    Ok(Parsed { images, threads, info: info(&report), extent: limit.extent(0) })
 }
 
 fn info(report: &Message<'_>) -> ReportInfo {
@@ -115,7 +120,7 @@ fn image(message: &Message<'_>) -> Image {
 }
 
 /// The frames of a thread or an exception. `first` is the kind of the innermost address.
-fn frames(owner: &Message<'_>, number: u64, first: AddressKind, limit: &FrameLimit) -> Vec<Frame> {
+fn frames(owner: &Message<'_>, number: u64, first: AddressKind, limit: &ReadLimit) -> Vec<Frame> {
     let frame = |(depth, message): (usize, Message<'_>)| {
         let name = message.message(SYMBOL).and_then(|symbol| symbol.message(SYMBOL_NAME));
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));

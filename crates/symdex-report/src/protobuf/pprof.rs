@@ -12,11 +12,9 @@ use super::{Answers, Message, push_bytes, push_number, rewritten, without};
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Frame, Image, MAX_IMAGES, Number, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Site, Span, SymbolDetail, Thread};
 use crate::symbolicate::{ResolvedFrame, Symbolicated};
 use crate::text::lossy;
 
@@ -65,7 +63,7 @@ fn recognises(text: &[u8]) -> bool {
 /// The tables of a profile.
 struct Tables<'t> {
     profile: Message<'t>,
-    strings: Vec<Span>,
+    strings: Vec<Site>,
     /// The name and the file of each function, by id, as positions in the table of strings.
     functions: HashMap<u64, (usize, usize)>,
 }
@@ -80,15 +78,14 @@ impl<'t> Tables<'t> {
         let functions = functions.filter_map(|function| {
             Some((function.number(1)?, (position(&function, 2), position(&function, 4))))
         });
-        Self {
-            strings: profile.messages(of_profile::STRING).map(|string| string.span).collect(),
-            functions: functions.collect(),
-            profile,
-        }
+        let all_strings = || profile.messages(of_profile::STRING);
+        let mut strings = Vec::with_capacity(all_strings().count());
+        strings.extend(all_strings().map(|string| Site::from(string.span)));
+        Self { strings, functions: functions.collect(), profile }
     }
 
     fn string(&self, position: usize) -> String {
-        let span = self.strings.get(position).cloned().unwrap_or_default();
+        let span = self.strings.get(position).map(|site| site.span()).unwrap_or_default();
         lossy(self.profile.text.get(span).unwrap_or_default())
     }
 
@@ -96,8 +93,8 @@ impl<'t> Tables<'t> {
     fn symbol(&self, location: &Message<'_>) -> Option<(Span, String, u64)> {
         let line = location.messages(of_location::LINE).last()?;
         let (name, file) = *self.functions.get(&line.number(1)?)?;
-        let name = self.strings.get(name).filter(|name| !name.is_empty())?;
-        Some((name.clone(), self.string(file), line.number(2).unwrap_or_default()))
+        let name = self.strings.get(name).map(|site| site.span()).filter(|name| !name.is_empty())?;
+        Some((name, self.string(file), line.number(2).unwrap_or_default()))
     }
 
     fn image(&self, mapping: &Message<'_>) -> Image {
@@ -139,15 +136,16 @@ impl<'t> Tables<'t> {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let tables = Tables::of(text);
-    let mappings = || tables.profile.messages(of_profile::MAPPING).take(MAX_IMAGES);
-    let ids = mappings().enumerate().filter_map(|(number, mapping)| Some((mapping.number(1)?, number)));
+    let limit = ReadLimit::of(text.len());
+    let mappings = tables.profile.messages(of_profile::MAPPING);
+    let mappings: Vec<_> = mappings.take_while(|_| limit.take_image()).collect();
+    let ids = mappings.iter().enumerate().filter_map(|(number, mapping)| Some((mapping.number(1)?, number)));
     let ids = ids.collect();
     let locations = tables.profile.messages(of_profile::LOCATION);
-    let limit = FrameLimit::of(text.len());
     let frames = limit.stack(locations.filter_map(|location| tables.frame(&location, &ids)));
-    let images = mappings().map(|mapping| tables.image(&mapping)).collect();
+    let images = mappings.iter().map(|mapping| tables.image(mapping)).collect();
     let threads = vec![Thread { name: "Locations".to_owned(), frames, ..Thread::default() }];
-    Ok(Parsed { images, threads, unread: limit.unread(0), ..Parsed::default() })
+    Ok(Parsed { images, threads, extent: limit.extent(0), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {

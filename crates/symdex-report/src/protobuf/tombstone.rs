@@ -14,11 +14,9 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Report, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
@@ -87,9 +85,10 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         _ => "riscv64",
     };
     let mut images = Images { arch: Arch::from_name(arch), ..Images::default() };
-    let limit = FrameLimit::of(text.len());
+    let limit = ReadLimit::of(text.len());
     let crashed = tombstone.number(of_tombstone::TID);
-    let threads = tombstone.messages(of_tombstone::THREADS).filter_map(|entry| {
+    let threads = tombstone.messages(of_tombstone::THREADS).take_while(|_| limit.has_room());
+    let threads = threads.filter_map(|entry| {
         let thread = thread(&entry)?;
         let id = thread.number(1).or_else(|| entry.number(1));
         Some(Thread {
@@ -97,13 +96,13 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             crashed: id == crashed,
             id,
             label: Some(thread.string(2)).filter(|name| !name.is_empty()),
-            frames: limit.stack(thread.messages(BACKTRACE).filter_map(|frame| images.frame(&frame))),
+            frames: limit.stack(thread.messages(BACKTRACE).filter_map(|frame| images.frame(&frame, &limit))),
             ..Thread::default()
         })
     });
     let threads = threads.collect();
-    let unread = limit.unread(0);
-    Ok(Parsed { images: images.images, threads, info: info(&tombstone), unread })
+    let extent = limit.extent(0);
+    Ok(Parsed { images: images.images, threads, info: info(&tombstone), extent })
 }
 
 fn info(tombstone: &Message<'_>) -> ReportInfo {
@@ -134,12 +133,12 @@ struct Images {
 }
 
 impl Images {
-    fn frame(&mut self, message: &Message<'_>) -> Option<Frame> {
+    fn frame(&mut self, message: &Message<'_>, limit: &ReadLimit) -> Option<Frame> {
         let name = message.message(of_frame::FUNCTION);
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));
         Some(Frame {
             address: message.number(of_frame::RELATIVE_PC).unwrap_or_default(),
-            image: self.number(message).map(Number::from),
+            image: self.number(message, limit).map(Number::from),
             // Android has already moved return addresses back into the call.
             kind: AddressKind::ProgramCounter,
             detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
@@ -150,7 +149,7 @@ impl Images {
     }
 
     /// Returns the position of the image of a frame, and adds the image if it is new. `None` for a frame in no file.
-    fn number(&mut self, frame: &Message<'_>) -> Option<usize> {
+    fn number(&mut self, frame: &Message<'_>, limit: &ReadLimit) -> Option<usize> {
         let (path, id) = (frame.string(of_frame::FILE), frame.string(of_frame::BUILD_ID));
         if path.is_empty() || path.starts_with(['[', '<']) {
             return None;
@@ -160,7 +159,7 @@ impl Images {
         if let Some(known) = self.known.get(&key).copied() {
             return Some(known);
         }
-        (number < MAX_IMAGES).then_some(())?;
+        limit.take_image_of_frame().then_some(())?;
         let (path, id) = key.clone();
         self.known.insert(key, number);
         self.images.push(Image {

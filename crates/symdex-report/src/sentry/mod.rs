@@ -12,9 +12,9 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
-use crate::limits::FrameLimit;
+use crate::limits::ReadLimit;
 use crate::render::write_crash;
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::is_object;
 
@@ -121,13 +121,14 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let (json, rest) = self::event(text)?;
     let event = json.root();
     let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
-    let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
+    let limit = ReadLimit::of(text.len());
+    let images = images.into_iter().flat_map(Value::elements);
+    let images = images.take_while(|_| limit.take_image()).map(image).collect();
     let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
     let stacks = |key| values(key).into_iter().flat_map(Value::elements);
-    let limit = FrameLimit::of(text.len());
-    let stacks = stacks("threads").chain(stacks("exception"));
+    let stacks = stacks("threads").chain(stacks("exception")).take_while(|_| limit.has_room());
     let threads = stacks.filter_map(|value| stack(value, &limit)).collect();
-    Ok(Parsed { images, threads, info: info::info(event), unread: limit.unread(rest) })
+    Ok(Parsed { images, threads, info: info::info(event), extent: limit.extent(rest) })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -185,9 +186,9 @@ fn image(object: Value<'_>) -> Image {
 }
 
 /// Reads the frames of a thread or an exception, innermost first.
-fn stack(value: Value<'_>, limit: &FrameLimit) -> Option<Thread> {
+fn stack(value: Value<'_>, limit: &ReadLimit) -> Option<Thread> {
     let stack = value.get("stacktrace")?;
-    let objects = stack.get("frames")?.elements_reversed().enumerate();
+    let objects = stack.get("frames")?.list().reversed().enumerate();
     let registers = stack.get("registers");
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
     let read = |(depth, object): (usize, Value<'_>)| {

@@ -112,3 +112,44 @@ pub(super) fn pprof() -> Vec<u8> {
     profile.extend(message(&[Number(12, 1000)]));
     profile
 }
+
+/// A format, the start of a report, and a part of the report with this number.
+type Parts = (&'static str, &'static [u8], Box<dyn Fn(usize) -> Vec<u8>>);
+
+/// Parts of each binary format that cost most for their size: a frame, a stack, an image.
+pub(super) fn parts() -> impl Iterator<Item = Parts> {
+    let tombstone: &[u8] = b"\x08\x01\x12\x01a\x28\x01\x30\x01";
+    let parts: [Parts; 8] = [
+        ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(3, &[])]))),
+        ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(4, &[])]))),
+        ("plcrash", b"plcrash\x01", Box::new(|_| message(&[Bytes(3, &message(&[Bytes(2, &[24, 1])]))]))),
+        ("pprof", b"\x0a\x04\x08\x01\x10\x02\x32\x00", Box::new(|number| location(number as u64))),
+        (
+            "pprof",
+            b"\x0a\x04\x08\x01\x10\x02\x32\x00\x22\x02\x18\x01",
+            Box::new(|_| message(&[Bytes(3, &[])])),
+        ),
+        (
+            "pprof",
+            b"\x0a\x04\x08\x01\x10\x02\x32\x00\x22\x02\x18\x01",
+            Box::new(|_| message(&[Bytes(6, &[])])),
+        ),
+        ("android-protobuf", tombstone, Box::new(|number| thread(number as u64))),
+        (
+            "android-protobuf",
+            tombstone,
+            Box::new(|_| message(&[Bytes(16, &message(&[Number(1, 1), Bytes(2, &[])]))])),
+        ),
+    ];
+    parts.into_iter()
+}
+
+fn location(number: u64) -> Vec<u8> {
+    message(&[Bytes(4, &message(&[Number(3, number)]))])
+}
+
+/// A thread with one frame of an image of its own.
+fn thread(number: u64) -> Vec<u8> {
+    let frame = message(&[Number(1, 1), Bytes(6, number.to_string().as_bytes())]);
+    message(&[Bytes(16, &message(&[Number(1, 1), Bytes(2, &message(&[Bytes(4, &frame)]))]))])
+}

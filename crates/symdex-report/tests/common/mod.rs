@@ -4,6 +4,7 @@
 mod binary_stacks;
 mod older_stacks;
 pub(crate) mod samples;
+pub(crate) mod shapes;
 pub(crate) mod stacks;
 
 use symdex::{ImageOffset, Table};

@@ -126,6 +126,7 @@ pub(crate) async fn apple_crash_report(
     let form = HttpRequest::from_parts(head, Body::from(bytes));
     let form = Multipart::from_request(form, &()).await;
     let report = report_of(form.map_err(|wrong| Problem::bad_request(wrong.body_text()))?).await?;
+    reserved.grow(symdex_report::most_memory(report.len()) as u64)?;
     let work = move |app: &App| match apple::read(&report) {
         Err(message) => json_bytes(&Failed::new(message), reserved),
         Ok((request, mut crash)) => {

@@ -13,7 +13,7 @@ use symdex::LinePolicy;
 use symdex_answer::Matching;
 use symdex_report::{
     Addresses, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView, Symbolicated,
-    symbolicate,
+    most_memory, symbolicate,
 };
 use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
@@ -197,7 +197,9 @@ fn answer(
     mut out: &mut WrittenAnswer,
 ) -> Result<bool, Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
+    let mut reading = out.reserved().another(most_memory(bytes.len()) as u64)?;
     let report = Report::parse(bytes).map_err(not_a_report)?;
+    reading.shrink(report.memory() as u64);
     let symbolicated = symbolicate(
         &report,
         &mut app.session_matching(options.matching.as_deref()),
