@@ -1,14 +1,15 @@
 //! Debug files that answer directly, or whose indexes are built when a report needs them.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
-use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
+use symdex_build::{Cache, Companions, DirectLookup};
+use symdex_pipeline::{BuiltIndex, Failure, FailureKind, Pipeline, PipelineOptions};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
@@ -33,6 +34,8 @@ pub(crate) struct DebugFiles {
     size: u64,
     /// Whether [`Event::NotStored`] was sent.
     not_stored: Once,
+    /// Builds indexes. The first build starts its threads.
+    pipeline: OnceLock<Result<Pipeline, Failure>>,
 }
 
 /// One image of the debug files.
@@ -41,11 +44,11 @@ pub(crate) struct DebugImage {
     /// The number of addresses that reports have asked for.
     asked: AtomicUsize,
     /// The index, once it is built.
-    index: OnceLock<Result<BuiltIndex, Unanswered>>,
+    index: OnceLock<Result<NewIndex, Unanswered>>,
 }
 
 /// An index that was built from debug files.
-pub(crate) struct BuiltIndex {
+pub(crate) struct NewIndex {
     pub(crate) location: IndexLocation,
     pub(crate) read: FilesRead,
 }
@@ -55,7 +58,7 @@ pub(crate) enum IndexLocation {
     /// The store has the index.
     Stored(Arc<SharedStore>),
     /// The index could not be stored.
-    Memory(Box<Index<Vec<u8>>>),
+    Memory(Box<Index<BuiltIndex>>),
 }
 
 /// The files of an image that answers come from.
@@ -79,6 +82,11 @@ impl DebugImage {
         KnownImage { name: file_name(self.path()), id, arch }
     }
 
+    /// Its slice, for messages, as [`Pipeline::build_image`] names it.
+    fn part(&self) -> String {
+        format!("{} slice", self.files.arch())
+    }
+
     /// The image, joined from all its files that can be read.
     ///
     /// # Errors
@@ -89,7 +97,8 @@ impl DebugImage {
         companions: &'d Companions,
     ) -> Result<(symdex_build::Image<'d>, FilesRead), Unanswered> {
         let JoinedImage { image, paths, failures, .. } = self.files.join(companions);
-        let mut failures = failures.into_iter().map(|failure| unanswered(&failure.into()));
+        let mut failures =
+            failures.into_iter().map(|failure| unanswered(&failure.in_part(self.part()).into()));
         match image.zip(paths.into_iter().next()) {
             Some((image, path)) => Ok((image, FilesRead { path, failures: failures.collect() })),
             None => Err(failures.next().unwrap_or(Unanswered::Missing)),
@@ -108,6 +117,7 @@ impl DebugFiles {
             always_store: options.always_store,
             size: 0,
             not_stored: Once::new(),
+            pipeline: OnceLock::new(),
         }
     }
 
@@ -200,7 +210,7 @@ impl DebugFiles {
         let work = || {
             let companions = Companions::new(self.debug_dirs.clone());
             let (loaded, read) = image.load(&companions)?;
-            let failed = |error| unanswered(&FileError::new(&read.path, error).into());
+            let failed = |error| unanswered(&FileError::new(&read.path, error).in_part(image.part()).into());
             let mut lookup = DirectLookup::new(&loaded).map_err(failed)?;
             let offsets = image_offsets(lookup.index().metadata(), wanted, offsets)?;
             let answers = answer(lookup.answer(&offsets).map_err(failed)?)?;
@@ -217,48 +227,34 @@ impl DebugFiles {
         &self,
         image: &'i DebugImage,
         on_event: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<&'i BuiltIndex, Unanswered> {
+    ) -> Result<&'i NewIndex, Unanswered> {
         let built = image.index.get_or_init(|| {
             // The build runs on a thread of its own: a thread of a pool that waits could start on another report, which
             // may wait for this index.
-            let built = std::thread::scope(|scope| scope.spawn(|| self.build(image, on_event)).join());
+            let built = std::thread::scope(|scope| scope.spawn(|| self.build(&image.files, on_event)).join());
             let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
             built.unwrap_or_else(|_| Err(panicked()))
         });
         built.as_ref().map_err(Unanswered::clone)
     }
 
-    /// Builds the index of `image` and puts it into the first store that can be written.
-    fn build(
-        &self,
-        image: &DebugImage,
-        on_event: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<BuiltIndex, Unanswered> {
-        let companions = Companions::new(self.debug_dirs.clone());
-        let (loaded, read) = image.load(&companions)?;
-        self.build_loaded(image.files.id(), &loaded, read, on_event)
-    }
-
-    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. The image gets the
-    /// name `name`. Returns `None` if the file does not have the image.
+    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. `location` says where
+    /// the file comes from, and the image gets the name `name`. Returns `None` if the file does not have the image.
     pub(crate) fn build_file(
         &self,
         path: &Path,
         id: &ImageId,
         name: &str,
+        location: &str,
         on_event: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<Option<BuiltIndex>, Unanswered> {
-        let file = DebugFile::on_disk(path);
+    ) -> Result<Option<NewIndex>, Unanswered> {
+        let file = DebugFile::of_archive(path, location, name);
         let listed = slices(&file).map_err(|error| unanswered(&error))?;
         let mut first_error = None;
         for listed in listed {
             match listed {
                 Ok(listed) if listed.identity.id == *id => {
-                    let files = ImageFiles::new(&file, &listed);
-                    let image = DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() };
-                    let companions = Companions::new(self.debug_dirs.clone());
-                    let (loaded, read) = image.load(&companions)?;
-                    return self.build_loaded(id, &loaded.with_name(name), read, on_event).map(Some);
+                    return self.build(&ImageFiles::new(&file, &listed), on_event).map(Some);
                 }
                 Ok(_) => {}
                 Err(error) => _ = first_error.get_or_insert(error),
@@ -267,39 +263,68 @@ impl DebugFiles {
         first_error.map_or(Ok(None), |error| Err(unanswered(&error.into())))
     }
 
-    /// Builds the index of `loaded`, which has this id, and puts it into the first store that can be written.
-    fn build_loaded(
+    /// Builds the index of the image of `files`, and publishes it. If no store takes it, it stays in memory.
+    fn build(
         &self,
-        id: &ImageId,
-        loaded: &symdex_build::Image<'_>,
-        read: FilesRead,
+        files: &ImageFiles,
         on_event: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<BuiltIndex, Unanswered> {
-        let size = loaded.debug_size();
-        let progress = |done, total| on_event(Event::Building { id, size, done, total });
-        let built = BuildOptions::new().progress(&progress).build(loaded);
-        progress(size, size);
-        let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
-        let index =
-            Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
-        let error = match self.stores.writable() {
-            Some(store) => {
-                if let Some(folder) = store.url().path().filter(|_| self.private_store) {
-                    // If this fails, publishing fails too, and says why.
-                    let _ = create_private_folder(&folder);
-                }
-                let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
-                match put.and_then(|index| store.put(&index, &PutOptions::new())) {
-                    Ok(_) => {
-                        return Ok(BuiltIndex { location: IndexLocation::Stored(Arc::clone(store)), read });
-                    }
-                    Err(error) => Some(error),
-                }
+    ) -> Result<NewIndex, Unanswered> {
+        let begun = AtomicU64::new(0);
+        let progress = |size, done, total| {
+            begun.store(size, Ordering::Relaxed);
+            on_event(Event::Building { id: files.id(), size, done, total });
+        };
+        let pipeline = self.pipeline.get_or_init(|| {
+            let mut options = PipelineOptions::default();
+            options.debug_dirs.clone_from(&self.debug_dirs);
+            Pipeline::new(options)
+        });
+        let built = pipeline.as_ref().map_err(Failure::clone);
+        let built = built.and_then(|pipeline| pipeline.build_image(files, &progress));
+        match built.as_ref().map_or(begun.load(Ordering::Relaxed), |(built, _)| built.debug_size) {
+            // Nothing was read.
+            0 => {}
+            size => progress(size, size, size),
+        }
+        let (built, failures) = built.map_err(|failure| unanswered_by(&failure))?;
+        self.publish(built, failures.iter().map(unanswered_by).collect(), on_event)
+    }
+
+    fn publish(
+        &self,
+        built: BuiltIndex,
+        failures: Vec<Unanswered>,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<NewIndex, Unanswered> {
+        let read = FilesRead { path: PathBuf::from(&built.file), failures };
+        let failed = |error| unanswered(&Error::index(&read.path, error).into());
+        let index = Index::open(built).map_err(failed)?;
+        if let Some(folder) = self.stores.writable().and_then(|store| store.url().path())
+            && self.private_store
+        {
+            // If this fails, publishing fails too, and says why.
+            let _ = create_private_folder(&folder);
+        }
+        let borrowed = Index::open(index.as_bytes()).map_err(failed)?;
+        let error = match self.stores.publish(&borrowed, &PutOptions::new()) {
+            Ok(Some((store, _))) => {
+                return Ok(NewIndex { location: IndexLocation::Stored(Arc::clone(store)), read });
             }
-            None => None,
+            Ok(None) => None,
+            Err(error) => Some(error),
         };
         self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
-        Ok(BuiltIndex { location: IndexLocation::Memory(Box::new(index)), read })
+        Ok(NewIndex { location: IndexLocation::Memory(Box::new(index)), read })
+    }
+}
+
+/// Why an image has no answers, if its index cannot be built because of `failure`.
+fn unanswered_by(failure: &Failure) -> Unanswered {
+    let message = failure.message.clone();
+    match failure.kind {
+        FailureKind::Damaged => Unanswered::Damaged(message),
+        FailureKind::Unsupported => Unanswered::Unsupported(message),
+        _ => Unanswered::Failed(message),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use symdex::{ImageId, Index, Metadata, Scratch};
+use symdex_pipeline::BuiltIndex;
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
 use symdex_store::{Error, IndexAccess, IndexFolder, OpenImage, SharedStore, StoredImage, open_index};
 
@@ -33,7 +34,7 @@ pub(crate) enum FoundIndex {
 
 /// The index of a fetched debug file, in memory.
 pub(crate) struct FetchedIndex {
-    pub(crate) index: Index<Vec<u8>>,
+    pub(crate) index: Index<BuiltIndex>,
     /// Where the debug file was.
     pub(crate) location: String,
 }

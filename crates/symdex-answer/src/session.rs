@@ -8,7 +8,7 @@ use symdex_report::{
 };
 use symdex_store::{SharedStore, StoredImage};
 
-use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
+use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
 use super::gathered::{GatheredAnswers, SourceAnswers};
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
@@ -176,7 +176,7 @@ impl<'a> Session<'a> {
             let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
             return Ok(SourceAnswers::from_files(read, answers));
         }
-        let BuiltIndex { location, read } = debug_files.index(file, on_event)?;
+        let NewIndex { location, read } = debug_files.index(file, on_event)?;
         let answers = match location {
             IndexLocation::Stored(store) => {
                 let image = store.open(&asked.id).map_err(unanswered_by_store)?;

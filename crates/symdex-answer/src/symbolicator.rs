@@ -189,7 +189,9 @@ impl Symbolicator {
         location: &str,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<bool, Unanswered> {
-        let Some(built) = self.debug_files.build_file(path, id, name, on_event)? else { return Ok(false) };
+        let Some(built) = self.debug_files.build_file(path, id, name, location, on_event)? else {
+            return Ok(false);
+        };
         if let IndexLocation::Memory(index) = built.location {
             let fetched = FetchedIndex { index: *index, location: location.to_owned() };
             let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use symdex::Partial;
 use symdex::write::ImageInfo;
 
@@ -28,7 +29,7 @@ pub struct BuildReport {
 
 /// Bytes of the executable sections, and how many of them each table of an index covers.
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextCoverage {
     /// All bytes of the executable sections.
     pub executable: u64,

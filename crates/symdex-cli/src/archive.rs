@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use symdex_pipeline::archive::{Limits, Unpacker};
-use symdex_pipeline::{Batch, Host, Input, Intake, IntakeOptions};
+use symdex_pipeline::{Batch, Host, Input, Intake};
 
 use crate::failure::{Failure, complain};
 use crate::interrupt;
@@ -28,7 +28,7 @@ pub(crate) fn debug_files(path: &Path, host: &impl Host) -> Result<Option<Batch>
         return Ok(None);
     }
     interrupt::delete_temporary_folders();
-    let batch = Intake::new(vec![input], IntakeOptions::default()).next_batch(host)?;
+    let batch = Intake::new(vec![input]).next_batch(host)?;
     let mut batch = batch.unwrap_or_default();
     if batch.files.files().is_empty() && batch.failures.is_empty() {
         // It has symbol maps only.

@@ -36,7 +36,11 @@ fn a_damaged_debug_file_is_reported_although_the_binary_answers() {
         assert_eq!((done.code, &done.out), (Some(4), &alone.out), "{}", done.err);
         let said: Vec<_> = done.err.lines().filter(|line| line.contains("malformed")).collect();
         assert_eq!(said.len(), 1, "{}", done.err);
-        assert!(said[0].starts_with(&format!("symdex:   malformed: {}: ", debug.display())), "{}", said[0]);
+        assert!(
+            said[0].starts_with(&format!("symdex:   malformed: {} (arm64 slice): ", debug.display())),
+            "{}",
+            said[0]
+        );
         assert!(said[0].ends_with(&format!("; answered from {}", binary.display())), "{}", said[0]);
     }
     assert!(!root.path().join("cache").exists());
@@ -63,7 +67,7 @@ fn a_damaged_binary_is_reported_although_the_debug_file_answers() {
     }
     let done = crash(root.path(), &both, &[]);
     assert_eq!(done.code, Some(4), "{}", done.err);
-    assert!(done.err.contains(&format!("malformed: {}: ", binary.display())), "{}", done.err);
+    assert!(done.err.contains(&format!("malformed: {} (arm64 slice): ", binary.display())), "{}", done.err);
 }
 
 #[test]

@@ -136,6 +136,11 @@ impl Failure {
             .because("not readable")
     }
 
+    /// The headers of the file at `path` listed an image, but the file no longer has it.
+    pub(crate) fn gone(path: &Path) -> Self {
+        Self::of_file(path, FailureKind::Damaged, "the image is not there any more")
+    }
+
     /// There is no folder for temporary files.
     #[must_use]
     pub fn no_temporary_folder(error: &io::Error) -> Self {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use symdex::{ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
-use symdex_build::debug_files::{DebugFile, FileError, JoinedImage};
+use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
     BuildOptions, BuildReport, CachedImage, Companions, Identity, Image, Slice, SymbolMaps, TextCoverage,
     slices,
@@ -23,42 +23,10 @@ use crate::plan::{Join, MAX_JOINED, is_wanted};
 /// How many times as much memory the comparison with the debug file may take. It keeps all of the file's rows.
 const AUDIT_MEMORY: usize = 4;
 
-/// An index that is not published yet.
-#[derive(Debug)]
+/// An index that is not published yet, and what its own metadata do not state. As `[u8]`, it is the index, in memory or
+/// in a mapped file without a name.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BuiltIndex {
-    /// What the index itself does not state.
-    pub image: BuiltImage,
-    bytes: BuiltBytes,
-}
-
-#[derive(Debug)]
-enum BuiltBytes {
-    Here(IndexBytes),
-    /// A part of the output of a child.
-    OfChild(Arc<MappedFile>, Range<usize>),
-}
-
-impl BuiltIndex {
-    /// The index in this part of the output of a child.
-    pub(crate) fn of_child(image: BuiltImage, output: Arc<MappedFile>, part: Range<usize>) -> Self {
-        Self { image, bytes: BuiltBytes::OfChild(output, part) }
-    }
-
-    /// The bytes of the index, in memory or in a file without a name that is mapped. Those of a child were checked
-    /// whole.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            BuiltBytes::Here(bytes) => bytes,
-            // The range was checked when this was made.
-            BuiltBytes::OfChild(file, range) => file.get(range.clone()).unwrap_or_default(),
-        }
-    }
-}
-
-/// What is known of a new index, as far as its own metadata do not state it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BuiltImage {
     /// The id of the image.
     pub id: String,
     /// The debug file.
@@ -77,27 +45,38 @@ pub struct BuiltImage {
     pub failed_units: u64,
     /// What was left out because it states no code of the image, by reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Names that are still hidden.
+    /// How many names are still hidden.
     pub hidden_names: u64,
     /// How much code has answers.
-    pub coverage: Coverage,
+    pub coverage: TextCoverage,
     /// The comparison with the debug file, if it was asked for.
     pub verified: Option<Verified>,
     /// How long the build took.
     pub time: Duration,
+    #[serde(skip)]
+    pub(crate) bytes: BuiltBytes,
 }
 
-/// The size of the executable sections, and how much of it each table answers, in bytes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Coverage {
-    /// All bytes of the executable sections.
-    pub executable: u64,
-    /// The bytes that have a function or a line in the `dwarf` table.
-    pub dwarf: u64,
-    /// With a function in the `dwarf` table.
-    pub dwarf_function: u64,
-    /// With a function in the `symbol_table` table.
-    pub symbol_table: u64,
+/// Where the bytes of a new index are.
+#[derive(Debug, Default)]
+pub(crate) enum BuiltBytes {
+    /// The other process has them.
+    #[default]
+    Elsewhere,
+    Here(IndexBytes),
+    /// A part of the output of a child. It was checked whole.
+    OfChild(Arc<MappedFile>, Range<usize>),
+}
+
+impl AsRef<[u8]> for BuiltIndex {
+    fn as_ref(&self) -> &[u8] {
+        match &self.bytes {
+            BuiltBytes::Elsewhere => &[],
+            BuiltBytes::Here(bytes) => bytes,
+            // The range was checked when this was made.
+            BuiltBytes::OfChild(file, range) => file.get(range.clone()).unwrap_or_default(),
+        }
+    }
 }
 
 /// The comparison of an index with its debug file.
@@ -135,14 +114,17 @@ pub(crate) struct ImageBuilder<'w> {
 /// What becomes of an image.
 pub(crate) type ImageResult = Result<BuiltIndex, Failure>;
 
-/// An image that is built: where it is, for messages, and the names of other files that are joined with it.
+/// An image that is built: where it is, how many of its files are left out, and when the build began.
 struct Loaded<'f> {
     path: &'f Path,
-    name: PathBuf,
     part: String,
-    joined: Vec<PathBuf>,
     left_out: usize,
     begun: Instant,
+}
+
+/// The slice of this architecture, for messages.
+fn slice_name(arch: &str) -> String {
+    format!("{arch} slice")
 }
 
 impl ImageBuilder<'_> {
@@ -189,29 +171,52 @@ impl ImageBuilder<'_> {
         if let Some(join) = join {
             others.iter().for_each(|other| joined.add_file(other, &join.image.0, &join.image.1, &companions));
         }
-        let part = format!("{} slice", slice.arch.name);
+        let part = slice_name(&slice.arch.name);
+        let left_out = join.map_or(0, |join| join.left_out);
+        let loaded = Loaded { path: file.path(), part, left_out, begun };
+        let built = self.joined(joined, loaded, |failure| each(Err(failure)));
+        built.into_iter().for_each(each);
+    }
+
+    /// Builds the index of the image of `files`, joined from those that can be read. Calls `failed` with the failures of
+    /// the others. Returns `None` if no file can be read.
+    pub(crate) fn files(&self, files: &ImageFiles, failed: impl FnMut(Failure)) -> Option<ImageResult> {
+        let (begun, companions) = (Instant::now(), self.companions());
+        let (joined, part) = (files.join(&companions), slice_name(files.arch()));
+        self.joined(joined, Loaded { path: files.name(), part, left_out: 0, begun }, failed)
+    }
+
+    fn joined(
+        &self,
+        joined: JoinedImage<'_>,
+        loaded: Loaded<'_>,
+        mut failed: impl FnMut(Failure),
+    ) -> Option<ImageResult> {
         let JoinedImage { image, paths, failures, .. } = joined;
-        failures.into_iter().for_each(|failure| each(Err(failure.in_part(&part).into())));
+        failures.into_iter().for_each(|failure| failed(failure.in_part(&loaded.part).into()));
         let mut paths = paths.into_iter();
-        // If `file` could not be read, the image is that of another file.
-        if let Some((image, name)) = image.zip(paths.next()) {
-            let left_out = join.map_or(0, |join| join.left_out);
-            let loaded = Loaded { path: file.path(), name, part, joined: paths.collect(), left_out, begun };
-            each(self.loaded(image, loaded));
-        }
+        // If the first file could not be read, the image is that of another file.
+        let (image, name) = image.zip(paths.next())?;
+        Some(self.loaded(image, loaded, name, paths.map(OsString::from).collect()))
     }
 
     /// Builds the index of an image of the shared cache at `path`.
     pub(crate) fn cached(&self, path: &Path, image: &CachedImage<'_>) -> ImageResult {
         let (begun, part) = (Instant::now(), image.path.clone());
         let loaded = image.load().map_err(|error| FileError::new(path, error).in_part(&part))?;
-        let (name, joined) = (path.to_owned(), Vec::new());
-        self.loaded(loaded, Loaded { path, name, part, joined, left_out: 0, begun })
+        self.loaded(loaded, Loaded { path, part, left_out: 0, begun }, path.to_owned(), Vec::new())
     }
 
-    /// Builds the index of `image`, and compares both if that is asked for.
-    fn loaded(&self, image: Image<'_>, loaded: Loaded<'_>) -> ImageResult {
-        let Loaded { path, name, part, joined, left_out, begun } = loaded;
+    /// Builds the index of `image`, and compares both if that is asked for. `name` is the file that the image was loaded
+    /// from, and `joined` has the other files that are joined with it.
+    fn loaded(
+        &self,
+        image: Image<'_>,
+        loaded: Loaded<'_>,
+        name: PathBuf,
+        joined: Vec<OsString>,
+    ) -> ImageResult {
+        let Loaded { path, part, left_out, begun } = loaded;
         let failed = |error| Failure::from(FileError::new(&name, error).in_part(&part));
         let map = self.maps.load(&image.info().id, path, Some(self.max_memory)).map_err(failed)?;
         let image = match &map {
@@ -231,11 +236,10 @@ impl ImageBuilder<'_> {
         let unverified = format!("{part}; its index cannot be verified and is not published");
         let audit = audit.map_err(|error| FileError::new(&name, error).in_part(unverified))?;
         let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = report;
-        let TextCoverage { executable, dwarf, dwarf_function, symbol_table, .. } = coverage;
-        let image = BuiltImage {
+        Ok(BuiltIndex {
             id: image.info().id.to_string(),
             file: name.into(),
-            joined: joined.into_iter().map(Into::into).collect(),
+            joined,
             debug_size: image.debug_size(),
             index_size: bytes.len() as u64,
             warnings,
@@ -243,11 +247,11 @@ impl ImageBuilder<'_> {
             failed_units,
             dropped: dropped.into_iter().map(|(reason, count)| (reason.to_owned(), count)).collect(),
             hidden_names,
-            coverage: Coverage { executable, dwarf, dwarf_function, symbol_table },
+            coverage,
             verified: audit.as_ref().map(Verified::from),
             time: begun.elapsed(),
-        };
-        Ok(BuiltIndex { image, bytes: BuiltBytes::Here(bytes) })
+            bytes: BuiltBytes::Here(bytes),
+        })
     }
 
     /// The index of `image`, the warnings and the report of its build. It is the existing one if that is up to date.

@@ -10,7 +10,7 @@ use symdex_build::{SymbolMaps, may_be_debug_file};
 
 use crate::archive::{Fault, Limits, Unpacker, is_archive, spool};
 use crate::failure::{Failure, FailureKind};
-use crate::host::Host;
+use crate::pipeline::Host;
 use crate::space::DiskSpace;
 
 /// How many bytes of a file tell whether it is an archive.
@@ -100,41 +100,29 @@ pub struct Batch {
     unpacked: u64,
 }
 
-/// How inputs are read.
-#[derive(Clone, Debug)]
-pub struct IntakeOptions {
-    /// The limits of each archive.
-    pub limits: Limits,
-    /// A batch ends when its unpacked files have this many bytes.
-    pub max_temporary: u64,
-    /// The folder for unpacked files.
-    pub temporary: PathBuf,
-    /// The space that unpacked files may take. Without it, they may fill the disk.
-    pub space: Option<Arc<DiskSpace>>,
-}
-
-impl Default for IntakeOptions {
-    fn default() -> Self {
-        let limits = Limits::default();
-        Self { limits, max_temporary: u64::MAX, temporary: std::env::temp_dir(), space: None }
-    }
-}
-
 /// Makes batches of inputs.
 #[derive(Debug)]
 pub struct Intake {
-    options: IntakeOptions,
+    /// The limits of each archive.
+    pub limits: Limits,
+    /// A batch ends when its unpacked files have this many bytes. The default is no limit.
+    pub max_temporary: u64,
+    /// The folder for unpacked files. The default is the system's folder for temporary files.
+    pub temporary: PathBuf,
+    /// The space that unpacked files may take. Without it, the default, they may fill the disk.
+    pub space: Option<Arc<DiskSpace>>,
     inputs: std::vec::IntoIter<Input>,
 }
 
 impl Intake {
     /// Reads `inputs` in this order.
     #[must_use]
-    pub fn new(inputs: Vec<Input>, options: IntakeOptions) -> Self {
-        Self { options, inputs: inputs.into_iter() }
+    pub fn new(inputs: Vec<Input>) -> Self {
+        let (limits, temporary) = (Limits::default(), std::env::temp_dir());
+        Self { limits, max_temporary: u64::MAX, temporary, space: None, inputs: inputs.into_iter() }
     }
 
-    /// Takes inputs until their unpacked files reach [`IntakeOptions::max_temporary`]. `None` if no inputs are left.
+    /// Takes inputs until their unpacked files reach [`max_temporary`](Self::max_temporary). `None` if no inputs are left.
     /// The unpacked files are deleted when the batch is dropped. `host` learns how much of the archives is read.
     ///
     /// # Errors
@@ -145,19 +133,19 @@ impl Intake {
             return Ok(None);
         }
         let mut batch = Batch::default();
-        while batch.unpacked < self.options.max_temporary
+        while batch.unpacked < self.max_temporary
             && let Some(input) = self.inputs.next()
         {
-            batch.add(&input, &self.options, host)?;
+            batch.add(&input, self, host)?;
         }
         Ok(Some(batch))
     }
 }
 
 impl Batch {
-    fn add(&mut self, input: &Input, options: &IntakeOptions, host: &impl Host) -> Result<(), Failure> {
-        match input.open_archive(options.limits.unpacked) {
-            Ok(Some(file)) => self.add_archive(file, input, options, host)?,
+    fn add(&mut self, input: &Input, intake: &Intake, host: &impl Host) -> Result<(), Failure> {
+        match input.open_archive(intake.limits.unpacked) {
+            Ok(Some(file)) => self.add_archive(file, input, intake, host)?,
             Ok(None) => match input {
                 Input::Named { path, name, origin } => self.add_named(path, name, origin),
                 Input::Path(path) => self.files.add(path),
@@ -183,15 +171,15 @@ impl Batch {
         &mut self,
         archive: File,
         input: &Input,
-        options: &IntakeOptions,
+        intake: &Intake,
         host: &impl Host,
     ) -> Result<(), Failure> {
         let unpacker = match &mut self.unpacker {
             Some(unpacker) => unpacker,
             none => {
-                let unpacker = Unpacker::new_in(&options.temporary, options.limits)
+                let unpacker = Unpacker::new_in(&intake.temporary, intake.limits)
                     .map_err(|error| Failure::no_temporary_folder(&error))?;
-                none.insert(match &options.space {
+                none.insert(match &intake.space {
                     Some(space) => unpacker.space(space),
                     None => unpacker,
                 })

@@ -2,30 +2,48 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 use symdex::ImageId;
-use symdex_build::debug_files::DebugFile;
+use symdex_build::debug_files::{DebugFile, ImageFiles};
 use symdex_build::{Cache, CachedImage, SymbolMaps};
-use tempfile::NamedTempFile;
+use symdex_store::IndexBytes;
 
-use crate::archive::TemporaryFolder;
-use crate::child::{BuildTask, symbol_maps};
-use crate::failure::{Failure, FailureKind};
-use crate::host::{Host, TaskProgress};
-use crate::image::{ImageBuilder, ImageResult};
-use crate::in_order::in_order;
+use crate::failure::Failure;
+use crate::image::{BuiltIndex, ImageBuilder, ImageResult};
 use crate::intake::{Batch, add_unpacked_maps};
-use crate::isolate::{Isolation, Limits};
+use crate::isolate::tasks::{BuildTask, Folders, symbol_maps};
+use crate::isolate::{Isolation, Limits, Protections};
 use crate::plan::{Join, Plan, Task, contents_of};
+use crate::{in_order, pool};
 
 /// Memory of a child in addition to that of its build: its program, its threads, and a small debug file.
 const BASE_MEMORY: u64 = 256 << 20;
 /// Images that share the memory are built at the same time only if each of them may take this much. It is enough for a
 /// debug file of a few hundred megabytes.
 const ENOUGH_MEMORY: usize = 250_000_000;
+
+/// What a build asks and tells its caller. Threads share it.
+pub trait Host: Sync {
+    /// `bytes` more of archives or debug files will be read.
+    fn planned(&self, _bytes: u64) {}
+
+    /// `bytes` more are read.
+    fn read(&self, _bytes: u64) {}
+
+    /// The index of this image that exists already. An image whose index is up to date is not built again.
+    fn existing(&self, _id: &ImageId) -> Option<IndexBytes> {
+        None
+    }
+
+    /// These limits are in force in a child that has ended.
+    fn confined(&self, _protections: &Protections) {}
+}
+
+/// Says nothing, and has no index.
+impl Host for () {}
 
 /// How debug files are built.
 #[non_exhaustive]
@@ -115,26 +133,12 @@ impl Pipeline {
     pub fn plan(&self, batch: &Batch) -> Result<Plan, Failure> {
         let found: Vec<Result<DebugFile, Failure>> =
             batch.files.files().iter().map(|file| file.as_ref().cloned().map_err(Failure::from)).collect();
-        self.plan_of(found, &self.options.archs)
-    }
-
-    /// The plan to build all images of the files at `paths`, as far as they can be read.
-    ///
-    /// # Errors
-    ///
-    /// As [`plan`](Self::plan).
-    pub fn plan_files(&self, paths: &[PathBuf]) -> Result<Plan, Failure> {
-        self.plan_of(paths.iter().map(|path| Ok(DebugFile::on_disk(path))).collect(), &[])
-    }
-
-    fn plan_of(&self, found: Vec<Result<DebugFile, Failure>>, archs: &[String]) -> Result<Plan, Failure> {
         let files: Vec<DebugFile> = found.iter().flatten().cloned().collect();
         let contents = self.pool.install(|| match &self.options.isolation {
             None => Ok(contents_of(&files)),
             Some(isolation) => isolation.clone().limits(self.limits(1)).contents_of(&files),
-        });
-        let contents = contents.map_err(|error| Failure::new(FailureKind::Other, error.to_string()))?;
-        Ok(Plan::new(found, contents, archs))
+        })?;
+        Ok(Plan::new(found, contents, &self.options.archs))
     }
 
     /// Builds the images of `plan`, the plan of `batch`; only those with one of these `ids`, if there are any. Calls
@@ -178,6 +182,42 @@ impl Pipeline {
         })
     }
 
+    /// Builds the index of one image in this process, from those of its `files` that can be read. Calls `progress` with
+    /// the size of its debug information in bytes, and with how many of how many parts of it are read. Returns the index, and
+    /// why other files were not read.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if the index cannot be built, or if no file can be read: then that of the first file.
+    pub fn build_image(
+        &self,
+        files: &ImageFiles,
+        progress: &(dyn Fn(u64, u64, u64) + Sync),
+    ) -> Result<(BuiltIndex, Vec<Failure>), Failure> {
+        let mut failures = Vec::new();
+        let failed = |failure| failures.push(failure);
+        match self.pool.install(|| self.images(progress).files(files, failed)) {
+            Some(built) => Ok((built?, failures)),
+            None => Err(failures.into_iter().next().unwrap_or_else(|| Failure::gone(files.name()))),
+        }
+    }
+
+    /// Builds all images with all of the memory, whether they have an index or not.
+    fn images<'w>(&'w self, progress: &'w (dyn Fn(u64, u64, u64) + Sync)) -> ImageBuilder<'w> {
+        let PipelineOptions { archs, debug_dirs, max_memory, max_seconds, verify, .. } = &self.options;
+        ImageBuilder {
+            archs,
+            ids: &[],
+            debug_dirs,
+            maps: &self.symbol_maps,
+            max_memory: *max_memory,
+            max_seconds: *max_seconds,
+            verify: *verify,
+            existing: &|_| None,
+            progress,
+        }
+    }
+
     /// What each of `tasks` builds may use.
     fn share(&self, tasks: usize) -> Share {
         let PipelineOptions { at_once, max_memory, threads, .. } = self.options;
@@ -203,38 +243,6 @@ impl Pipeline {
     }
 }
 
-/// A pool of this many threads; of one for each core if it is 0.
-///
-/// # Errors
-///
-/// [`Failure`] if they cannot be started.
-pub fn pool(threads: usize) -> Result<ThreadPool, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Failure::new(FailureKind::Other, format!("cannot start {threads} threads: {error}")))
-}
-
-/// The temporary folders of the builds of a batch. A signal that ends the process deletes them.
-struct Folders {
-    _root: TemporaryFolder,
-    /// The folder that children use. It has no file with a name.
-    children: PathBuf,
-    /// The folder for copies of existing indexes.
-    existing: PathBuf,
-}
-
-impl Folders {
-    fn new(parent: &Path) -> Result<Self, Failure> {
-        let made = || {
-            let root = TemporaryFolder::new_in(parent)?;
-            let [children, existing] = ["children", "existing"].map(|name| root.path().join(name));
-            std::fs::create_dir(&children)?;
-            std::fs::create_dir(&existing)?;
-            Ok(Self { _root: root, children, existing })
-        };
-        made().map_err(|error| Failure::no_temporary_folder(&error))
-    }
-}
-
 /// The images of open shared caches, by the number of the file.
 type CachedImages<'c> = HashMap<usize, Vec<CachedImage<'c>>>;
 
@@ -251,6 +259,50 @@ fn caches(plan: &Plan) -> Vec<(usize, Cache)> {
 enum Place<'c> {
     Here { maps: SymbolMaps, caches: CachedImages<'c> },
     Children { isolation: Isolation, folders: Folders },
+}
+
+/// The progress of a task. What is left of it counts as read when this is dropped.
+pub(crate) struct TaskProgress<'h, H: Host> {
+    host: &'h H,
+    size: u64,
+    /// The size of the images that are finished.
+    finished: AtomicU64,
+    /// What is counted as read.
+    reported: AtomicU64,
+}
+
+impl<'h, H: Host> TaskProgress<'h, H> {
+    pub(crate) fn new(host: &'h H, size: u64) -> Self {
+        Self { host, size, finished: AtomicU64::new(0), reported: AtomicU64::new(0) }
+    }
+
+    /// `done` of `total` parts of an image of `size` bytes are read. Calls may come from any thread, in any order.
+    pub(crate) fn set(&self, size: u64, done: u64, total: u64) {
+        let of_image = u128::from(size) * u128::from(done.min(total)) / u128::from(total.max(1));
+        let finished = self.finished.load(Ordering::Relaxed);
+        self.report(finished.saturating_add(u64::try_from(of_image).unwrap_or(size)));
+    }
+
+    /// An image of `size` bytes is finished.
+    pub(crate) fn finish(&self, size: u64) {
+        let finished = self.finished.fetch_add(size, Ordering::Relaxed);
+        self.report(finished.saturating_add(size));
+    }
+
+    /// Counts `done` bytes of the task. It never counts more than the task has, and never goes back.
+    fn report(&self, done: u64) {
+        let done = done.min(self.size);
+        let before = self.reported.fetch_max(done, Ordering::Relaxed);
+        if done > before {
+            self.host.read(done - before);
+        }
+    }
+}
+
+impl<H: Host> Drop for TaskProgress<'_, H> {
+    fn drop(&mut self) {
+        self.report(self.size);
+    }
 }
 
 /// What the tasks of a batch share.
@@ -290,36 +342,27 @@ impl<H: Host> Build<'_, H> {
         caches: &CachedImages<'_>,
         progress: &TaskProgress<'_, H>,
     ) -> Vec<ImageResult> {
-        let PipelineOptions { archs, debug_dirs, max_seconds, verify, .. } = &self.pipeline.options;
+        let on_progress = |size, done, total| progress.set(size, done, total);
         let images = ImageBuilder {
-            archs,
             ids: self.ids,
-            debug_dirs,
             maps,
             max_memory: self.share.memory,
-            max_seconds: *max_seconds,
-            verify: *verify,
             existing: &|id| self.host.existing(id),
-            progress: &|size, done, total| progress.set(size, done, total),
+            ..self.pipeline.images(&on_progress)
         };
         let (file, _) = &self.plan.files[task.file];
         let mut results = Vec::new();
         match task.cached_image {
             None => images.slices(file, joins, |result| {
                 if let Ok(built) = &result {
-                    progress.finish(built.image.debug_size);
+                    progress.finish(built.debug_size);
                 }
                 results.push(result);
             }),
             Some(number) => {
                 let image = caches.get(&task.file).and_then(|images| images.get(number));
-                results.push(match image {
-                    Some(image) => images.cached(file.path(), image),
-                    None => {
-                        let what = "the image is not there any more";
-                        Err(Failure::of_file(file.name(), FailureKind::Damaged, what))
-                    }
-                });
+                let image = image.ok_or_else(|| Failure::gone(file.name()));
+                results.push(image.and_then(|image| images.cached(file.path(), image)));
             }
         }
         results
@@ -335,7 +378,7 @@ impl<H: Host> Build<'_, H> {
     ) -> Vec<ImageResult> {
         let options = &self.pipeline.options;
         // These files are deleted when the child has ended.
-        let existing = self.existing(&joins, &folders.existing);
+        let existing = folders.copies(&joins, |id| self.host.existing(id));
         let maps = options.symbol_maps.iter().map(DebugFile::on_disk).chain(self.batch.maps.iter().cloned());
         let build = BuildTask {
             file: self.plan.files[task.file].0.clone(),
@@ -358,19 +401,5 @@ impl<H: Host> Build<'_, H> {
         });
         protections.iter().for_each(|protections| self.host.confined(protections));
         images
-    }
-
-    /// The indexes of images that exist already, as files in `folder` that the child can read. An index that cannot be
-    /// read or copied is built again.
-    fn existing(&self, joins: &[Join], folder: &Path) -> Vec<(ImageId, NamedTempFile)> {
-        let built = joins.iter().filter(|join| join.others.is_some());
-        let copied = |join: &Join| {
-            let (id, _) = &join.image;
-            let index = self.host.existing(id)?;
-            let mut file = NamedTempFile::new_in(folder).ok()?;
-            file.write_all(&index).ok()?;
-            Some((id.clone(), file))
-        };
-        built.filter_map(copied).collect()
     }
 }

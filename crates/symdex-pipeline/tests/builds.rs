@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use symdex_pipeline::isolate::Isolation;
 use symdex_pipeline::{
-    Batch, BuiltImage, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions,
+    Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions,
 };
 use symdex_testkit::images::archive::zip_of;
 use symdex_testkit::images::debug_file::debug_file;
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
 }
 
 fn batch(inputs: Vec<Input>) -> Batch {
-    let batch = Intake::new(inputs, IntakeOptions::default()).next_batch(&()).expect("a folder");
+    let batch = Intake::new(inputs).next_batch(&()).expect("a folder");
     batch.expect("inputs")
 }
 
@@ -37,7 +37,7 @@ fn paths(paths: &[&Path]) -> Batch {
 }
 
 /// The images and failures of the batch.
-fn build(options: PipelineOptions, batch: &Batch, host: &impl Host) -> Vec<Result<BuiltImage, Failure>> {
+fn build(options: PipelineOptions, batch: &Batch, host: &impl Host) -> Vec<Result<BuiltIndex, Failure>> {
     let pipeline = Pipeline::new(options).expect("threads");
     let plan = pipeline.plan(batch).expect("a plan");
     let mut results = Vec::new();
@@ -48,7 +48,7 @@ fn build(options: PipelineOptions, batch: &Batch, host: &impl Host) -> Vec<Resul
         host,
         |built| built,
         |built| {
-            results.push(built.map(|built| built.image));
+            results.push(built);
             Ok::<(), Failure>(())
         },
     );

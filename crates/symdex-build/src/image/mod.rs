@@ -276,15 +276,6 @@ impl<'d> Image<'d> {
     }
 }
 
-impl Image<'_> {
-    /// The same image with this name in its index. By default, it has the name of its file.
-    #[must_use]
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.info.image_name = name.into();
-        self
-    }
-}
-
 impl std::fmt::Debug for Image<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Arch { name, .. } = &self.info.arch;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use symdex_pipeline::archive::Limits;
-use symdex_pipeline::{Input, Intake, IntakeOptions};
+use symdex_pipeline::{Input, Intake};
 
 use super::shard::Shard;
 use crate::archive;
@@ -89,8 +89,9 @@ impl InputArgs {
     /// Reads `inputs` within the limits of the options.
     pub(super) fn intake(&self, inputs: &[PathBuf]) -> Intake {
         let inputs = inputs.iter().map(|path| Input::of_argument(path)).collect();
-        let (limits, max_temporary) = (self.limits(), self.limits.max_temporary);
-        Intake::new(inputs, IntakeOptions { limits, max_temporary, ..IntakeOptions::default() })
+        let mut intake = Intake::new(inputs);
+        (intake.limits, intake.max_temporary) = (self.limits(), self.limits.max_temporary);
+        intake
     }
 
     fn limits(&self) -> Limits {

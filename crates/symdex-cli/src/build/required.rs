@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use symdex::ImageId;
 use symdex_build::debug_files::InputFiles;
 use symdex_pipeline::archive::{Fault, FaultKind};
-use symdex_pipeline::{Pipeline, Plan};
+use symdex_pipeline::{Batch, Pipeline, Plan};
 use symdex_store::PublishOutcome;
 
 use super::args::RequiredArgs;
@@ -71,10 +71,10 @@ impl<'a> Required<'a> {
         let files = inputs.files().iter().flatten();
         let archives: BTreeSet<&Path> =
             files.filter_map(|file| file.path().ancestors().find(is_archive)).collect();
-        let products = archives.into_iter().map(|archive| archive.join("Products"));
         // Without the folder, there is no image to count.
-        let binaries: Vec<_> = products.flat_map(|folder| symdex_build::find(&folder)).flatten().collect();
-        let plan = pipeline.plan_files(&binaries)?;
+        let mut products = Batch::default();
+        archives.into_iter().for_each(|archive| products.files.add(&archive.join("Products")));
+        let plan = pipeline.plan(&products)?;
         for (file, (id, arch)) in plan.images() {
             if self.args.id.is_empty() || self.args.id.contains(&id) {
                 let name = text::file_name(file);

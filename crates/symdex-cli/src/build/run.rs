@@ -101,7 +101,7 @@ impl<'a> Build<'a> {
     fn built(&mut self, built: Result<BuiltIndex, Failure>) -> Result<(), CommandError> {
         let BuildHost { args, stores, progress, .. } = *self.host;
         let put = PutOptions::new().on_conflict(args.on_conflict);
-        let image = match built.and_then(|built| summary::publish(&built, stores, &put)) {
+        let image = match built.and_then(|built| summary::publish(built, stores, &put)) {
             Ok(image) => image,
             Err(failure) => return self.fail(failure),
         };

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 use symdex::{Index, Partial, Table};
+use symdex_build::TextCoverage;
 use symdex_build::can_be_avoided;
-use symdex_pipeline::{BuiltImage, BuiltIndex, Coverage, Verified};
+use symdex_pipeline::{BuiltIndex, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::args::{Args, Verbosity};
@@ -39,7 +40,7 @@ pub(super) struct ImageSummary {
     ranges: u64,
     symbols: u64,
     chunks: u64,
-    coverage: Coverage,
+    coverage: TextCoverage,
     dropped: BTreeMap<String, u64>,
     hidden_names: u64,
     partial: Vec<Partial>,
@@ -97,14 +98,13 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
 pub(super) fn publish(
-    built: &BuiltIndex,
+    built: BuiltIndex,
     stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<ImageSummary, Failure> {
-    let file = PathBuf::from(&built.image.file);
-    let BuiltImage { joined, debug_size, mut warnings, verified, time, .. } = built.image.clone();
-    let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = built.image.clone();
-    let index = Index::open(built.bytes()).map_err(|error| Failure::index(&file, &error))?;
+    let file = PathBuf::from(&built.file);
+    let index = Index::open(built.as_ref()).map_err(|error| Failure::index(&file, &error))?;
+    let (mut warnings, verified) = (built.warnings.clone(), built.verified.clone());
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let outcomes = if is_right {
         let published = stores.publish_in_all(&index, options);
@@ -132,27 +132,27 @@ pub(super) fn publish(
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
         file: file.display().to_string(),
-        joined: joined.iter().map(|path| path.display().to_string()).collect(),
+        joined: built.joined.iter().map(|path| path.display().to_string()).collect(),
         conflict: outcomes.iter().any(PublishOutcome::is_conflict),
         index: locations.next(),
         copies: locations.collect(),
-        index_size: index.as_bytes().len() as u64,
-        debug_size,
-        has_dwarf,
+        index_size: built.index_size,
+        debug_size: built.debug_size,
+        has_dwarf: built.has_dwarf,
         units: counts.units,
-        failed_units,
+        failed_units: built.failed_units,
         functions: counts.functions,
         ranges: counts.ranges,
         symbols: counts.symbols,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
-        coverage,
-        dropped,
-        hidden_names,
+        coverage: built.coverage,
+        dropped: built.dropped.clone(),
+        hidden_names: built.hidden_names,
         partial: metadata.partial.clone(),
         warnings,
         verified,
         outcome: outcomes.into_iter().next(),
-        seconds: time.as_secs_f64(),
+        seconds: built.time.as_secs_f64(),
     })
 }
 

@@ -24,6 +24,7 @@ mod death;
 mod isolation;
 mod limits;
 mod protocol;
+pub(crate) mod tasks;
 
 pub use confine::{Protections, confine};
 pub use death::{ChildError, Death};

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
-use symdex_pipeline::{
-    DiskSpace, Failure, FailureKind, Host, Input, Intake, IntakeOptions, Pipeline, PipelineOptions,
-};
+use symdex_pipeline::{DiskSpace, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};
@@ -78,9 +76,10 @@ impl Builder {
         host: &BuildHost<'_>,
         results: &mut BuildResults,
     ) -> Result<(), Failure> {
-        let (temporary, space) = (self.work.clone(), Some(Arc::clone(&self.space)));
-        let options = IntakeOptions { temporary, space, ..IntakeOptions::default() };
-        let Some(batch) = Intake::new(vec![input], options).next_batch(&())? else { return Ok(()) };
+        let mut intake = Intake::new(vec![input]);
+        intake.temporary.clone_from(&self.work);
+        intake.space = Some(Arc::clone(&self.space));
+        let Some(batch) = intake.next_batch(&())? else { return Ok(()) };
         results.warnings.extend(batch.warnings.iter().map(ToString::to_string));
         results.images.extend(batch.failures.iter().cloned().map(Err));
         let plan = self.pipeline.plan(&batch)?;

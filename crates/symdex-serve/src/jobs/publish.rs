@@ -70,7 +70,7 @@ impl Builder {
 
     /// Puts a new index into the first store that takes it, unless a different one is to stay.
     fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
-        let failed = |what: &str| Failure::of_file(built.image.file.as_ref(), FailureKind::Other, what);
+        let failed = |what: &str| Failure::of_file(built.file.as_ref(), FailureKind::Other, what);
         let unpublished = |error: Error| {
             let failure = failed(&format!("its index is not published: {error}"));
             // The store has an index of a newer version, for example.
@@ -80,7 +80,7 @@ impl Builder {
             }
         };
         let index =
-            Index::open(built.bytes()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
+            Index::open(built.as_ref()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
         let Publishing { symbolicator, known, .. } = &self.publishing;
         let metadata = index.metadata();
         let published = symbolicator.publish(&index, put).map_err(unpublished)?;

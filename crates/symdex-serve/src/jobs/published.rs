@@ -105,30 +105,29 @@ impl PublishedImage {
         outcome: &PublishOutcome,
         store: &StoreUrl,
     ) -> Self {
-        let image = &built.image;
-        let mut warnings = image.warnings.clone();
+        let mut warnings = built.warnings.clone();
         if let PublishOutcome::Repaired { damage } = outcome {
             warnings.push(format!("the old index is replaced: {damage}"));
         }
-        if !image.has_dwarf {
+        if !built.has_dwarf {
             warnings.push("no debug information: only the symbol table is indexed".to_owned());
         }
         let partial = metadata.partial.iter();
         warnings.extend(partial.map(|partial| format!("partial: {} x {}", partial.count, partial.reason)));
         Self {
-            id: image.id.clone(),
+            id: built.id.clone(),
             arch: metadata.arch.name.clone(),
             name: metadata.image_name.clone(),
-            file: image.file.to_string_lossy().into_owned(),
-            joined: image.joined.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
+            file: built.file.to_string_lossy().into_owned(),
+            joined: built.joined.iter().map(|file| file.to_string_lossy().into_owned()).collect(),
             outcome: outcome.into(),
             store: store.to_string(),
-            index_size: image.index_size,
-            debug_size: image.debug_size,
+            index_size: built.index_size,
+            debug_size: built.debug_size,
             functions: metadata.counts.functions,
             symbols: metadata.counts.symbols,
             warnings,
-            seconds: image.time.as_secs_f64(),
+            seconds: built.time.as_secs_f64(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Builds in child processes: the tasks, the child's side ([`run_child`]), and the parent's side.
+//! The tasks of the children of a [`Pipeline`](crate::Pipeline): the child's side ([`run_child`]), and the parent's.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,9 +12,11 @@ use symdex::{ImageId, Index, MappedFile};
 use symdex_build::debug_files::{DebugFile, FileError};
 use symdex_build::{Cache, Error, SymbolMaps};
 use symdex_store::IndexBytes;
+use tempfile::NamedTempFile;
 
+use crate::archive::TemporaryFolder;
 use crate::failure::{Failure, FailureKind};
-use crate::image::{BuiltImage, BuiltIndex, ImageBuilder, ImageResult};
+use crate::image::{BuiltBytes, BuiltIndex, ImageBuilder, ImageResult};
 use crate::intake::add_unpacked_maps;
 use crate::isolate::child::{Channel, enter};
 use crate::isolate::{Access, ChildError, Event, Isolation, Protections};
@@ -67,7 +69,7 @@ enum TaskResult {
     /// The contents of the next file.
     Headers(Result<Contents, Failure>),
     /// An index, which is the next part of the child's output.
-    Image(BuiltImage),
+    Image(Box<BuiltIndex>),
     /// A file, or a part of it, could not be read.
     Failed(Failure),
 }
@@ -158,8 +160,8 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
     let mut output = parent.output().map_err(|error| unwritable(name, &error))?;
     let mut send = |index: ImageResult| {
         let written = index.and_then(|index| {
-            output.write_all(index.bytes()).map_err(|error| unwritable(name, &error))?;
-            Ok(index.image)
+            output.write_all(index.as_ref()).map_err(|error| unwritable(name, &error))?;
+            Ok(Box::new(index))
         });
         parent.send(written.map_or_else(TaskResult::Failed, TaskResult::Image));
     };
@@ -197,17 +199,55 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
 
 // The parent's side.
 
+/// The temporary folders of the children of a build. A signal that ends the process deletes them.
+pub(crate) struct Folders {
+    _root: TemporaryFolder,
+    /// The folder that children use. It has no file with a name.
+    pub(crate) children: PathBuf,
+    /// The folder for copies of existing indexes.
+    existing: PathBuf,
+}
+
+impl Folders {
+    pub(crate) fn new(parent: &Path) -> Result<Self, Failure> {
+        let made = || {
+            let root = TemporaryFolder::new_in(parent)?;
+            let [children, existing] = ["children", "existing"].map(|name| root.path().join(name));
+            fs::create_dir(&children)?;
+            fs::create_dir(&existing)?;
+            Ok(Self { _root: root, children, existing })
+        };
+        made().map_err(|error| Failure::no_temporary_folder(&error))
+    }
+
+    /// The indexes of images that exist already, as files that a child can read. They are deleted when they are dropped.
+    /// An index that cannot be read or copied is built again.
+    pub(crate) fn copies(
+        &self,
+        joins: &[Join],
+        existing: impl Fn(&ImageId) -> Option<IndexBytes>,
+    ) -> Vec<(ImageId, NamedTempFile)> {
+        let built = joins.iter().filter(|join| join.others.is_some());
+        let copied = |join: &Join| {
+            let (id, _) = &join.image;
+            let index = existing(id)?;
+            let mut file = NamedTempFile::new_in(&self.existing).ok()?;
+            file.write_all(&index).ok()?;
+            Some((id.clone(), file))
+        };
+        built.filter_map(copied).collect()
+    }
+}
+
 impl Isolation {
     /// Reads the headers of `files` in a child, as [`find_culprits`] does.
     ///
     /// # Errors
     ///
-    /// [`ChildError`] if no child can be started.
-    pub(crate) fn contents_of(
-        &self,
-        files: &[DebugFile],
-    ) -> Result<Vec<Result<Contents, Failure>>, ChildError> {
-        find_culprits(files, &|files| self.try_contents_of(files))
+    /// [`Failure`] if no child can be started.
+    pub(crate) fn contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, Failure> {
+        let contents = find_culprits(files, &|files| self.try_contents_of(files));
+        contents.map_err(|error| Failure::new(FailureKind::Other, error.to_string()))
     }
 
     fn try_contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, ChildError> {
@@ -253,8 +293,8 @@ impl Isolation {
         let ended = isolation.run(&Task::Build(Box::new(task)), &access, &output, |event| match event {
             Event::Progress { size, done, total } => progress(size, Some((done, total))),
             Event::Result(result) => {
-                if let TaskResult::Image(image) = &result {
-                    progress(image.debug_size, None);
+                if let TaskResult::Image(index) = &result {
+                    progress(index.debug_size, None);
                 }
                 results.push(result);
             }
@@ -320,134 +360,30 @@ impl Outputs {
     fn next(&mut self, result: TaskResult, file: &Path) -> Option<ImageResult> {
         match result {
             TaskResult::Failed(failure) => Some(Err(failure)),
-            TaskResult::Image(image) => Some(self.index(image).map_err(|what| {
+            TaskResult::Image(index) => Some(self.index(*index).map_err(|what| {
                 Failure::of_file(file, FailureKind::Other, &format!("the child's index is not used: {what}"))
             })),
             TaskResult::Headers(_) => None,
         }
     }
 
-    fn index(&mut self, image: BuiltImage) -> Result<BuiltIndex, String> {
-        let length = usize::try_from(image.index_size).map_err(|error| error.to_string())?;
+    /// `built` with the next part of the output, which must be the whole index of its image.
+    fn index(&mut self, built: BuiltIndex) -> Result<BuiltIndex, String> {
+        let length = usize::try_from(built.index_size).map_err(|error| error.to_string())?;
         let start = self.end;
         let range = start..start.checked_add(length).ok_or("its size overflows")?;
         let file = self.file.as_ref().filter(|file| range.end <= file.len());
         let file = Arc::clone(file.ok_or("it is not in the child's output")?);
         self.end = range.end;
-        let built = BuiltIndex::of_child(image, file, range);
-        let index = Index::open(built.bytes()).map_err(|error| error.to_string())?;
+        let built = BuiltIndex { bytes: BuiltBytes::OfChild(file, range), ..built };
+        let index = Index::open(built.as_ref()).map_err(|error| error.to_string())?;
         index.verify().map_err(|error| error.to_string())?;
         match index.id().to_string() {
-            id if id == built.image.id => Ok(built),
-            id => Err(format!("it is the index of {id}, not of {}", built.image.id)),
+            id if id == built.id => Ok(built),
+            id => Err(format!("it is the index of {id}, not of {}", built.id)),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-    use crate::image::Coverage;
-    use crate::isolate::Death;
-
-    fn image(id: &str, index_size: usize) -> BuiltImage {
-        BuiltImage {
-            id: id.to_owned(),
-            file: "a".into(),
-            joined: Vec::new(),
-            debug_size: 0,
-            index_size: index_size as u64,
-            warnings: Vec::new(),
-            has_dwarf: false,
-            failed_units: 0,
-            dropped: Default::default(),
-            hidden_names: 0,
-            coverage: Coverage { executable: 0, dwarf: 0, dwarf_function: 0, symbol_table: 0 },
-            verified: None,
-            time: Default::default(),
-        }
-    }
-
-    #[test]
-    fn only_whole_indexes_of_the_stated_image_are_used() {
-        let index = fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex").expect("an index");
-        let id = Index::open(&index[..]).expect("an index").id().to_string();
-        let mut damaged = index.clone();
-        *damaged.last_mut().expect("bytes") ^= 1;
-        let mut file = tempfile::tempfile().expect("a file");
-        [&index, &damaged, &index].into_iter().for_each(|bytes| file.write_all(bytes).expect("written"));
-        let mut outputs = Outputs::new(&file).expect("mapped");
-        let mut next =
-            |id: &str, size: usize| match outputs.next(TaskResult::Image(image(id, size)), "a".as_ref()) {
-                Some(Ok(built)) => built.bytes().len().to_string(),
-                Some(Err(failure)) => failure.message,
-                None => panic!("a result"),
-            };
-        assert_eq!(next(&id, index.len()), index.len().to_string());
-        let message = next(&id, index.len());
-        assert!(message.starts_with("a: the child's index is not used: "), "{message}");
-        assert!(next("00", index.len()).contains(&format!("the index of {id}, not of 00")));
-        assert!(next(&id, 1).contains("not in the child's output"));
-    }
-
-    #[test]
-    fn the_files_at_which_children_end_are_named() {
-        let files = ["a", "bad", "b", "c", "bad too", "d"].map(DebugFile::on_disk);
-        let children = AtomicUsize::new(0);
-        let read = |files: &[DebugFile]| {
-            children.fetch_add(1, Ordering::Relaxed);
-            match files.iter().any(|file| file.name().to_string_lossy().starts_with("bad")) {
-                true => Err(Death::StackOverflow.into()),
-                false => Ok(files.iter().map(|file| Ok(file.name().to_owned())).collect()),
-            }
-        };
-        let read = find_culprits(&files, &read).expect("children start");
-        let names: Vec<_> = read
-            .into_iter()
-            .map(|read| read.map_err(|failure| (failure.kind, failure.path.expect("a path"))))
-            .collect();
-        let killed = |path: &str| Err((FailureKind::Killed, path.into()));
-        let fine = |path: &str| Ok(path.into());
-        assert_eq!(names, [fine("a"), killed("bad"), fine("b"), fine("c"), killed("bad too"), fine("d")]);
-        assert!(children.into_inner() <= 11, "halves are read, and not each file");
-        let none = |_: &[DebugFile]| {
-            Err::<Vec<Result<(), _>>, _>(ChildError::NotStarted {
-                program: "p".into(),
-                error: io::ErrorKind::NotFound.into(),
-            })
-        };
-        assert!(find_culprits(&files, &none).is_err());
-    }
-
-    #[test]
-    fn a_child_that_wrote_nothing_has_no_index() {
-        let mut outputs = Outputs::new(&tempfile::tempfile().expect("a file")).expect("empty");
-        assert!(outputs.index(image("00", 0)).is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
-        let id: ImageId = "0011".parse().expect("an id");
-        let others = Some(vec![DebugFile::on_disk("/up/liba.so")]);
-        let task = BuildTask {
-            file: DebugFile::of_archive("/tmp/x/0", "a.zip", "App"),
-            joins: vec![Join { image: (id.clone(), "arm64".to_owned()), others, left_out: 0 }],
-            cached_image: None,
-            archs: Vec::new(),
-            ids: Vec::new(),
-            debug_dirs: Vec::new(),
-            symbol_maps: Vec::new(),
-            existing: vec![(id, "/tmp/y".into())],
-            temporary: "/tmp/z".into(),
-            max_memory: 0,
-            max_seconds: None,
-            threads: 1,
-            verify: false,
-        };
-        let read: Vec<_> = task.access().read.into_iter().collect();
-        assert_eq!(read, ["/tmp/x/0", "/tmp/y", "/up", "/up/liba.so"]);
-    }
-}
+mod tests;
