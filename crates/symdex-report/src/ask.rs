@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use symdex::ImageOffset;
 
-use crate::limits::{AnswerBytes, size_of_answer};
+use crate::limits::AnswerBytes;
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{Image, to_u32};
@@ -166,4 +166,14 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
         }
     };
     Ok(functions.into_iter().enumerate().skip(skip).map(frame).collect())
+}
+
+/// How many bytes an answer has in memory.
+fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
+    let size = |frame: &ResolvedFrame| {
+        let texts = [&frame.function, &frame.name, &frame.file];
+        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<ResolvedFrame>() + texts
+    };
+    frames.iter().map(size).sum()
 }

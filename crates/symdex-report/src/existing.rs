@@ -1,4 +1,4 @@
-//! The symbols that a report has for its frames, before it is symbolicated.
+//! What a report states of its frames before it is symbolicated: symbols, and names of images.
 
 use std::borrow::Cow;
 
@@ -49,7 +49,20 @@ impl Report<'_> {
     /// ```
     #[must_use]
     pub fn existing_symbols(&self) -> Vec<Vec<ExistingSymbol>> {
-        (self.format.existing_symbols)(self)
+        match self.format().existing_symbols {
+            Some(read) => read(self),
+            None => self.symbols_in_text(),
+        }
+    }
+
+    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if it is ambiguous
+    /// between several images. `None` if the frame states none.
+    #[must_use]
+    pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
+        if let Some(name) = (self.format().stated_image)(self.at(frame.site)) {
+            return Some(name).filter(|name| !is_nameless(name.as_bytes()));
+        }
+        self.images.get(frame.image()? as usize).map(|image| image.name.as_str().into())
     }
 
     /// Calls `read` for each frame and returns the results, by thread.

@@ -34,10 +34,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""frameTable""#, r#""resourceTable""#, r#""libs""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::All(edits),
+    write_text: Some(write_crash),
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -229,11 +229,11 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     all_tables(json.root()).zip(&report.threads).map(symbols).collect()
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let text = symbolicated.report.text;
     // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else {
-        return Edits::default();
+        return Vec::new();
     };
     let profile = json.root();
     let mut edits = Vec::new();
@@ -256,7 +256,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     if let Some(state) = state.filter(|state| !edits.is_empty() && state.bytes() == b"false") {
         edits.push(Edit { span: state.span(), text: b"true".to_vec() });
     }
-    edits.into()
+    edits
 }
 
 /// The edit that appends `values` to an array. `None` if there are none.

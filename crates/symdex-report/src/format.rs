@@ -1,6 +1,6 @@
-//! A format of reports, and the table of all formats.
+//! A format of reports.
 //!
-//! A new format is a file or a folder with a constant of type [`Format`], and an entry in [`FORMATS`]. `How to add` in
+//! A new format is a file or a folder with a constant of type [`Format`], and an entry in `formats.rs`. `How to add` in
 //! docs/ARCHITECTURE.md lists what else names the formats.
 
 use std::borrow::Cow;
@@ -11,15 +11,10 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
-use crate::text::{is_utf16, split_mark};
-use crate::unknown::unknown;
+use crate::text::split_mark;
 use crate::write::Editor;
-use crate::{
-    appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
-    native, protobuf, sentry,
-};
 
-/// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
+/// A format of reports: it recognises, reads and rewrites them. [`formats`](crate::formats) returns all formats.
 pub struct Format {
     /// As [`Format::name`].
     pub(crate) name: &'static str,
@@ -38,16 +33,23 @@ pub struct Format {
     /// It returns [`Error::Malformed`] if the text is broken, and [`Error::Unsupported`] if this kind of report has no
     /// stacks.
     pub(crate) parse: fn(&[u8]) -> Result<Parsed, Error>,
-    /// Returns the symbol that the report has for each frame, by thread. For a text format: [`symbols_in_text`].
-    pub(crate) existing_symbols: fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>,
+    /// Returns the symbol that the report has for each frame, by thread. `None` if the lines of the frames have them, as
+    /// in [`Report::symbols_in_text`].
+    pub(crate) existing_symbols: Option<ReadSymbols>,
     /// Returns the name of the image that the text of a frame states, even if the report has several images of it.
     /// `None` for the other formats: [`Report::images`] has the name.
     pub(crate) stated_image: for<'t> fn(&'t [u8]) -> Option<Cow<'t, str>>,
-    /// Returns the edits that put the answers into the text.
-    pub(crate) edits: fn(&Symbolicated<'_, '_>) -> Edits,
-    /// Writes the symbolicated report as text that people read. For a text format: [`write_native`].
-    pub(crate) write_text: fn(&Symbolicated<'_, '_>, &mut dyn Write) -> io::Result<()>,
+    /// The edits that put the answers into the text.
+    pub(crate) edits: Edits,
+    /// Writes the symbolicated report as text that people read. `None` for a text format, which is written as it is.
+    pub(crate) write_text: Option<WriteText>,
 }
+
+/// Returns symbols by thread and frame.
+pub(crate) type ReadSymbols = fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>;
+
+/// Writes a symbolicated report.
+pub(crate) type WriteText = fn(&Symbolicated<'_, '_>, &mut dyn Write) -> io::Result<()>;
 
 impl Format {
     /// The name in JSON: `apple-crash`.
@@ -89,16 +91,6 @@ impl fmt::Debug for Format {
     }
 }
 
-/// As [`Report::symbols_in_text`].
-pub(crate) fn symbols_in_text(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.symbols_in_text()
-}
-
-/// As [`Symbolicated::write`].
-pub(crate) fn write_native(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-    symbolicated.write(out)
-}
-
 /// A replacement of bytes of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Edit {
@@ -116,109 +108,8 @@ pub(crate) type Replacement = fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8
 pub(crate) enum Edits {
     /// Creates the edit of one resolved frame.
     Frames(Replacement),
-    /// Creates all edits, in the order of the text.
+    /// Makes all edits, in the order of the text.
     Written(fn(&Symbolicated<'_, '_>, &mut Editor<'_>) -> io::Result<()>),
-    /// All edits, in any order.
-    All(Vec<Edit>),
-}
-
-impl From<Vec<Edit>> for Edits {
-    fn from(edits: Vec<Edit>) -> Self {
-        Self::All(edits)
-    }
-}
-
-/// No edits.
-impl Default for Edits {
-    fn default() -> Self {
-        Self::All(Vec::new())
-    }
-}
-
-/// The edits of a format that replaces each frame separately.
-pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) -> Edits {
-    Edits::Frames(replacement)
-}
-
-/// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 27] = [
-    apple_text::FORMAT,
-    ips::FORMAT,
-    ips::stackshot::FORMAT,
-    call_tree::FORMAT,
-    metrickit::FORMAT,
-    metrickit::embedded::FORMAT,
-    kscrash::FORMAT,
-    sentry::FORMAT,
-    bugsnag::FORMAT,
-    measure::FORMAT,
-    minidump::FORMAT,
-    protobuf::plcrash::FORMAT,
-    protobuf::pprof::FORMAT,
-    firefox::FORMAT,
-    native::ANDROID,
-    protobuf::tombstone::FORMAT,
-    native::HARMONY_OS,
-    native::SANITIZER,
-    appended::lldb::FORMAT,
-    appended::gdb::FORMAT,
-    appended::glibc::FORMAT,
-    appended::swift::FORMAT,
-    appended::rust::FORMAT,
-    appended::go::FORMAT,
-    appended::dart::FORMAT,
-    appended::minidump_text::FORMAT,
-    list::FORMAT,
-];
-
-/// Returns all formats of reports.
-///
-/// ```
-/// assert!(symdex_report::formats().iter().any(|format| format.name() == "apple-crash"));
-/// ```
-#[must_use]
-pub fn formats() -> &'static [Format] {
-    &FORMATS
-}
-
-/// The longest text that is read, in bytes. [`crate::json`] stores positions in 32 bits.
-const MAX_SIZE: usize = u32::MAX as usize - 1;
-
-impl<'t> Report<'t> {
-    /// Reads the report in `text`. The format is recognised by the content.
-    ///
-    /// ```
-    /// use symdex_report::Report;
-    ///
-    /// let report = Report::parse(b"Thread 0 Crashed:\n0   App   0x104a343d0 0x104a34000 + 976\n")?;
-    /// assert_eq!(report.format_name(), "apple-crash");
-    /// assert_eq!(report.threads()[0].frames[0].address, 0x104a343d0);
-    /// assert_eq!(report.images()[0].name, "App");
-    /// # Ok::<(), symdex_report::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::UnknownFormat`] if no format recognises the text, [`Error::TooLarge`] for more than 4 GiB. From the
-    /// format: [`Error::Malformed`] if the text is broken, [`Error::Unsupported`] if this kind of report has no stacks.
-    pub fn parse(text: &'t [u8]) -> Result<Self, Error> {
-        if text.len() > MAX_SIZE {
-            return Err(Error::TooLarge { size: text.len() });
-        }
-        if is_utf16(text) {
-            let what =
-                "the text is in UTF-16; convert it to UTF-8, for example with `iconv -f UTF-16 -t UTF-8`";
-            return Err(Error::Unsupported { what: what.to_owned() });
-        }
-        let (mark, text) = split_mark(text);
-        let format = FORMATS.iter().find(|format| (format.recognises)(text));
-        let format = format.ok_or_else(|| unknown(text))?;
-        let parsed = (format.parse)(text).map_err(|error| error.after(mark.len()))?;
-        let Parsed { mut images, threads, info, extent } = parsed;
-        for image in &mut images {
-            // An id of zeros means that the reporter did not know the id.
-            image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
-        }
-        Ok(Report { mark, text, format, images, threads, info, extent })
-    }
+    /// Returns all edits, in any order.
+    All(fn(&Symbolicated<'_, '_>) -> Vec<Edit>),
 }

@@ -6,8 +6,6 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::Frame;
-use crate::source::Function;
-use crate::symbolicate::ResolvedFrame;
 
 /// How many bytes the answers for one report may have, if the report is small.
 pub(crate) const ANSWER_BYTES: usize = 64 << 20;
@@ -196,33 +194,6 @@ impl Default for ReadLimit {
     fn default() -> Self {
         Self::of(0)
     }
-}
-
-/// How many bytes a function of an index takes once its strings are copied.
-pub(crate) fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
-    size_of::<Function>() + frame.name.map_or(0, <[u8]>::len) + frame.file.map_or(0, <[u8]>::len)
-}
-
-/// How many bytes of output an answer has for a frame with `size` bytes of text. Many formats repeat the text for each
-/// function.
-pub(crate) fn size_of_output(frames: &[ResolvedFrame], size: usize) -> usize {
-    // Punctuation, numbers, and the keys of JSON.
-    const OTHER: usize = 64;
-    let names = |frame: &ResolvedFrame| {
-        let texts = [&frame.function, &frame.file];
-        texts.into_iter().flatten().map(String::len).sum::<usize>()
-    };
-    frames.iter().map(|frame| names(frame) + size + OTHER).sum()
-}
-
-/// How many bytes an answer has in memory.
-pub(crate) fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
-    let size = |frame: &ResolvedFrame| {
-        let texts = [&frame.function, &frame.name, &frame.file];
-        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
-        size_of::<ResolvedFrame>() + texts
-    };
-    frames.iter().map(size).sum()
 }
 
 #[cfg(test)]

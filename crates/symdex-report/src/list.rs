@@ -12,10 +12,10 @@ use symdex::ImageId;
 
 use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
-use crate::format::{Edits, Format, frame_edits, symbols_in_text, write_native};
+use crate::format::{Edits, Format};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// The format of address lists.
@@ -26,10 +26,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[],
     recognises,
     parse,
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image: |_| None,
-    edits,
-    write_text: write_native,
+    edits: Edits::Frames(replacement),
+    write_text: None,
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -69,10 +69,6 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     }
     parsed.extent = limit.extent(0);
     Ok(parsed)
-}
-
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    frame_edits(symbolicated, replacement)
 }
 
 /// A line with an address.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use symdex::Arch;
 
 use crate::error::Error;
-use crate::format::{Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
@@ -26,12 +26,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""frames""#, r#""binary_images""#, r#""binary_address""#, r#""symbol_address""#],
     recognises,
     parse,
-    existing_symbols: |report| FRAME.existing_symbols(report),
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
     stated_image: |_| None,
-    edits: |symbolicated| {
-        frame_edits(symbolicated, |text, site, resolution| FRAME.replacement(text, site, resolution))
-    },
-    write_text: write_crash,
+    edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
+    write_text: Some(write_crash),
 };
 
 /// The members of a frame.

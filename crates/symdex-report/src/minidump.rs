@@ -10,7 +10,7 @@ use crate::apple_text::is_nameless;
 use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::frame_object::{hexadecimal, lists};
 use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
@@ -32,10 +32,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""crash_info""#, r#""modules""#, r#""module_offset""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_crash,
+    edits: Edits::Frames(replacement),
+    write_text: Some(write_crash),
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -1,14 +1,11 @@
 //! A parsed report: images, and threads of frames, each with its position in the text.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
 use symdex::{Arch, ImageId};
 
-use crate::apple_text::is_nameless;
-use crate::format::Format;
 use crate::info::ReportInfo;
 use crate::limits::Extent;
 use crate::registers::Register;
@@ -27,7 +24,8 @@ pub struct Report<'t> {
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
     pub(crate) extent: Extent,
-    pub(crate) format: &'static Format,
+    /// The position of the format in the table of formats.
+    pub(crate) format: usize,
 }
 
 /// What a format's parser returns: a [`Report`] without its text.
@@ -306,22 +304,6 @@ impl<'t> Report<'t> {
         self.extent.bytes
     }
 
-    /// The name of the report's format, as JSON has it. [`formats`](crate::formats) returns all formats.
-    #[must_use]
-    pub fn format_name(&self) -> &'static str {
-        self.format.name
-    }
-
-    /// The name of a frame's image as the frame states it. Lines of Apple's text state one even if it is ambiguous
-    /// between several images. `None` if the frame states none.
-    #[must_use]
-    pub fn stated_image(&self, frame: &Frame) -> Option<Cow<'_, str>> {
-        if let Some(name) = (self.format.stated_image)(self.at(frame.site)) {
-            return Some(name).filter(|name| !is_nameless(name.as_bytes()));
-        }
-        self.images.get(frame.image()? as usize).map(|image| image.name.as_str().into())
-    }
-
     /// The text at `span`.
     pub(crate) fn at(&self, site: Site) -> &[u8] {
         self.text.get(site.span()).unwrap_or_default()
@@ -330,7 +312,7 @@ impl<'t> Report<'t> {
 
 impl fmt::Debug for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (format, images, threads) = (self.format.name, &self.images, &self.threads);
+        let (format, images, threads) = (self.format_name(), &self.images, &self.threads);
         let mut debug = f.debug_struct("Report");
         debug.field("format", &format).field("info", &self.info);
         debug.field("images", images).field("threads", threads).finish_non_exhaustive()

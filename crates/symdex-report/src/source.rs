@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
-use crate::limits::{AnswerBytes, size_of_copy};
+use crate::limits::AnswerBytes;
 use crate::near::KnownImage;
 use crate::report::{Base, Image};
 
@@ -410,4 +410,9 @@ fn base_distance(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> 
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
         (Base::Image | Base::Absolute, _) => Ok(0),
     }
+}
+
+/// How many bytes a function of an index takes once its strings are copied.
+fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
+    size_of::<Function>() + frame.name.map_or(0, <[u8]>::len) + frame.file.map_or(0, <[u8]>::len)
 }

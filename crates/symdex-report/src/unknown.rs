@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::error::{Error, NearFormat};
-use crate::formats;
+use crate::format::Format;
 
 /// How many formats [`Error::UnknownFormat`] lists.
 const MAX_NEAR: usize = 3;
@@ -21,8 +21,8 @@ const NO_REPORTS: [(&[&str], &str); 3] = [
     (&["\"log_types\"", "\"legacy\""], "a list of the kinds of Apple's logs, not a crash report"),
 ];
 
-/// The error for `text`, which no format recognises.
-pub(crate) fn unknown(text: &[u8]) -> Error {
+/// The error for `text`, which none of `formats` recognises.
+pub(crate) fn unknown(text: &[u8], formats: &[Format]) -> Error {
     let has = |mark: &&str| memchr::memmem::find(text, mark.as_bytes()).is_some();
     if text.starts_with(b"MDMP") {
         let what = "a minidump; give the output of `minidump-stackwalk --json`";
@@ -31,7 +31,7 @@ pub(crate) fn unknown(text: &[u8]) -> Error {
     if let Some((_, what)) = NO_REPORTS.iter().find(|(marks, _)| marks.iter().all(&has)) {
         return Error::Unsupported { what: (*what).to_owned() };
     }
-    let near = formats().iter().filter_map(|format| {
+    let near = formats.iter().filter_map(|format| {
         let (found, missing): (Vec<&str>, Vec<&str>) = format.marks.iter().partition(|mark| has(mark));
         (!found.is_empty()).then_some(NearFormat { name: format.name, found, missing })
     });

@@ -214,7 +214,7 @@ impl Symbolicated<'_, '_> {
         let images = report.images.iter().zip(self.images());
         let crashed_thread = report.threads.iter().position(|thread| thread.crashed);
         ReportView {
-            format: report.format.name,
+            format: report.format_name(),
             header: HeaderView { info: &report.info, crashed_thread },
             images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
             threads: ThreadList { symbolicated: self, existing: report.existing_symbols() },

@@ -28,14 +28,14 @@ impl Symbolicated<'_, '_> {
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         out.write_all(self.report.mark)?;
         let mut editor = Editor { text: self.report.text, at: 0, out: &mut out };
-        match (self.report.format.edits)(self) {
+        match self.report.format().edits {
             Edits::Frames(replacement) => {
                 for (thread, number) in self.in_text_order() {
                     editor.frame(self, (thread, number), replacement)?;
                 }
             }
             Edits::Written(write) => write(self, &mut editor)?,
-            Edits::All(edits) => editor.all(edits)?,
+            Edits::All(edits) => editor.all(edits(self))?,
         }
         editor.finish()
     }

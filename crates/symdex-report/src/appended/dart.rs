@@ -3,8 +3,8 @@
 
 use memchr::memmem::find;
 
-use super::{Dialect, FrameLine, ImageReference, appended, has_frame, images_in_lines, parse};
-use crate::format::{Format, symbols_in_text, write_native};
+use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
+use crate::format::Format;
 use crate::report::{AddressKind, Base, Image};
 use crate::text::{Cursor, lossy};
 
@@ -16,10 +16,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["isolate_dso_base", "build_id:", "virt "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image: |_| None,
-    edits: appended,
-    write_text: write_native,
+    edits: APPENDED,
+    write_text: None,
 };
 
 const DIALECT: Dialect =

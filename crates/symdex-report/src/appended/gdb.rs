@@ -4,7 +4,7 @@
 
 use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, frame_edits, write_native};
+use crate::format::{Edits, Format};
 use crate::list::INLINED;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -18,10 +18,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["(gdb)", " in ?? ()", "#0  "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_native,
+    edits: Edits::Frames(replacement),
+    write_text: None,
 };
 
 const DIALECT: Dialect = Dialect {

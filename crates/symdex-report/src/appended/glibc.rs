@@ -2,8 +2,8 @@
 //! function `lib.so(f+0xc) [0x7f51400f302d]`. The lines have no ids, so an index is found by the name of the
 //! file only.
 
-use super::{Dialect, FrameLine, ImageReference, appended, has_frame, parse};
-use crate::format::{Format, symbols_in_text, write_native};
+use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, parse};
+use crate::format::Format;
 use crate::report::AddressKind;
 use crate::text::Cursor;
 
@@ -15,10 +15,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["(+0x", "Obtained ", " stack frames"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image: |_| None,
-    edits: appended,
-    write_text: write_native,
+    edits: APPENDED,
+    write_text: None,
 };
 
 const DIALECT: Dialect = Dialect { frame, ..Dialect::PLAIN };

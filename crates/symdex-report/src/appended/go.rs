@@ -7,9 +7,9 @@
 
 use memchr::memmem::{find, rfind};
 
-use super::{Dialect, FrameLine, appended, has_frame, mapped, mapped_or_executable, parse};
+use super::{APPENDED, Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, write_native};
+use crate::format::Format;
 use crate::report::{AddressKind, Report, SymbolDetail};
 use crate::text::{Cursor, lossy};
 
@@ -21,10 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["goroutine ", "panic: ", "[running]:"],
     recognises: |text| has_frame(text, &Dialect { frame: marked, ..DIALECT }),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: appended,
-    write_text: write_native,
+    edits: APPENDED,
+    write_text: None,
 };
 
 const DIALECT: Dialect = Dialect {

@@ -7,7 +7,7 @@ use memchr::memmem;
 use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, frame_edits, write_native};
+use crate::format::{Edits, Format};
 use crate::list::INLINED;
 use crate::report::{AddressKind, Image, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -21,10 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["* thread #", "frame #", "stop reason ="],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_native,
+    edits: Edits::Frames(replacement),
+    write_text: None,
 };
 
 const DIALECT: Dialect = Dialect {

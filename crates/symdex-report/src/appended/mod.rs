@@ -16,11 +16,10 @@ pub(crate) mod swift;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::format::{Edits, frame_edits};
+use crate::format::Edits;
 use crate::limits::{FUNCTIONS, ReadLimit};
 use crate::list;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
-use crate::symbolicate::Symbolicated;
 use crate::text::{lines, lossy};
 
 /// Reads the lines of one format.
@@ -170,10 +169,8 @@ fn mapped(address: u64) -> ImageReference<'static> {
     }
 }
 
-/// The edits that append an answer to each line.
-fn appended(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    frame_edits(symbolicated, list::replacement)
-}
+/// Appends an answer to each line.
+const APPENDED: Edits = Edits::Frames(list::replacement);
 
 impl<'l> FrameLine<'l> {
     /// A frame in `line` without a function in the report. The line may have an answer of an earlier run.

@@ -7,7 +7,7 @@
 use super::{Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::{ExistingSymbol, file_and_line};
-use crate::format::{Format, frame_edits, write_native};
+use crate::format::{Edits, Format};
 use crate::list::INLINED;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -21,10 +21,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["stack backtrace:", "panicked at", "RUST_BACKTRACE"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_native,
+    edits: Edits::Frames(replacement),
+    write_text: None,
 };
 
 const DIALECT: Dialect = Dialect {

@@ -3,8 +3,8 @@
 
 use symdex::ImageId;
 
-use super::{Dialect, FrameLine, ImageReference, appended, images_in_lines, parse};
-use crate::format::{Format, symbols_in_text, write_native};
+use super::{APPENDED, Dialect, FrameLine, ImageReference, images_in_lines, parse};
+use crate::format::Format;
 use crate::report::{AddressKind, Image, SymbolDetail};
 use crate::text::{Cursor, lines, lossy};
 
@@ -16,10 +16,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Program crashed", "Images ("],
     recognises: |text| lines(text).any(|(_, line)| is_marked(line) && frame(line).is_some()),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image: |_| None,
-    edits: appended,
-    write_text: write_native,
+    edits: APPENDED,
+    write_text: None,
 };
 
 const DIALECT: Dialect =

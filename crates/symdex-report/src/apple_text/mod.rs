@@ -16,7 +16,7 @@ use std::io;
 
 use crate::call_tree;
 use crate::error::Error;
-use crate::format::{Edits, Format, symbols_in_text, write_native};
+use crate::format::{Edits, Format};
 use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
@@ -34,10 +34,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Incident Identifier:", "Exception Type:", "Binary Images:", "Crashed:"],
     recognises,
     parse,
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image,
-    edits: |_| Edits::Written(write),
-    write_text: write_native,
+    edits: Edits::Written(write),
+    write_text: None,
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -11,7 +11,7 @@ mod reader;
 use std::io;
 
 use crate::error::Error;
-use crate::format::{Edits, Format, symbols_in_text, write_native};
+use crate::format::{Edits, Format};
 use crate::report::{Parsed, Report};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
@@ -27,10 +27,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Call graph:", "Analysis of sampling", "Heaviest stack", "Binary Images:"],
     recognises,
     parse,
-    existing_symbols: symbols_in_text,
+    existing_symbols: None,
     stated_image: |_| None,
-    edits: |_| Edits::Written(write),
-    write_text: write_native,
+    edits: Edits::Written(write),
+    write_text: None,
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -15,13 +15,13 @@ use symdex::Arch;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edits, Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
 /// The format of Apple's JSON reports.
@@ -35,10 +35,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""bug_type""#, r#""usedImages""#, r#""threads""#, r#""imageOffset""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: backtraces::stated_image,
-    edits,
-    write_text: write_crash,
+    edits: Edits::Frames(replacement),
+    write_text: Some(write_crash),
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -90,10 +90,6 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site.span(), SYMBOL_KEYS),
         _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
     })
-}
-
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    frame_edits(symbolicated, replacement)
 }
 
 /// The keys of a frame's function, file, line and distance from the start of the function.

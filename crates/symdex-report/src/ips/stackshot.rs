@@ -9,7 +9,7 @@ use symdex::ImageId;
 use super::{SYMBOL_KEYS, answer, info};
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
 use crate::render::write_crash;
@@ -28,10 +28,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""processByPid""#, r#""binaryImages""#, r#""threadById""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_crash,
+    edits: Edits::Frames(replacement),
+    write_text: Some(write_crash),
 };
 
 /// The member that stackshots have and crash reports do not.

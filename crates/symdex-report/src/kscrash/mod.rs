@@ -14,13 +14,13 @@ use symdex::Arch;
 use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edits, Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
 /// The format of KSCrash's reports.
@@ -34,10 +34,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""binary_images""#, r#""crash""#, r#""backtrace""#, r#""instruction_addr""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::Frames(replacement),
+    write_text: Some(write_crash),
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -80,10 +80,6 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
         ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
     })
-}
-
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    frame_edits(symbolicated, replacement)
 }
 
 fn image(object: Value<'_>) -> Image {

@@ -26,10 +26,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#"\"callStackTree\""#, r#"\"callStacks\""#, r#"\"callStackRootFrames\""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::All(edits),
+    write_text: Some(write_crash),
 };
 
 /// The key of the frames, in a string.
@@ -101,10 +101,10 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     symbols
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let text = symbolicated.report.text;
     // The text was parsed before, so this does not fail.
-    let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
+    let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
     let mut edits = Vec::new();
     let mut thread = 0;
     for payload in payloads(json.root()) {
@@ -122,7 +122,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
             thread += 1;
         }
     }
-    edits.into()
+    edits
 }
 
 /// Converts positions in a string without escapes to positions in the report.

@@ -39,10 +39,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""callStackTree""#, r#""callStacks""#, r#""callStackRootFrames""#, r#""binaryUUID""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |_| Edits::Written(write),
-    write_text: text::write,
+    edits: Edits::Written(write),
+    write_text: Some(text::write),
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -14,7 +14,7 @@ mod sanitizer;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Format, frame_edits, write_native};
+use crate::format::{Edits, Format};
 use crate::report::{Parsed, Report, Span, SymbolDetail};
 use crate::symbolicate::Resolution;
 use crate::text::lines;
@@ -62,10 +62,10 @@ const NATIVE: Format = Format {
     marks: &[],
     recognises: |_| false,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits: |symbolicated| frame_edits(symbolicated, replacement),
-    write_text: write_native,
+    edits: Edits::Frames(replacement),
+    write_text: None,
 };
 
 /// Whether the first native frame in `text` has this writer.

@@ -25,10 +25,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[],
     recognises: |text| text.starts_with(MAGIC),
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::All(edits),
+    write_text: Some(write_crash),
 };
 
 const MAGIC: &[u8] = b"plcrash";
@@ -147,7 +147,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let text = symbolicated.report.text;
     let answers = Answers::new(symbolicated);
     let report = Message::new(text, START.min(text.len())..text.len());
@@ -165,5 +165,5 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
         Some(new)
     });
     let edit = new.map(|text| Edit { span: report.span, text });
-    edit.into_iter().collect::<Vec<_>>().into()
+    edit.into_iter().collect()
 }

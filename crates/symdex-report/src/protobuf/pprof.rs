@@ -26,10 +26,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::All(edits),
+    write_text: Some(write_crash),
 };
 
 /// The numbers of fields of a profile.
@@ -159,7 +159,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let tables = Tables::of(symbolicated.report.text);
     let answers = Answers::new(symbolicated);
     let resolved =
@@ -190,7 +190,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
         Some(location)
     });
     let edit = text.map(|text| Edit { span: tables.profile.span.clone(), text: [text, new.text].concat() });
-    edit.into_iter().collect::<Vec<_>>().into()
+    edit.into_iter().collect()
 }
 
 /// New functions and strings of a profile.

@@ -28,10 +28,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::All(edits),
+    write_text: Some(write_crash),
 };
 
 /// The numbers of fields of a tombstone.
@@ -183,7 +183,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let text = symbolicated.report.text;
     let answers = Answers::new(symbolicated);
     let tombstone = Message::new(text, 0..text.len());
@@ -199,5 +199,5 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
         Some(new)
     });
     let edit = new.map(|text| Edit { span: tombstone.span, text });
-    edit.into_iter().collect::<Vec<_>>().into()
+    edit.into_iter().collect()
 }

@@ -51,7 +51,10 @@ impl Symbolicated<'_, '_> {
     ///
     /// Errors of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        (self.report.format.write_text)(self, out)
+        match self.report.format().write_text {
+            Some(write) => write(self, out),
+            None => self.write(out),
+        }
     }
 }
 

@@ -9,13 +9,13 @@ use symdex::Arch;
 use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edits, Format, frame_edits};
+use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::limits::ReadLimit;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
 /// The format of Sentry's events.
@@ -29,10 +29,10 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""event_id""#, r#""debug_meta""#, r#""stacktrace""#, r#""instruction_addr""#],
     recognises,
     parse,
-    existing_symbols,
+    existing_symbols: Some(existing_symbols),
     stated_image: |_| None,
-    edits,
-    write_text: write_crash,
+    edits: Edits::Frames(replacement),
+    write_text: Some(write_crash),
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -143,10 +143,6 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         let offset = start.filter(|_| symbol.function.is_some());
         ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
     })
-}
-
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
-    frame_edits(symbolicated, replacement)
 }
 
 /// Reads an address: a string with `0x`, or a number.
