@@ -132,6 +132,14 @@ impl Error {
         }
     }
 
+    /// The store at `url` can only be read, so that it cannot do `action`.
+    #[must_use]
+    pub fn read_only(url: &StoreUrl, action: &'static str) -> Self {
+        let reason =
+            "the store is read only; write to the folder or the bucket that the server shows".to_owned();
+        Self::Store { location: url.to_string(), action, reason, is_unavailable: false }
+    }
+
     /// Whether the store cannot be reached or is overloaded, so that other calls would fail, too.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {

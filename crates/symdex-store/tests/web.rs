@@ -117,6 +117,7 @@ fn a_folder_behind_a_web_server_is_a_store_that_can_only_be_read() {
     let stat = store.stat(&id(0xab)).expect("readable").expect("there");
     assert_eq!(stat.stored_size, index(0xab, 2).len() as u64);
 
+    assert!(store.is_read_only());
     let before = server.requests().len();
     let bytes = index(0xcd, 1);
     let refused = [

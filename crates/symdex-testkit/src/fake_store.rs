@@ -106,6 +106,9 @@ impl Store for FakeStore {
     fn url(&self) -> &StoreUrl {
         &self.url
     }
+    fn is_read_only(&self) -> bool {
+        false
+    }
     fn location(&self, id: &ImageId) -> String {
         format!("{}/{id}", self.url)
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use symdex_pipeline::Pipeline;
-use symdex_store::{IndexFolder, ReaderOptions, Store, StoreReader};
+use symdex_store::{Error, IndexFolder, ReaderOptions, Store, StoreReader};
 
 pub(crate) use self::args::Args;
 use self::run::{Build, BuildHost};
@@ -66,13 +66,11 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
 fn check(stores: &StoreReader) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for store in stores.stores() {
-        let url = store.url();
-        if url.is_read_only() {
-            let message = format!("{url}: the store is read only; indexes cannot be put into it");
-            failures.push(Failure::new(FailureKind::Other, message));
-        } else if let Err(error) = store.check() {
-            failures.push(error.into());
-        }
+        let checked = match store.store().is_read_only() {
+            true => Err(Error::read_only(store.url(), "write")),
+            false => store.check(),
+        };
+        failures.extend(checked.err().map(Failure::from));
     }
     let last = if failures.len() == stores.stores().len() { failures.pop() } else { None };
     failures.iter().for_each(|failure| complain(&failure.message));

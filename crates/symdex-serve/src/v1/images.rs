@@ -229,7 +229,7 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
     let mut failed = None;
     for store in app.symbolicator.stores().stores() {
         let url = store.url().to_string();
-        if store.url().is_read_only() {
+        if store.store().is_read_only() {
             // A store that cannot be asked may have it.
             if !store.stat(id).is_ok_and(|entry| entry.is_none()) {
                 image.left.push(url);

@@ -18,7 +18,7 @@ impl StoreReader {
     }
 
     fn writable_stores(&self) -> impl Iterator<Item = &Arc<SharedStore>> {
-        self.stores.iter().filter(|store| !store.url().is_read_only())
+        self.stores.iter().filter(|store| !store.store().is_read_only())
     }
 
     /// Puts `index` into the first store that takes it, in the order of the stores. Returns this store and its outcome;

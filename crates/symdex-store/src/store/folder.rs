@@ -102,6 +102,10 @@ impl Store for IndexFolder {
         &self.url
     }
 
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     fn location(&self, id: &ImageId) -> String {
         let path = self.find(id).ok().flatten().unwrap_or_else(|| self.path_of_new(id));
         path.display().to_string()

@@ -178,12 +178,6 @@ impl StoreUrl {
         SCHEMES.iter().map(|scheme| scheme.form()).map(|form| (form.expected, form.store))
     }
 
-    /// Whether such a store can only be read, as a web server. New indexes are put into other stores.
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        matches!(self.scheme, Scheme::Http | Scheme::Https)
-    }
-
     pub(crate) fn kind(&self) -> StoreKind {
         self.scheme.kind()
     }

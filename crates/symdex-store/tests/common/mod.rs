@@ -54,6 +54,7 @@ pub(crate) fn entries(store: &dyn Store) -> Vec<StoreEntry> {
 
 /// Checks that `store`, which is empty at first, does what [`Store`] says.
 pub(crate) fn behaves_as_a_store(store: &dyn Store) {
+    assert!(!store.is_read_only());
     let (small, large) = (index(0xab, 3), index(0xab, 70));
     assert!(store.open(&id(0xab)).expect("readable").is_none());
     assert!(store.stat(&id(0xab)).expect("readable").is_none() && entries(store).is_empty());

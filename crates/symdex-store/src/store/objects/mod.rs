@@ -28,6 +28,7 @@ use self::client::StoreClient;
 use self::errors::Failed;
 use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
+use super::url::Scheme;
 use super::{
     GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, begins_with, runtime,
 };
@@ -99,7 +100,7 @@ impl ObjectsStore {
 
     /// A store without a cache.
     fn new(url: StoreUrl, client: Arc<dyn ObjectStore>, prefix: Key, options: &StoreOptions) -> Self {
-        let is_read_only = url.is_read_only();
+        let is_read_only = matches!(url.scheme(), Scheme::Http | Scheme::Https);
         let (timeout, zstd_level) = (options.timeout, options.zstd_level);
         let (renewed_after, writers_wait) = (USE_INTERVAL, gc::WRITERS_WAIT);
         Self {
@@ -281,14 +282,7 @@ impl ObjectsStore {
     }
 
     fn check_writable(&self, action: &'static str) -> Result<(), Error> {
-        let reason =
-            "the store is read only; write to the folder or the bucket that the server shows".to_owned();
-        match self.is_read_only {
-            true => {
-                Err(Error::Store { location: self.url.to_string(), action, reason, is_unavailable: false })
-            }
-            false => Ok(()),
-        }
+        if self.is_read_only { Err(Error::read_only(&self.url, action)) } else { Ok(()) }
     }
 }
 
@@ -300,6 +294,10 @@ fn provenance_of(object: &GetResult) -> Option<Provenance> {
 impl Store for ObjectsStore {
     fn url(&self) -> &StoreUrl {
         &self.url
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     fn location(&self, id: &ImageId) -> String {

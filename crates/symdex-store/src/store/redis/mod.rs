@@ -131,6 +131,10 @@ impl Store for RedisStore {
         &self.url
     }
 
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     fn location(&self, id: &ImageId) -> String {
         format!("{}#{}", self.url, metadata_key(id))
     }
