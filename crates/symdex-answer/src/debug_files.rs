@@ -299,7 +299,7 @@ impl DebugFiles {
         let read = FilesRead { path: PathBuf::from(&built.file), failures };
         let failed = |error| unanswered(&Error::index(&read.path, error).into());
         let index = Index::open(built).map_err(failed)?;
-        if let Some(folder) = self.stores.writable().and_then(|store| store.url().path())
+        if let Some(folder) = self.stores.writable().and_then(|store| store.url().folder())
             && self.private_store
         {
             // If this fails, publishing fails too, and says why.

@@ -1,8 +1,8 @@
 //! The images that a symbolicator knows: for names that are near, and for ids that are cut.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use symdex::Metadata;
@@ -48,13 +48,12 @@ impl Symbolicator {
 
     /// The paths of all indexes in stores that are folders, sorted. A store that cannot be listed counts as empty.
     fn paths_in_stores(&self) -> Vec<PathBuf> {
-        let mut paths = Vec::new();
-        for store in self.stores().stores().iter().filter(|store| store.url().path().is_some()) {
-            _ = store.store().list(&mut |entry| {
-                paths.push(PathBuf::from(entry.location));
-                ControlFlow::Continue(())
-            });
-        }
+        let folders = self.stores().stores().iter().filter_map(|store| {
+            let store: &dyn Any = store.store();
+            store.downcast_ref::<IndexFolder>()
+        });
+        let mut paths: Vec<_> =
+            folders.flat_map(|folder| folder.stored_paths().unwrap_or_default()).collect();
         paths.sort();
         paths
     }

@@ -76,8 +76,8 @@ pub use replace::replace_file;
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
-    FetchedValues, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
-    StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
+    FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
+    StoredImage, StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use symdex::{ImageId, ImageOffset, Index, Metadata};
 use symdex_store::{
-    Error, FetchedValues, GcCounts, IndexBytes, PublishOutcome, PutOptions, ReaderOptions, Store, StoreEntry,
-    StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
+    Error, FetchedValues, GcCounts, IndexBytes, PublishOutcome, PutOptions, ReaderOptions, RecordedUses,
+    Store, StoreEntry, StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
 };
 
 use crate::indexes::{id, index};
@@ -108,6 +108,9 @@ impl Store for FakeStore {
     }
     fn is_read_only(&self) -> bool {
         false
+    }
+    fn recorded_uses(&self) -> RecordedUses {
+        RecordedUses::None
     }
     fn location(&self, id: &ImageId) -> String {
         format!("{}/{id}", self.url)

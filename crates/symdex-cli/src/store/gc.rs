@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex_store::{GcCounts, Store, StoreEntry, StoredLayout};
+use symdex_store::{GcCounts, RecordedUses, Store, StoreEntry};
 
 use super::output::Output;
 use super::remove::RemovedLine;
@@ -75,7 +75,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
     }
     if args.dry_run {
         let (old, kept) = older_than(&*store, args.older_than)?;
-        say_unseen_uses(&*store, old.first());
+        if !old.is_empty() {
+            say_unseen_uses(&*store);
+        }
         old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
         output.add("kept", kept);
         return output.finish();
@@ -83,14 +85,16 @@ pub(super) fn run(args: &Args) -> CommandResult {
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
     let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
-    let mut first_removed = None;
+    let mut is_any_removed = false;
     for entry in &candidates {
         if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
-            first_removed.get_or_insert(entry);
+            is_any_removed = true;
             report(&*store, entry, "removed", &mut output)?;
         }
     }
-    say_unseen_uses(&*store, first_removed);
+    if is_any_removed {
+        say_unseen_uses(&*store);
+    }
     output.add("kept", kept);
     if leftovers > 0 {
         output.add("leftover_files", leftovers);
@@ -139,15 +143,14 @@ fn in_words(duration: Duration) -> String {
     unit.map_or_else(|| "less than a second".to_owned(), |(unit, noun)| text::count(seconds / unit, noun))
 }
 
-/// Says which uses of an index such as `removed` the store does not record.
-fn say_unseen_uses(store: &dyn Store, removed: Option<&StoreEntry>) {
-    let unseen = match removed {
-        None => return,
-        Some(StoreEntry { layout: StoredLayout::Values, .. }) => {
+/// Says which uses of an index the store does not record.
+fn say_unseen_uses(store: &dyn Store) {
+    let unseen = match store.recorded_uses() {
+        RecordedUses::TenthOfTtl => {
             "a use is recorded once in a tenth of the time after which an index expires (4.5 days, unless --ttl was given)"
         }
-        Some(entry) if entry.last_use.is_none() => "the store records no uses; the age of an index counts",
-        Some(_) => "uses by readers that may not write the files of the indexes are not recorded",
+        RecordedUses::None => "the store records no uses; the age of an index counts",
+        RecordedUses::Daily => "uses by readers that may not write the files of the indexes are not recorded",
     };
     complain(&format!("{}: {unseen}", store.url()));
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
-use symdex_store::{Provenance, Store, StoreEntry, StoredLayout};
+use symdex_store::{Provenance, Store, StoreEntry};
 
 use super::output::Output;
 use super::selection::Selection;
@@ -106,19 +106,12 @@ impl<'a> EntryLine<'a> {
             location: &entry.location,
             stored_size: entry.stored_size,
             index_size: entry.index_size,
-            layout: layout_name(entry.layout),
+            layout: entry.layout.name(),
             written: entry.written.map(stamp),
             last_use: entry.last_use.map(stamp),
             expires: entry.expires.map(stamp),
             provenance: entry.provenance.as_ref().map(ProvenanceView::from),
         }
-    }
-}
-
-pub(super) fn layout_name(layout: StoredLayout) -> &'static str {
-    match layout {
-        StoredLayout::Values => "values",
-        _ => "whole",
     }
 }
 
@@ -182,7 +175,7 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
         ago(entry.written),
         ago(entry.last_use),
         distance(entry.expires),
-        layout_name(entry.layout).to_owned(),
+        entry.layout.name().to_owned(),
     ];
     let image = text::printable(entry.image_name.as_deref().unwrap_or("-").into());
     let rest = format!("{}  {image}", entry.id);

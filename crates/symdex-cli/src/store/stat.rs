@@ -2,7 +2,7 @@
 
 use symdex_store::{IdPrefix, Provenance, Store, StoreEntry};
 
-use super::list::{EntryLine, layout_name};
+use super::list::EntryLine;
 use super::output::Output;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
@@ -85,7 +85,7 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
             text::printable(entry.location.as_str().into()),
             size(Some(entry.stored_size)),
             size(entry.index_size),
-            layout_name(entry.layout),
+            entry.layout.name(),
             ago(entry.written, "not stated"),
             ago(entry.last_use, "not recorded"),
         )

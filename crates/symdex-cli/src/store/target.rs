@@ -85,7 +85,7 @@ pub(super) fn open_all(arguments: &[UrlArgument]) -> Result<Vec<Box<dyn Store>>,
 
 /// A folder that does not exist is an empty store. When it is listed, its path is probably wrong.
 fn check_existence(store: &dyn Store) -> Result<(), Failure> {
-    let Some(path) = store.url().path() else { return Ok(()) };
+    let Some(path) = store.url().folder() else { return Ok(()) };
     match fs::metadata(&path) {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => {

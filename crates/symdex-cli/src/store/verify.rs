@@ -7,7 +7,6 @@ use symdex::{ImageId, Index, Metadata, VerifiedCounts};
 use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
-use super::list::layout_name;
 use super::output::Output;
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
@@ -253,7 +252,7 @@ fn report(
         store: &url,
         id: id.to_string(),
         location: &location,
-        layout: layout_name(*layout),
+        layout: layout.name(),
         image,
         arch,
         chunks: counts.chunks,

@@ -8,7 +8,7 @@ use crate::text;
 /// Prints on standard error a line for each store. Prints nothing if the only store is a folder: the lines of the
 /// images suffice.
 pub(super) fn report_stores(stores: &[StoreCounts]) {
-    if stores.iter().any(|store| store.url.path().is_none()) || stores.len() > 1 {
+    if stores.iter().any(|store| store.url.folder().is_none()) || stores.len() > 1 {
         stores.iter().for_each(|store| complain(&described(store)));
     }
 }

@@ -128,10 +128,7 @@ impl ImageView {
                 .collect(),
             builder: metadata.builder.clone(),
             store: store.url().to_string(),
-            layout: match entry.map(|entry| entry.layout) {
-                Some(StoredLayout::Values) => "values",
-                _ => "whole",
-            },
+            layout: entry.map_or(StoredLayout::Whole, |entry| entry.layout).name(),
             index_size: entry.and_then(|entry| entry.index_size),
             stored_size: entry.map(|entry| entry.stored_size),
             written: entry.and_then(|entry| entry.written).map(Timestamp),

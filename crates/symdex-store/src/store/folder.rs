@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index, Metadata};
 
-use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
+use super::{GcCounts, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, record_use};
@@ -66,6 +66,22 @@ impl IndexFolder {
         Ok(())
     }
 
+    /// The paths of the indexes that the folder has as a store, which does not search all folders below it. Sorted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the folder cannot be listed.
+    pub fn stored_paths(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut paths = Vec::new();
+        let visited = self.visit(&mut |file| {
+            paths.extend(id_of(file).map(|_| file.path()));
+            ControlFlow::Continue(())
+        });
+        visited.map_err(failed(self.path(), "list"))?;
+        paths.sort();
+        Ok(paths)
+    }
+
     /// Removes the index of `id`, if `is_wanted` returns true for its last use. The check and the removal are one step
     /// for publishers. Returns whether it was removed.
     fn remove_if(&self, id: &ImageId, is_wanted: impl Fn(SystemTime) -> bool) -> Result<bool, Error> {
@@ -104,6 +120,10 @@ impl Store for IndexFolder {
 
     fn is_read_only(&self) -> bool {
         false
+    }
+
+    fn recorded_uses(&self) -> RecordedUses {
+        RecordedUses::Daily
     }
 
     fn location(&self, id: &ImageId) -> String {

@@ -47,6 +47,9 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// are put into other stores.
     fn is_read_only(&self) -> bool;
 
+    /// Which uses of an index the store records.
+    fn recorded_uses(&self) -> RecordedUses;
+
     /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages, and to tell the
     /// indexes of several stores apart. In a folder, it is the path of the index file.
     fn location(&self, id: &ImageId) -> String;
@@ -275,6 +278,28 @@ pub enum StoredLayout {
     Whole,
     /// As values, each of a part of the image.
     Values,
+}
+
+impl StoredLayout {
+    /// The name in JSON: `whole` or `values`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::Values => "values",
+        }
+    }
+}
+
+/// Which uses of an index a store records, for [`StoreEntry::last_use`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordedUses {
+    /// None. The age of an index counts.
+    None,
+    /// One a day, by readers that may write the file of the index.
+    Daily,
+    /// One in a tenth of the time after which the index expires.
+    TenthOfTtl,
 }
 
 /// What [`Store::gc`] did.

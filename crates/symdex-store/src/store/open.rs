@@ -23,7 +23,7 @@ use crate::folder::IndexFolder;
 pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
     match url.kind() {
         StoreKind::Folder => {
-            Ok(Box::new(IndexFolder::new(url.path().unwrap_or_default()).fan_out().access(options.access)))
+            Ok(Box::new(IndexFolder::new(url.folder().unwrap_or_default()).fan_out().access(options.access)))
         }
         #[cfg(feature = "redis")]
         StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),

@@ -184,7 +184,7 @@ impl StoreUrl {
 
     /// The path of a folder. `None` for other kinds of stores: callers create and list the folder.
     #[must_use]
-    pub fn path(&self) -> Option<PathBuf> {
+    pub fn folder(&self) -> Option<PathBuf> {
         (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
     }
 

@@ -59,7 +59,7 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
                 .map(|key| builder.get_config_value(&key).unwrap_or_default());
             (Arc::new(times.into_iter().fold(builder, with).build()?), Some(server.join(" ")))
         }
-        _ => {
+        Scheme::Http | Scheme::Https => {
             let mut headers = HeaderMap::new();
             if let Some(user) = url.user() {
                 let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(user)))
@@ -75,6 +75,9 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
             let builder = builder.with_config(ClientConfigKey::AllowHttp, "true");
             let (client, server) = (Arc::new(builder.build()?), String::new());
             return Ok(StoreClient { client, prefix: Key::default(), server });
+        }
+        Scheme::Dir | Scheme::Redis | Scheme::RedisTls | Scheme::RedisCluster | Scheme::RedisClusterTls => {
+            return Err(object_store::Error::NotSupported { source: "it is no object store".into() });
         }
     };
     Ok(StoreClient { client, prefix: Key::parse(prefix)?, server: server.unwrap_or_default() })

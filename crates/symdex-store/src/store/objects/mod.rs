@@ -30,7 +30,8 @@ use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
 use super::url::Scheme;
 use super::{
-    GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, begins_with, runtime,
+    GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout,
+    begins_with, runtime,
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
@@ -298,6 +299,10 @@ impl Store for ObjectsStore {
 
     fn is_read_only(&self) -> bool {
         self.is_read_only
+    }
+
+    fn recorded_uses(&self) -> RecordedUses {
+        RecordedUses::None
     }
 
     fn location(&self, id: &ImageId) -> String {

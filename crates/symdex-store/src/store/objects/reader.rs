@@ -46,9 +46,6 @@ impl ObjectReader {
             reason,
             is_unavailable: false,
         };
-        if url.kind() != crate::store::url::StoreKind::Objects {
-            return Err(failed("it is no object store".to_owned()));
-        }
         let opened = client::of_url(url, timeout).map_err(|error| failed(errors::reason(&error)))?;
         let StoreClient { client, prefix, .. } = opened;
         Ok(Self { url: url.clone(), client, prefix, timeout })

@@ -34,7 +34,10 @@ use self::put::Putter;
 use self::record::{BadRecord, Record, milliseconds};
 use self::renewal::Renewals;
 use self::values::RedisValues;
-use super::{FetchedValues, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, ValueRequest};
+use super::{
+    FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage,
+    ValueRequest,
+};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::provenance::PutOptions;
@@ -133,6 +136,10 @@ impl Store for RedisStore {
 
     fn is_read_only(&self) -> bool {
         false
+    }
+
+    fn recorded_uses(&self) -> RecordedUses {
+        RecordedUses::TenthOfTtl
     }
 
     fn location(&self, id: &ImageId) -> String {
