@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{
@@ -48,6 +49,9 @@ pub(crate) struct StoreArgs {
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
     cache_size: usize,
+    /// How long a store may take to answer. After that, the next store is asked, and this one not again for a while
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = number::parse_time)]
+    store_timeout: Duration,
 }
 
 impl StoreArgs {
@@ -66,7 +70,7 @@ impl StoreArgs {
     }
 
     pub(crate) fn options(&self, access: AccessOption) -> StoreOptions {
-        let options = StoreOptions::new().access(access.access());
+        let options = StoreOptions::new().access(access.access()).timeout(self.store_timeout);
         match user_cache().filter(|_| self.cache_size != 0) {
             Some(folder) => options.cache(folder.join("objects"), self.cache_size as u64),
             None => options,

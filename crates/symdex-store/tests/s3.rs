@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
 use symdex::ImageId;
-use symdex_store::{Store, StoreOptions, open_store};
+use symdex_store::{PublishOutcome, Store, StoreOptions, open_store};
 use symdex_testkit::moto::{BUCKET, Server, environment};
+use symdex_testkit::proxy::{Fault, Proxy};
 
 /// Runs the function `name` in a process of its own, whose environment has the address of a server.
 fn child(port: u16, name: &str) -> Command {
@@ -126,6 +127,36 @@ fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
 }
 
+fn a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index() {
+    let server = Server::start();
+    run(server.port, "child_puts_the_better_index");
+    let proxy = Proxy::start(server.port);
+    // The body follows some 600 bytes of headers.
+    for at in (700..3000).step_by(250) {
+        for reader in ["child_reads_the_better_index", "child_puts_a_worse_index"] {
+            proxy.spoil(Fault::FlipAt(at), 1);
+            run(proxy.port, reader);
+        }
+    }
+}
+
+fn child_puts_the_better_index() {
+    let store = store("flips", &StoreOptions::new().zstd_level(0));
+    assert_eq!(put(&*store, &index(0xab, 900)), PublishOutcome::Written);
+    assert!(store.stat(&id(0xab)).expect("readable").expect("there").stored_size > 2500);
+}
+
+fn child_reads_the_better_index() {
+    let store = store("flips", &StoreOptions::new());
+    let image = store.open(&id(0xab)).unwrap_or_else(|error| panic!("{error}")).expect("there");
+    assert_eq!(image.metadata().counts.functions, 900);
+}
+
+fn child_puts_a_worse_index() {
+    let store = store("flips", &StoreOptions::new().zstd_level(0));
+    assert_eq!(put(&*store, &index(0xab, 2)), PublishOutcome::ConflictKept);
+}
+
 fn gc_among_writers_and_readers_removes_nothing_fresh() {
     let server = Server::start();
     run(server.port, "child_collects");
@@ -138,9 +169,11 @@ fn child_collects() {
 symdex_testkit::main! {
     s3_behaves_as_a_store,
     errors_name_the_object_and_have_no_secrets,
+    a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index,
     writers_of_several_processes_leave_the_best_index;
     on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
         gc_among_writers_and_readers_removes_nothing_fresh;
     children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes,
-        child_reads_the_best, child_collects
+        child_reads_the_best, child_collects, child_puts_the_better_index, child_reads_the_better_index,
+        child_puts_a_worse_index
 }

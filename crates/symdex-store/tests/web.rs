@@ -20,6 +20,8 @@ struct Faults {
     failures: usize,
     /// It cuts the bodies of the first requests, up to this request.
     cuts: usize,
+    /// It pauses for this time after each byte of a body.
+    pause: Duration,
 }
 
 /// A web server that shows a folder.
@@ -33,7 +35,7 @@ impl Server {
     /// Starts a server that answers the first `failures` requests with "503 Service Unavailable". It ends with the
     /// process.
     fn start(folder: &Path, failures: usize) -> Self {
-        Self::with(folder, Faults { failures, cuts: 0 })
+        Self::with(folder, Faults { failures, cuts: 0, pause: Duration::ZERO })
     }
 
     fn with(folder: &Path, faults: Faults) -> Self {
@@ -89,6 +91,13 @@ fn answer(
         };
         write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len())?;
         if !request.starts_with("HEAD") {
+            for byte in body.iter().filter(|_| !faults.pause.is_zero()) {
+                stream.write_all(&[*byte])?;
+                std::thread::sleep(faults.pause);
+            }
+            if !faults.pause.is_zero() {
+                continue;
+            }
             let is_cut = count <= faults.cuts && !body.is_empty();
             stream.write_all(&body[..if is_cut { body.len() / 2 } else { body.len() }])?;
             if is_cut {
@@ -158,7 +167,7 @@ fn failures_of_the_server_are_tried_again_and_then_reported() {
 #[test]
 fn half_an_answer_is_a_failure_of_the_server_and_not_damage() {
     let folder = folder();
-    let server = Server::with(folder.path(), Faults { failures: 0, cuts: 1 });
+    let server = Server::with(folder.path(), Faults { failures: 0, cuts: 1, pause: Duration::ZERO });
     let cache = tempfile::tempdir().expect("a folder");
     let url = format!("http://127.0.0.1:{}/indexes", server.port).parse().expect("a URL");
     let options = StoreOptions::new().cache(cache.path().join("cache"), 1 << 20);
@@ -192,5 +201,18 @@ fn a_server_that_does_not_answer_is_unavailable_after_the_time_out() {
         format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");
     let store = open_store(&url, &StoreOptions::new().timeout(Duration::from_millis(300))).expect("opened");
     let error = store.open(&id(0xab)).map(drop).expect_err("no answer");
+    assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
+}
+
+#[test]
+fn a_body_that_arrives_byte_by_byte_is_given_up_although_no_byte_is_late() {
+    let folder = folder();
+    let pause = Duration::from_millis(20);
+    let server = Server::with(folder.path(), Faults { failures: 0, cuts: 0, pause });
+    // All bytes need at least six times as long.
+    let timeout = pause * u32::try_from(index(0xab, 2).len()).expect("a small index") / 6;
+    let url: StoreUrl = format!("http://127.0.0.1:{}/indexes", server.port).parse().expect("a URL");
+    let store = open_store(&url, &StoreOptions::new().timeout(timeout)).expect("opened");
+    let error = store.open(&id(0xab)).map(drop).expect_err("too slow");
     assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
 }

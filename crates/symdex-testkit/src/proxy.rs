@@ -15,6 +15,8 @@ pub enum Fault {
     Refused,
     /// The replies are cut after this many bytes, and the connection is closed.
     CutAfter(usize),
+    /// One bit of the replies is flipped, in the byte at this position.
+    FlipAt(usize),
     /// Replies are late by this time.
     Late(Duration),
     /// There are no replies.
@@ -117,15 +119,16 @@ fn answer_with_500(mut client: TcpStream) {
 fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
     let (mut buffer, mut copied) = ([0; 4096], 0);
     while let Ok(len @ 1..) = from.read(&mut buffer) {
-        let mut bytes = &buffer[..len];
+        let mut kept = len;
         match fault {
-            Fault::CutAfter(limit) => bytes = &bytes[..len.min(limit - copied)],
+            Fault::CutAfter(limit) => kept = len.min(limit - copied),
+            Fault::FlipAt(at) if (copied..copied + len).contains(&at) => buffer[at - copied] ^= 4,
             Fault::Late(time) => std::thread::sleep(time),
             Fault::Silent => continue,
-            Fault::None | Fault::Refused | Fault::Error500 => {}
+            Fault::FlipAt(_) | Fault::None | Fault::Refused | Fault::Error500 => {}
         }
-        copied += bytes.len();
-        if to.write_all(bytes).is_err() || bytes.len() < len {
+        copied += kept;
+        if to.write_all(&buffer[..kept]).is_err() || kept < len {
             break;
         }
     }

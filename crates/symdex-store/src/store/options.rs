@@ -21,7 +21,7 @@ impl StoreOptions {
     /// The default options.
     pub fn new() -> Self {
         Self {
-            timeout: Duration::from_secs(30),
+            timeout: Duration::from_secs(10),
             access: IndexAccess::default(),
             zstd_level: 19,
             cache: None,
@@ -30,8 +30,8 @@ impl StoreOptions {
         }
     }
 
-    /// Sets the time that a store may take to answer, with all retries, or to send the next bytes of an answer. The
-    /// default is 30 seconds. A folder has no time-out.
+    /// Sets the time that a store may take to answer, with all retries, or to send the next bytes of an answer. A whole
+    /// answer may take this time, and a second for each MiB. The default is 10 seconds. A folder has no time-out.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self

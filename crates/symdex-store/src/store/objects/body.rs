@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use object_store::GetResult;
 
 use super::errors::Failed;
 use crate::store::runtime;
@@ -16,11 +17,18 @@ const MAX_SIZE: u64 = 64 << 30;
 /// An index has at most this many times the bytes of its object, and [`SMALL`] more. Indexes shrink by a fifth.
 const MAX_RATIO: u64 = 200;
 const SMALL: u64 = 1 << 20;
+/// Bytes that a slow connection transfers in a second.
+const SLOW: u64 = 1 << 20;
 /// The window that a frame may need: 128 MiB.
 const MAX_WINDOW_LOG: u32 = 27;
 
 /// What a frame of zstd begins with. An index begins with other bytes.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// How long the transfer of `size` bytes may take, if an answer may take `timeout`.
+pub(super) fn transfer_time(size: u64, timeout: Duration) -> Duration {
+    timeout + Duration::from_secs(size / SLOW)
+}
 
 /// Why a body cannot be read.
 #[derive(Debug)]
@@ -45,11 +53,15 @@ pub(super) struct Body {
     parts: Option<BoxStream<'static, object_store::Result<Bytes>>>,
     part: Bytes,
     timeout: Duration,
+    /// When the whole body must be there.
+    deadline: Instant,
 }
 
 impl Body {
-    pub(super) fn new(parts: BoxStream<'static, object_store::Result<Bytes>>, timeout: Duration) -> Self {
-        Self { parts: Some(parts), part: Bytes::new(), timeout }
+    /// The body of `object`. Its next bytes may take `timeout`, and all of them [`transfer_time`].
+    pub(super) fn new(object: GetResult, timeout: Duration) -> Self {
+        let deadline = Instant::now() + transfer_time(object.meta.size, timeout);
+        Self { parts: Some(object.into_stream()), part: Bytes::new(), timeout, deadline }
     }
 }
 
@@ -57,7 +69,8 @@ impl Read for Body {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
             let Some(mut parts) = self.parts.take() else { return Ok(0) };
-            let next = runtime::wait(self.timeout, async move { (parts.next().await, parts) });
+            let timeout = self.timeout.min(self.deadline.saturating_duration_since(Instant::now()));
+            let next = runtime::wait(timeout, async move { (parts.next().await, parts) });
             let failed = |error: Failed| io::Error::other(Failure::Store(error));
             let (part, parts) = next.map_err(|error| failed(error.into()))?;
             match part {

@@ -161,7 +161,7 @@ impl ObjectsStore {
         let size = object.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
         let size = size.and_then(|size| size.parse().ok());
         let stored_size = object.meta.size;
-        let body = body::Body::new(object.into_stream(), self.timeout);
+        let body = body::Body::new(object, self.timeout);
         decode(body, stored_size, size, out).map_err(|error| errors::of_body(error, self.location(id)))
     }
 
@@ -322,12 +322,17 @@ impl Store for ObjectsStore {
         Ok(outcome)
     }
 
+    /// An index that seems to be damaged is read again, once: most often, only its transfer went wrong.
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        let index = match &self.cache {
-            Some(cache) => self.open_cached(cache, id)?,
-            None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose()?,
+        let open = || match &self.cache {
+            Some(cache) => self.open_cached(cache, id),
+            None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose(),
         };
-        Ok(index.map(|index| StoredImage::Index(Box::new(index))))
+        let index = match open() {
+            Err(error) if error.is_damage() => open(),
+            opened => opened,
+        };
+        Ok(index?.map(|index| StoredImage::Index(Box::new(index))))
     }
 
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {

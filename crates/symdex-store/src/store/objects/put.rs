@@ -10,6 +10,7 @@ use object_store::{
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use symdex::{ImageId, Index};
 
+use super::body::transfer_time;
 use super::errors::Failed;
 use super::gc::{age, version_of};
 use super::{
@@ -24,8 +25,6 @@ use crate::store::{Store as _, runtime};
 /// How often the index is compared again because another writer was faster. Each time, the object has become better, so
 /// this is reached only if a server does not keep its own objects.
 const ATTEMPTS: u32 = 256;
-/// Bytes that a slow connection sends in a second.
-const SLOW: u64 = 1 << 20;
 
 /// How long a writer pauses before it asks again whether a mark is gone.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,7 +57,7 @@ impl ObjectsStore {
         options: &PutOptions,
     ) -> Result<PublishOutcome, Error> {
         let location = self.location(index.id());
-        let (mut payload, mut mark) = (None, None);
+        let (mut payload, mut mark, mut read_twice) = (None, None, false);
         for _ in 0..ATTEMPTS {
             let existing = self.existing(index.id())?;
             let (outcome, version) = match &existing {
@@ -79,6 +78,11 @@ impl ObjectsStore {
                     (PublishOutcome::Repaired { damage: damage.clone() }, Some(version))
                 }
             };
+            // A good index is not replaced because one read of it went wrong.
+            if matches!(outcome, PublishOutcome::Repaired { .. }) && !std::mem::replace(&mut read_twice, true)
+            {
+                continue;
+            }
             let written = match (outcome.keeps_existing(), &existing) {
                 (true, Existing::Object(object)) => self.renew(object),
                 _ => self.write(index, &mut payload, version, options.provenance.as_ref()),
@@ -169,7 +173,7 @@ impl ObjectsStore {
         }
         let mode = version.cloned().map_or(PutMode::Create, PutMode::Update);
         let request = PutRequest { mode, attributes, ..PutRequest::default() };
-        let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);
+        let timeout = transfer_time(payload.content_length() as u64, self.timeout);
         let (client, key) = (std::sync::Arc::clone(&self.client), self.key(index.id()));
         let put = async move { client.put_opts(&key, payload, request).await };
         runtime::wait(timeout, put)??;

@@ -65,7 +65,7 @@ impl ObjectReader {
         match got {
             Ok(object) => {
                 let size = object.meta.size;
-                let body = Body::new(object.into_stream(), self.timeout);
+                let body = Body::new(object, self.timeout);
                 Ok(Some(ObjectBody { body, size, location }))
             }
             Err(error) if error.is_not_found() => Ok(None),
