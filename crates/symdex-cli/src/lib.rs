@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::config::Config;
-use crate::failure::{CommandError, FailureKind, complain};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 
 /// Builds small indexes from debug files, and answers crash addresses from them.
 ///
@@ -126,10 +126,23 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(&args, serve_args_again),
         Command::Config(args) => config::run(&args, &config, &commands),
     };
     gravest.map(exit_code)
+}
+
+/// The options of `symdex serve`, with what the configuration file has now.
+#[cfg(feature = "serve")]
+fn serve_args_again() -> Result<Box<serve::Args>, Failure> {
+    let arguments = atos::with_double_dashes(std::env::args_os());
+    let commands = Config::load(&arguments)?.apply(Cli::command());
+    let parsed = commands.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    match parsed.map(|cli| cli.command) {
+        Ok(Command::Serve(args)) => Ok(args),
+        Ok(_) => Err(Failure::new(FailureKind::Usage, "this is another command".to_owned())),
+        Err(error) => Err(Failure::new(FailureKind::Usage, error.to_string())),
+    }
 }
 
 /// The exit code for the gravest failure, if there was one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use symdex_answer::SymbolicatorOptions;
 use symdex_pipeline::isolate::Isolation;
-use symdex_serve::{NewToken, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
+use symdex_serve::{NewToken, Reloader, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::{OnConflict, ReaderOptions};
 
 use crate::debug_sources::DebugSourceArgs;
@@ -24,6 +24,7 @@ use crate::stores::StoreArgs;
 /// and its index is put into the first writable store.
 ///
 /// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and running requests have 30 seconds to finish.
+/// SIGHUP reads the tokens and the files of --tls-cert and --tls-key again.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -186,7 +187,8 @@ Examples:
 
 docs/SERVICE.md describes all requests; /openapi.json does so for programs.";
 
-pub(crate) fn run(args: &Args) -> CommandResult {
+/// Serves. `args_again` yields the options with what the configuration file has at that time.
+pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -> CommandResult {
     if let Some(scopes) = &args.new_token {
         if scopes.is_empty() {
             let message = format!("--new-token needs scopes, such as --new-token read,upload; {SCOPES_TEXT}");
@@ -204,6 +206,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     runtime.block_on(async {
         let server = Server::bind(options).await.map_err(|error| other(error.to_string()))?;
         let address = server.local_addr().map_err(|error| other(error.to_string()))?;
+        reload_on_hangup(server.reloader(), args_again);
         complain(&format!("listening at {address}"));
         server.run(told_to_stop()).await;
         Ok(None)
@@ -244,6 +247,36 @@ impl Args {
         Ok(options)
     }
 }
+
+/// Reads tokens and certificates again whenever the process gets SIGHUP. What cannot be used is logged, and changes
+/// nothing.
+#[cfg(unix)]
+fn reload_on_hangup(reloader: Reloader, args_again: fn() -> Result<Box<Args>, Failure>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let reload = move || {
+        let args = args_again().map_err(|failure| failure.message)?;
+        reloader.reload(&args.token).map_err(|error| error.to_string())?;
+        Ok::<_, String>(args.token.len())
+    };
+    match signal(SignalKind::hangup()) {
+        Ok(mut hangups) => {
+            _ = tokio::spawn(async move {
+                while hangups.recv().await.is_some() {
+                    match reload() {
+                        Ok(tokens) => tracing::info!(tokens, "reloaded"),
+                        Err(error) => {
+                            tracing::error!(error, "not reloaded; the old tokens and certificates stay")
+                        }
+                    }
+                }
+            })
+        }
+        Err(error) => tracing::warn!(%error, "SIGHUP cannot be handled"),
+    }
+}
+
+#[cfg(not(unix))]
+fn reload_on_hangup(_: Reloader, _: fn() -> Result<Box<Args>, Failure>) {}
 
 /// Ready when the process gets Ctrl-C or, on Unix, SIGTERM.
 async fn told_to_stop() {

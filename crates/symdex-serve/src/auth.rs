@@ -52,6 +52,20 @@ impl Access {
         Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Replaces the tokens.
+    ///
+    /// # Errors
+    ///
+    /// The numbers of old and new tokens, if only one of them is 0.
+    pub(crate) fn replace(&self, tokens: &[Token]) -> Result<(), (usize, usize)> {
+        let mut current = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        if current.is_empty() != tokens.is_empty() {
+            return Err((current.len(), tokens.len()));
+        }
+        *current = tokens.into();
+        Ok(())
+    }
+
     /// Who sends the request with these headers on the connection of this task.
     pub(crate) fn requester(&self, headers: &HeaderMap) -> Requester {
         let tokens = self.tokens();

@@ -33,6 +33,7 @@ mod problem;
 mod router;
 mod sentry;
 mod server;
+mod tls;
 mod token;
 mod trace;
 mod unasked;
@@ -42,6 +43,6 @@ mod workers;
 mod written;
 
 pub use self::options::ServerOptions;
-pub use self::server::{Server, ServerError};
+pub use self::server::{Reloader, Server, ServerError};
 pub use self::token::{NewToken, ParseScopeError, ParseTokenError, SCOPES_TEXT, Scope, Token};
 pub use self::trace::{Logging, init_logging};

@@ -13,8 +13,6 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use symdex_answer::SourceError;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,12 +20,14 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
-use crate::auth;
+use crate::auth::{self, Access};
 use crate::files;
 use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::pace::PacedWriter;
 use crate::router::router;
+use crate::tls::{Tls, TlsError};
+use crate::token::Token;
 
 /// The size of the buffer of a connection, and so of the head of a request.
 const MAX_HEAD: usize = 16 << 10;
@@ -43,7 +43,7 @@ const REFUSAL: &[u8] =
 pub struct Server {
     app: SharedApp,
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl fmt::Debug for Server {
@@ -80,6 +80,17 @@ pub enum ServerError {
         /// What is wrong.
         message: String,
     },
+    /// The new tokens cannot be used: there are none, or the server has none.
+    #[error(
+        "tokens cannot be introduced or removed while the server runs: it has {old} tokens, and would have {new}; \
+         restart it"
+    )]
+    Tokens {
+        /// How many tokens the server has.
+        old: usize,
+        /// How many it would have.
+        new: usize,
+    },
     /// A source of indexes cannot be used.
     #[error(transparent)]
     Source(SourceError),
@@ -115,6 +126,44 @@ impl From<AppError> for ServerError {
     }
 }
 
+impl From<TlsError> for ServerError {
+    fn from((path, message): TlsError) -> Self {
+        Self::Tls { path, message }
+    }
+}
+
+/// Replaces the tokens and the certificate of a running server. Connections stay open.
+#[derive(Clone)]
+pub struct Reloader {
+    access: Arc<Access>,
+    tls: Option<Arc<Tls>>,
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader").field("access", &self.access).finish_non_exhaustive()
+    }
+}
+
+impl Reloader {
+    /// Replaces the tokens, and reads the files of [`tls`](ServerOptions::tls) again. Requests that arrive from now on
+    /// need one of the new tokens, on open connections, too; new connections get the new certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError::Tls`] if a file cannot be used. [`ServerError::Tokens`] if there would be the first tokens, or none
+    /// any longer, because a server without tokens has other rules. The server then keeps its tokens and its
+    /// certificate.
+    pub fn reload(&self, tokens: &[Token]) -> Result<(), ServerError> {
+        let acceptor = self.tls.as_deref().map(Tls::read).transpose()?;
+        self.access.replace(tokens).map_err(|(old, new)| ServerError::Tokens { old, new })?;
+        if let Some((tls, acceptor)) = self.tls.as_deref().zip(acceptor) {
+            tls.replace(acceptor);
+        }
+        Ok(())
+    }
+}
+
 impl Server {
     /// Opens the sources and listens. Needs a runtime of tokio.
     ///
@@ -126,7 +175,7 @@ impl Server {
         if !listen.ip().is_loopback() && options.tokens.is_empty() && !options.insecure_public {
             return Err(ServerError::Public { listen });
         }
-        let tls = options.tls.as_ref().map(|(cert, key)| acceptor(cert, key)).transpose()?;
+        let tls = options.tls.clone().map(|(cert, key)| Tls::open(cert, key)).transpose()?.map(Arc::new);
         let app = App::new(options)?;
         let listener = TcpListener::bind(listen).await;
         let listener = listener.map_err(|error| ServerError::Listen { listen, error })?;
@@ -140,6 +189,12 @@ impl Server {
     /// The system's error.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// What replaces the tokens and the certificate while the server runs.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        Reloader { access: Arc::clone(&self.app.access), tls: self.tls.clone() }
     }
 
     /// Serves until `stop` is ready. Then no more connections are accepted, and requests that run have
@@ -181,8 +236,8 @@ impl Server {
                 continue;
             };
             let lane = Lane { client: Client::at(peer.ip()), is_large: false };
-            let connection =
-                serve(SharedApp::clone(&app), stream, tls.clone(), router.clone(), graceful.watcher());
+            let tls = tls.as_deref().map(Tls::acceptor);
+            let connection = serve(SharedApp::clone(&app), stream, tls, router.clone(), graceful.watcher());
             tokio::spawn(lane.scope(auth::from_peer(peer.ip(), async move {
                 let _permit = permit;
                 connection.await;
@@ -243,21 +298,4 @@ where
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection has ended early");
     }
-}
-
-/// What accepts TLS connections with the certificate chain and the key at these paths.
-fn acceptor(cert: &PathBuf, key: &PathBuf) -> Result<TlsAcceptor, ServerError> {
-    let wrong = |path: &PathBuf, error: &dyn fmt::Display| ServerError::Tls {
-        path: path.clone(),
-        message: error.to_string(),
-    };
-    let certs = CertificateDer::pem_file_iter(cert).map_err(|error| wrong(cert, &error))?;
-    let certs = certs.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(cert, &error))?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|config| config.with_no_client_auth().with_single_cert(certs, private))
-        .map_err(|error| wrong(cert, &error))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -90,7 +90,10 @@ pub(crate) async fn resume(
 }
 
 fn missing(id: &str) -> Problem {
-    let detail = format!("there is no job `{id}`; finished jobs are kept for a while only");
+    let detail = format!(
+        "there is no job `{id}` on this server, which keeps finished jobs for a while only; send the file again to \
+         follow its build"
+    );
     Problem::new(ProblemKind::NotFound, detail)
 }
 

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use saphyr_parser::{Event, Parser};
+use symdex_answer::SymbolicatorOptions;
+use symdex_serve::ServerOptions;
 use symdex_testkit::folders::folder;
 use symdex_testkit::testdata::testdata;
 
@@ -70,4 +73,18 @@ pub(crate) fn the_manifests_have_a_command_and_a_configuration_that_exist() {
     let arguments = &scalars[at + 1..at + 4];
     assert_eq!((&*arguments[0], &*arguments[2]), ("--config", "serve"));
     are_arguments(&["--config", path.to_str().expect("text"), "serve"]);
+}
+
+/// Jobs and pending requests are known to one pod only, and a pod that stops still gets connections for a while.
+pub(crate) fn the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors() {
+    let scalars = scalars(&deployed("kubernetes.yaml"));
+    let after = |name: &str, steps: usize| {
+        let at = scalars.iter().position(|text| text == name).unwrap_or_else(|| panic!("{name}"));
+        &*scalars[at + steps]
+    };
+    assert_eq!(after("sessionAffinity", 1), "ClientIP");
+    assert_eq!((after("preStop", 1), after("preStop", 2)), ("sleep", "seconds"));
+    let seconds = |text: &str| Duration::from_secs(text.parse().expect("a number"));
+    let grace = ServerOptions::new(SymbolicatorOptions::new()).grace;
+    assert!(seconds(after("preStop", 3)) + grace < seconds(after("terminationGracePeriodSeconds", 1)));
 }

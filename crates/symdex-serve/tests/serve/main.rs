@@ -13,6 +13,9 @@ mod operation;
 mod page;
 mod poisoned;
 mod redis;
+#[cfg(unix)]
+mod reload;
+mod replicas;
 mod sentry;
 mod server;
 mod symbolicate;
@@ -55,6 +58,7 @@ symdex_testkit::main! {
     deploy::the_container_runs_a_command_that_exists,
     deploy::the_unit_runs_a_command_that_exists,
     deploy::the_manifests_have_a_command_and_a_configuration_that_exist,
+    deploy::the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
     jobs::the_same_upload_is_the_same_job_until_the_stores_lose_its_images,
@@ -102,6 +106,10 @@ symdex_testkit::main! {
     poisoned::without_a_file_the_audit_log_is_in_the_log_of_the_server,
     poisoned::a_new_token_needs_scopes_and_says_what_they_are,
     redis::an_image_in_redis_cannot_be_browsed,
+    #[cfg(unix)]
+    reload::sighup_replaces_the_tokens_and_keeps_the_connections,
+    replicas::a_replaced_index_is_seen_by_another_server_after_its_time,
+    replicas::a_job_of_another_server_is_missing_and_its_upload_can_be_sent_again,
     sentry::frames_are_symbolicated_with_inlined_functions,
     sentry::only_the_first_frame_has_the_address_of_an_instruction,
     sentry::addresses_may_be_offsets_in_modules,
@@ -123,6 +131,8 @@ symdex_testkit::main! {
     symbolicate::a_body_past_the_limit_is_refused_before_and_after_it_is_decompressed,
     symbolicate::a_batch_has_a_line_for_each_report,
     tls::tls_is_spoken_with_a_certificate_and_a_key,
+    #[cfg(unix)]
+    tls::sighup_replaces_the_certificate_and_keeps_the_connections,
     #[cfg(all(feature = "otel", unix))]
     trace::a_collector_gets_the_span_of_a_request;
     on request: browser::pictures_for_the_documentation;

@@ -10,10 +10,10 @@ use symdex_testkit::folders::{folder, names_in};
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use tempfile::TempDir;
 
-use crate::server::{Answer, ELF_BUILD_ID, TestServer, command, elf_store, symdex, symdex_on};
+use crate::server::{Answer, ELF_BUILD_ID, TestServer, TestToken, command, elf_store, symdex, symdex_on};
 
 /// The debug file of one image, whose functions have these names. The first one is at 0x1000.
-fn image(functions: &[&'static str]) -> Vec<u8> {
+pub(crate) fn image(functions: &[&'static str]) -> Vec<u8> {
     let starts = (0x1000..).step_by(0x100);
     let unit = functions.iter().zip(starts).fold(Unit::new((0x1000, 0x2000)), |unit, (name, start)| {
         unit.child(Die::function(name, (start, start + 0x100)))
@@ -24,25 +24,6 @@ fn image(functions: &[&'static str]) -> Vec<u8> {
 
 fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A token: the header of its requests, and its configuration.
-struct TestToken {
-    bearer: String,
-    configured: String,
-}
-
-impl TestToken {
-    fn new(name: &str, scopes: &str) -> Self {
-        let made = symdex(["serve", "--new-token", scopes]);
-        let (secret, line) = made.out.trim_end().split_once('\n').expect("two lines");
-        let configured = line.split('"').nth(1).expect("a line of symdex.toml");
-        Self { bearer: format!("Bearer {secret}"), configured: format!("{name}={configured}") }
-    }
-
-    fn headers(&self) -> [(&str, &str); 1] {
-        [("authorization", &self.bearer)]
-    }
 }
 
 /// A server with three tokens, and its folders.

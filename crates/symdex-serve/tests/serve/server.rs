@@ -168,11 +168,28 @@ impl TestServer {
         self.post_with(path, &[("content-type", "application/json")], body.to_string())
     }
 
+    /// Sends the signal with this name.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill").args(["-s", name, &pid]).status().expect("kill runs");
+        assert!(killed.success());
+    }
+
+    /// Sends SIGHUP, and waits until the log has one more line with this message.
+    #[cfg(unix)]
+    pub(crate) fn reload(&self, message: &str) {
+        let message = format!("\"message\":\"{message}");
+        let logged = || self.log().matches(&message).count();
+        let before = logged();
+        self.signal("HUP");
+        crate::jobs::until(|| logged() > before);
+    }
+
     /// Sends SIGTERM, and waits for the end.
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
-        let killed = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill runs");
-        assert!(killed.success());
+        self.signal("TERM");
         self.child.wait().expect("the server ends")
     }
 }
@@ -181,6 +198,25 @@ impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A token: the header of its requests, and its configuration.
+pub(crate) struct TestToken {
+    pub(crate) bearer: String,
+    pub(crate) configured: String,
+}
+
+impl TestToken {
+    pub(crate) fn new(name: &str, scopes: &str) -> Self {
+        let made = symdex(["serve", "--new-token", scopes]);
+        let (secret, line) = made.out.trim_end().split_once('\n').expect("two lines");
+        let configured = line.split('"').nth(1).expect("a line of symdex.toml");
+        Self { bearer: format!("Bearer {secret}"), configured: format!("{name}={configured}") }
+    }
+
+    pub(crate) fn headers(&self) -> [(&str, &str); 1] {
+        [("authorization", &self.bearer)]
     }
 }
 

@@ -1,46 +1,100 @@
 //! Connections with TLS, made by openssl.
 
-use std::io::Write as _;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use symdex_testkit::folders::folder;
 
 use crate::server::{TestServer, store_of, symdex_on};
 
-/// Runs `openssl` with the words of `line` in `folder`, and `input` on standard input.
-fn openssl(folder: &Path, line: &str, input: &str) -> String {
+/// The command `openssl` with the words of `line` in `folder`.
+fn command(folder: &Path, line: &str) -> Command {
     let mut openssl = symdex_testkit::program("openssl", "version");
     openssl.args(line.split(' ')).current_dir(folder);
     openssl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = openssl.spawn().expect("openssl starts");
-    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("written");
+    openssl
+}
+
+/// What `openssl` prints, with the words of `line` in `folder`, and `input` on standard input.
+fn openssl(folder: &Path, line: &str, input: &str) -> String {
+    let mut child = command(folder, line).spawn().expect("openssl starts");
+    // A client that refuses the certificate does not read its input.
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("openssl ends");
-    assert!(output.status.success(), "openssl {line}");
     String::from_utf8(output.stdout).expect("text")
+}
+
+/// Writes a new certificate and its key to `cert.pem` and `key.pem` in `folder`, and another copy of the certificate to
+/// `ca`.
+fn certificate(folder: &Path, ca: &str) {
+    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
+                -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost";
+    openssl(folder, line, "");
+    fs::copy(folder.join("cert.pem"), folder.join(ca)).expect("openssl has written it");
+}
+
+/// The arguments of a client that trusts the certificate `ca`.
+fn client(server: &TestServer, ca: &str) -> String {
+    let address = server.url.trim_start_matches("http://");
+    format!("s_client -quiet -connect {address} -servername localhost -verify_return_error -CAfile {ca}")
+}
+
+const REQUEST: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+fn is_served(folder: &Path, server: &TestServer, ca: &str) -> bool {
+    let answer = openssl(folder, &client(server, ca), REQUEST);
+    answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n")
+}
+
+/// A server with the certificate and the key in `folder`.
+fn start(folder: &Path) -> TestServer {
+    let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
+    TestServer::start(
+        store_of(&[]).0.path(),
+        &["--tls-cert", &path("cert.pem"), "--tls-key", &path("key.pem")],
+    )
 }
 
 pub(crate) fn tls_is_spoken_with_a_certificate_and_a_key() {
     let keys = folder();
-    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
-                -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost";
-    openssl(keys.path(), line, "");
-    let path = |name: &str| keys.path().join(name).to_str().expect("text").to_owned();
-    let (cert, key) = (path("cert.pem"), path("key.pem"));
-    let server = TestServer::start(store_of(&[]).0.path(), &["--tls-cert", &cert, "--tls-key", &key]);
-    let address = server.url.trim_start_matches("http://");
-    let client = format!(
-        "s_client -quiet -connect {address} -servername localhost -verify_return_error -CAfile cert.pem"
-    );
-    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    let answer = openssl(keys.path(), &client, request);
-    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n"), "{answer}");
+    certificate(keys.path(), "ca.pem");
+    assert!(is_served(keys.path(), &start(keys.path()), "ca.pem"));
 
     // The key of another file is refused when the server starts.
-    let store = folder();
+    let (store, cert) = (folder(), keys.path().join("cert.pem").display().to_string());
     let line =
         format!("--no-config serve --listen 127.0.0.1:0 --store {{}} --tls-cert {cert} --tls-key {cert}");
     let refused = symdex_on(store.path(), &line);
     assert_eq!(refused.code, Some(1));
     assert!(refused.err.contains("cert.pem"), "{}", refused.err);
+}
+
+#[cfg(unix)]
+pub(crate) fn sighup_replaces_the_certificate_and_keeps_the_connections() {
+    let keys = folder();
+    let keys = keys.path();
+    certificate(keys, "old.pem");
+    let server = start(keys);
+    let mut open = command(keys, &client(&server, "old.pem")).spawn().expect("openssl starts");
+    let (mut to, from) = (open.stdin.take().expect("a pipe"), open.stdout.take().expect("a pipe"));
+    let mut lines = BufReader::new(from).lines().map(|line| line.expect("text"));
+    to.write_all(REQUEST.replace("Connection: close\r\n", "").as_bytes()).expect("written");
+    assert!(lines.any(|line| line == "ok"), "the connection is open");
+
+    certificate(keys, "new.pem");
+    server.reload("reloaded");
+    assert!(is_served(keys, &server, "new.pem"));
+    assert!(!is_served(keys, &server, "old.pem"));
+    to.write_all(REQUEST.as_bytes()).expect("written");
+    assert!(lines.any(|line| line == "ok"), "the old connection is still open");
+    assert!(open.wait().expect("openssl ends").success());
+
+    // A certificate of another key, and a file without one.
+    fs::copy(keys.join("old.pem"), keys.join("cert.pem")).expect("copied");
+    server.reload("not reloaded");
+    fs::write(keys.join("cert.pem"), "").expect("written");
+    server.reload("not reloaded");
+    assert!(is_served(keys, &server, "new.pem"));
 }
