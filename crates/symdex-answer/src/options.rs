@@ -74,6 +74,11 @@ impl SymbolicatorOptions {
         self
     }
 
+    /// How stores are read.
+    pub fn reader(&self) -> &ReaderOptions {
+        &self.reader_options
+    }
+
     /// Sets whether only the user of this process may open the store, if it is created. Its indexes are then mapped,
     /// because nobody else can change them. Has no effect on a folder that exists, and on other systems than Unix. The
     /// default is `false`.

@@ -10,6 +10,7 @@ use common::{id, index, name_at};
 use symdex::{ImageOffset, Index};
 use symdex_store::{IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage};
 use symdex_testkit::fake_store::{Fake, calls};
+use symdex_testkit::web::Gate;
 
 /// The offset of a function that the value with this number answers.
 fn offset_in(image: &OpenImage, number: u64) -> ImageOffset {
@@ -175,5 +176,33 @@ fn values_give_the_10000_answers_of_the_index() {
     // In functions, in gaps, and past the end.
     for offset in (0..10_000).map(|number| ImageOffset(number * 127)) {
         assert_eq!(name_at(&values, offset), name_at(&whole, offset), "{offset:?}");
+    }
+}
+
+#[test]
+fn a_store_that_hangs_does_not_keep_images_in_memory_waiting() {
+    let fake = Fake::new(3);
+    let options = ReaderOptions::new().fresh(Duration::ZERO).patience(Duration::from_millis(1));
+    let reader = fake.reader(&options);
+    let open = |byte| reader.stores()[0].open(&id(byte));
+    assert!(open(0xab).expect("readable").is_some());
+    let gate = Gate::default();
+    *fake.gate.lock().expect("not poisoned") = Some(gate.clone());
+    for _ in 0..20 {
+        assert!(open(0xab).expect("in memory").is_some());
+    }
+    // Other images wait, and their thread is the caller's.
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| open(0xcd));
+        assert!(open(0xab).expect("in memory").is_some());
+        let (asked, _) = calls(&fake);
+        assert!(asked <= 1 + 4 + 1, "few threads wait for the store: {asked}");
+        fake.replace(5);
+        gate.open();
+        assert!(other.join().expect("no panic").expect("readable").is_none());
+    });
+    let functions = || open(0xab).expect("readable").expect("there").metadata().counts.functions;
+    while functions() != 5 {
+        std::thread::yield_now();
     }
 }

@@ -13,6 +13,7 @@ use symdex_store::{
 };
 
 use crate::indexes::{id, index};
+use crate::web::Gate;
 
 /// A store of one image, `id(0xab)`, as values. Its calls are counted, and it can be made to fail.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Fake {
     opened: AtomicU64,
     fetched: AtomicU64,
     pub is_down: AtomicBool,
+    /// Calls that open images wait for it.
+    pub gate: Mutex<Option<Gate>>,
 }
 
 impl Fake {
@@ -129,6 +132,8 @@ impl Store for FakeStore {
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
         self.shared.opened.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(20));
+        let gate = self.shared.gate.lock().expect("not poisoned").clone();
+        gate.iter().for_each(Gate::pass);
         ids.iter().map(|id| self.open(id)).collect()
     }
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {

@@ -25,7 +25,7 @@ pub enum Reply {
 }
 
 /// Holds replies back until it is opened.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
@@ -34,7 +34,7 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    fn pass(&self) {
+    pub(crate) fn pass(&self) {
         let is_open = self.0.0.lock().expect("not poisoned");
         drop(self.0.1.wait_while(is_open, |is_open| !*is_open).expect("not poisoned"));
     }

@@ -8,7 +8,8 @@ mod open_image;
 mod options;
 mod publish;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
@@ -26,6 +27,9 @@ pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
 pub use self::open_image::OpenImage;
 pub use self::options::ReaderOptions;
+
+/// How many threads of one store may ask again for images in memory at one time.
+const MAX_REFRESHING: usize = 4;
 
 /// An image that was opened; `None` if the store does not have it.
 type Opened = Result<Option<OpenImage>, Error>;
@@ -69,6 +73,8 @@ pub struct SharedStore {
     counts: Counts,
     /// Why the store could not be reached the last time.
     failure: Mutex<String>,
+    /// How many threads ask again for images in memory, and may wait longer than the requests that need them.
+    refreshing: AtomicUsize,
     shared: Arc<Shared>,
 }
 
@@ -79,6 +85,8 @@ struct Shared {
     flights: SingleFlight<Key>,
     fresh: Duration,
     absent: Duration,
+    patience: Option<Duration>,
+    around_calls: fn(&mut dyn FnMut()),
 }
 
 impl Shared {
@@ -92,8 +100,9 @@ impl StoreReader {
     #[must_use]
     pub fn new(stores: Vec<Box<dyn Store>>, options: &ReaderOptions) -> Self {
         let memory = Mutex::new(Memory::new(options.memory));
-        let (fresh, absent) = (options.fresh, options.absent);
-        let shared = Arc::new(Shared { memory, flights: SingleFlight::default(), fresh, absent });
+        let ReaderOptions { fresh, absent, patience, around_calls, .. } = *options;
+        let flights = SingleFlight::default();
+        let shared = Arc::new(Shared { memory, flights, fresh, absent, patience, around_calls });
         let store = |(number, store)| {
             Arc::new(SharedStore {
                 store,
@@ -101,6 +110,7 @@ impl StoreReader {
                 breaker: Breaker::of_store(options.first_pause, options.pause),
                 counts: Counts::default(),
                 failure: Mutex::default(),
+                refreshing: AtomicUsize::new(0),
                 shared: Arc::clone(&shared),
             })
         };
@@ -180,10 +190,66 @@ impl SharedStore {
         ids.chunks(self.store.images_at_once()).flat_map(|ids| self.open_at_once(ids)).collect()
     }
 
-    /// Opens the images that are not in memory with one call of the store.
+    /// Opens the images that are not in memory with one call of the store. Those that are too old wait for a call of
+    /// their own no longer than the [patience](ReaderOptions::patience).
     fn open_at_once(self: &Arc<Self>, ids: &[ImageId]) -> Vec<Opened> {
         let keys: Vec<_> = ids.iter().map(|id| self.key(id, Part::Image)).collect();
         let mut opened: Vec<_> = keys.iter().map(|key| self.fresh_image(key).map(Ok)).collect();
+        if let Some(patience) = self.shared.patience {
+            let is_old = |at: &usize| opened[*at].is_none() && self.old_image(&keys[*at]).is_some();
+            let old: Vec<_> = (0..keys.len()).filter(is_old).collect();
+            let old_ids = old.iter().map(|at| ids[*at].clone()).collect();
+            for (at, refreshed) in old.into_iter().zip(self.refresh(old_ids, patience)) {
+                opened[at] = Some(refreshed);
+            }
+        }
+        self.open_left(ids, keys, opened)
+    }
+
+    /// Asks the store again for the images `ids`, which are in memory. If it does not answer within `patience`, those in
+    /// memory are the result.
+    fn refresh(self: &Arc<Self>, ids: Vec<ImageId>, patience: Duration) -> Vec<Opened> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let (store, asked, (sender, refreshed)) = (Arc::clone(self), ids.clone(), mpsc::sync_channel(1));
+        let ask = move || {
+            let keys = asked.iter().map(|id| store.key(id, Part::Image)).collect();
+            let opened = store.open_left(&asked, keys, asked.iter().map(|_| None).collect());
+            store.refreshing.fetch_sub(1, Ordering::Relaxed);
+            let _ = sender.send(opened);
+        };
+        // While as many wait, the store does not answer.
+        let may_ask = self.refreshing.fetch_add(1, Ordering::Relaxed) < MAX_REFRESHING;
+        let thread = std::thread::Builder::new().name("symdex-refresh".to_owned());
+        let in_time = match may_ask && thread.spawn(ask).is_ok() {
+            true => refreshed.recv_timeout(patience).ok(),
+            false => {
+                self.refreshing.fetch_sub(1, Ordering::Relaxed);
+                None
+            }
+        };
+        in_time.unwrap_or_else(|| {
+            let in_memory = |id| self.old_image(&self.key(id, Part::Image));
+            ids.iter().map(|id| in_memory(id).map(Some).ok_or_else(|| self.unanswered())).collect()
+        })
+    }
+
+    /// The image in memory, however old it is.
+    fn old_image(self: &Arc<Self>, key: &Key) -> Option<OpenImage> {
+        match self.shared.memory().get(key)? {
+            (Kept::Image(image), _) => Some(self.image(image)),
+            _ => None,
+        }
+    }
+
+    /// Opens those of the images `ids` that are not in `opened`.
+    fn open_left(
+        self: &Arc<Self>,
+        ids: &[ImageId],
+        keys: Vec<Key>,
+        mut opened: Vec<Option<Opened>>,
+    ) -> Vec<Opened> {
         let mut left: Vec<_> = (0..keys.len()).filter(|at| opened[*at].is_none()).collect();
         if !left.is_empty() {
             let waiting: Vec<_> = left.iter().map(|at| keys[*at].clone()).collect();
@@ -218,10 +284,8 @@ impl SharedStore {
                 self.shared.memory().put(key.clone(), Kept::Absent, Instant::now());
                 Ok(None)
             }
-            Err(error) => match self.shared.memory().get(key) {
-                Some((Kept::Image(image), _)) if error.is_unavailable() => Ok(Some(self.image(image))),
-                _ => Err(error),
-            },
+            Err(error) if error.is_unavailable() => self.old_image(key).map(Some).ok_or(error),
+            Err(error) => Err(error),
         }
     }
 
@@ -391,7 +455,8 @@ impl SharedStore {
             return (0..images).map(|_| Err(self.left_alone())).collect();
         }
         count(&counts.calls);
-        let answers = call();
+        let (mut call, mut answers) = (Some(call), Vec::new());
+        (self.shared.around_calls)(&mut || answers = call.take().map_or_else(Vec::new, |call| call()));
         let lost = |answer: &Result<T, Error>| match answer {
             Err(Error::Store { reason, is_unavailable: true, .. }) => Some(reason.clone()),
             _ => None,
@@ -412,12 +477,16 @@ impl SharedStore {
     /// The error for a store that is not asked for a while.
     fn left_alone(&self) -> Error {
         let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Error::Store {
-            location: self.store.url().to_string(),
-            action: "ask",
-            reason: format!("{why} (it is not asked again for a while)"),
-            is_unavailable: true,
-        }
+        self.unavailable(format!("{why} (it is not asked again for a while)"))
+    }
+
+    /// The error for an image that was dropped from memory while its store did not answer.
+    fn unanswered(&self) -> Error {
+        self.unavailable("it does not answer".to_owned())
+    }
+
+    fn unavailable(&self, reason: String) -> Error {
+        Error::Store { location: self.store.url().to_string(), action: "ask", reason, is_unavailable: true }
     }
 
     /// What the store has answered until now.

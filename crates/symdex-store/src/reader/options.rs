@@ -11,6 +11,8 @@ pub struct ReaderOptions {
     pub(super) absent: Duration,
     pub(super) first_pause: Duration,
     pub(super) pause: Duration,
+    pub(super) patience: Option<Duration>,
+    pub(super) around_calls: fn(&mut dyn FnMut()),
 }
 
 /// How long a store is not asked after its first failure.
@@ -28,6 +30,8 @@ impl ReaderOptions {
             absent: minutes(1),
             first_pause: FIRST_PAUSE,
             pause: Duration::from_secs(30),
+            patience: None,
+            around_calls: |call| call(),
         }
     }
 
@@ -58,6 +62,21 @@ impl ReaderOptions {
     /// seconds, and twice as many after each further one in a row. The default is 30 seconds.
     pub fn pause(mut self, time: Duration) -> Self {
         self.pause = time;
+        self
+    }
+
+    /// Sets how long a request waits for the answer of a store that it has asked again for an image in memory. After
+    /// that, the image in memory answers, and the next request has what the store answers later. By default, a request
+    /// waits as long as the store takes.
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = Some(time);
+        self
+    }
+
+    /// Sets what is called around each call of a store, on the thread that waits for the store. It has to call its
+    /// argument, once.
+    pub fn around_calls(mut self, around: fn(&mut dyn FnMut())) -> Self {
+        self.around_calls = around;
         self
     }
 }
