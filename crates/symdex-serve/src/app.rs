@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{Matching, SourceError, Symbolicator};
@@ -24,7 +24,10 @@ use crate::misses;
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
 use crate::sentry::PendingRequests;
-use crate::workers::Workers;
+use crate::workers::{Workers, while_waiting};
+
+/// How long a request waits for a store that is asked whether an image in memory is still the same.
+const STORE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What all requests share.
 #[derive(Debug)]
@@ -86,7 +89,10 @@ fn work_folder(options: &ServerOptions) -> Result<TemporaryFolder, AppError> {
 impl App {
     pub(crate) fn new(options: ServerOptions) -> Result<SharedApp, AppError> {
         let mut on_skipped = |error: SourceError| tracing::warn!(%error, "a source is skipped");
-        let symbolicator = Symbolicator::open(&options.symbolicator, &mut on_skipped)?;
+        let reader = options.symbolicator.reader().clone();
+        let reader = reader.patience(STORE_PATIENCE).around_calls(while_waiting);
+        let sources = options.symbolicator.clone().reader_options(reader);
+        let symbolicator = Symbolicator::open(&sources, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
@@ -142,7 +148,7 @@ impl App {
             _ => None,
         };
         let browser = Arc::new(Browser::new(Arc::clone(&symbolicator), budget.clone(), options.memory));
-        let store_health = StoreHealth::new(Arc::clone(&symbolicator));
+        let store_health = StoreHealth::new(&symbolicator);
         Ok(Arc::new(Self {
             access: Arc::new(Access::new(&options)),
             options,

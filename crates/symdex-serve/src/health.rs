@@ -1,70 +1,81 @@
-//! Which stores can be asked.
+//! Whether the stores can be asked.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use symdex_answer::Symbolicator;
+use symdex_store::SharedStore;
 use tokio::sync::{Mutex, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-/// How long the answer of the stores counts.
+/// How long the answer of a store counts.
 const FRESH: Duration = Duration::from_secs(5);
+/// How long a request waits for the stores. A supervisor would give up soon after.
+const WAIT: Duration = Duration::from_secs(2);
 
 /// Asks the stores whether they can be asked.
 #[derive(Clone, Debug)]
-pub(crate) struct StoreHealth {
-    symbolicator: Arc<Symbolicator>,
-    /// Which stores could not be asked, and when that was tried last. It is locked while they are asked.
-    last: Arc<Mutex<Option<(Instant, Vec<String>)>>>,
+pub(crate) struct StoreHealth(Arc<[AskedStore]>);
+
+#[derive(Debug)]
+struct AskedStore {
+    store: Arc<SharedStore>,
+    /// Whether the store could be asked, and when that was tried last. It is locked while the store is asked.
+    last: Arc<Mutex<Option<(Instant, bool)>>>,
 }
 
 impl StoreHealth {
     /// The health of the stores of `symbolicator`.
-    pub(crate) fn new(symbolicator: Arc<Symbolicator>) -> Self {
-        Self { symbolicator, last: Arc::default() }
+    pub(crate) fn new(symbolicator: &Symbolicator) -> Self {
+        let stores = symbolicator.stores().stores().iter();
+        Self(stores.map(|store| AskedStore { store: Arc::clone(store), last: Arc::default() }).collect())
     }
 
-    /// The URLs of the stores that cannot be asked, as of the last seconds. The stores are asked by one request at a time, to
-    /// the end even if nobody waits.
-    pub(crate) async fn failed_stores(&self) -> Vec<String> {
+    /// What is wrong with stores, as of the last seconds. All stores are asked at the same time.
+    pub(crate) async fn unready(&self) -> Vec<String> {
+        let asked = self.0.iter().map(async |asked| match timeout(WAIT, asked.is_reached()).await {
+            Err(_) => {
+                Some(format!("{} has not answered within {} seconds", asked.store.url(), WAIT.as_secs()))
+            }
+            Ok(false) => Some(format!("{} cannot be asked", asked.store.url())),
+            Ok(true) => None,
+        });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+}
+
+impl AskedStore {
+    /// Whether the store could be asked in the last seconds. It is asked by one request at a time, to the end even if
+    /// nobody waits.
+    async fn is_reached(&self) -> bool {
         let mut last = Arc::clone(&self.last).lock_owned().await;
-        if let Some((at, failed)) = &*last
+        if let Some((at, is_reached)) = *last
             && at.elapsed() < FRESH
         {
-            return failed.clone();
+            return is_reached;
         }
-        let health = self.clone();
+        let store = Arc::clone(&self.store);
         let (sender, answer) = oneshot::channel();
         // The runtime waits for its own threads when the server stops.
         let asking = move || {
-            let before = last.take().map(|(_, failed)| failed).unwrap_or_default();
-            let failed = health.ask_stores(&before);
-            *last = Some((Instant::now(), failed.clone()));
-            let _ = sender.send(failed);
+            let is_reached = ask(&store, last.is_none_or(|(_, was_reached)| was_reached));
+            *last = Some((Instant::now(), is_reached));
+            let _ = sender.send(is_reached);
         };
         let started = std::thread::Builder::new().name("symdex-health".to_owned()).spawn(asking);
-        match started {
-            Ok(_) => answer.await.unwrap_or_default(),
-            Err(error) => vec![format!("the stores ({error})")],
-        }
+        // Without a thread, the store cannot be asked either.
+        started.is_ok() && answer.await.unwrap_or(false)
     }
+}
 
-    /// The URLs of the stores that cannot be asked. The log says what has changed since `before`. This blocks.
-    fn ask_stores(&self, before: &[String]) -> Vec<String> {
-        let mut failed = Vec::new();
-        for store in self.symbolicator.stores().stores() {
-            let url = store.url().to_string();
-            match store.check() {
-                Err(error) => {
-                    if !before.contains(&url) {
-                        tracing::warn!(store = url, %error, "a store cannot be asked");
-                    }
-                    failed.push(url);
-                }
-                Ok(()) if before.contains(&url) => tracing::info!(store = url, "a store can be asked again"),
-                Ok(()) => {}
-            }
-        }
-        failed
+/// Whether `store` can be asked. The log says what has changed. This blocks.
+fn ask(store: &SharedStore, was_reached: bool) -> bool {
+    let (checked, url) = (store.check(), store.url());
+    match &checked {
+        Err(error) if was_reached => tracing::warn!(store = %url, %error, "a store cannot be asked"),
+        Ok(()) if !was_reached => tracing::info!(store = %url, "a store can be asked again"),
+        _ => {}
     }
+    checked.is_ok()
 }

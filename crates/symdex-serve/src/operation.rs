@@ -1,18 +1,12 @@
 //! What supervisors ask: is the process alive, can it answer, what has it counted.
 
-use std::time::Duration;
-
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use tokio::time::timeout;
 
 use crate::app::SharedApp;
 use crate::jobs::JobState;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
-
-/// How long a request waits for the stores. A supervisor would give up soon after.
-const WAIT: Duration = Duration::from_secs(2);
 
 /// The process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "operation", responses((status = 200, description = "The process is alive")))]
@@ -30,11 +24,9 @@ pub(crate) async fn ready(State(app): State<SharedApp>) -> Result<&'static str, 
     if app.is_stopping() {
         return Err(Problem::overloaded("the server is stopping"));
     }
-    let failed = |detail: String| Problem::new(ProblemKind::StoreFailed, detail);
-    match timeout(WAIT, app.store_health.failed_stores()).await {
-        Err(_) => Err(failed(format!("the stores have not answered within {} seconds", WAIT.as_secs()))),
-        Ok(stores) if !stores.is_empty() => Err(failed(format!("cannot be asked: {}", stores.join(", ")))),
-        Ok(_) => app.run(|_| "ready\n").await,
+    match &app.store_health.unready().await[..] {
+        [] => app.run(|_| "ready\n").await,
+        stores => Err(Problem::new(ProblemKind::StoreFailed, stores.join("; "))),
     }
 }
 

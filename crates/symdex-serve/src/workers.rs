@@ -1,5 +1,6 @@
 //! The threads on which requests are answered. Stores and indexes are read by calls that block.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,16 +9,63 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::lane::Lane;
+use crate::lane::{Client, Lane, has_share};
 use crate::problem::{Problem, ProblemKind};
 
 /// A bounded pool of threads with a bounded queue.
 ///
 /// Lanes take turns, so that the requests of one client wait for each other and not for those of others. No client has
 /// all threads, and large requests have at most half of them.
+///
+/// Work that [waits for a store](while_waiting) does not take one of the threads meanwhile. The pool starts more, so that
+/// a store that does not answer does not delay the requests that need nothing of it.
 #[derive(Debug)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,
+}
+
+/// How much work may wait for stores at one time. A client that has more than its share of it waits for itself.
+const MAX_STALLED: usize = 64;
+
+thread_local! {
+    /// The pool and the lane of the work on this thread.
+    static CURRENT: RefCell<Option<(Arc<Shared>, Lane)>> = const { RefCell::new(None) };
+}
+
+/// Does `call`, which waits for a store. If this is a thread of a pool, another one works instead meanwhile.
+pub(crate) fn while_waiting(call: &mut dyn FnMut()) {
+    let current = CURRENT.with_borrow(Clone::clone);
+    let _stalled = current.map(|(shared, lane)| Stalled::new(shared, lane));
+    call();
+}
+
+/// Work that waits for a store. It takes a thread again when this is dropped, even if there are more than enough then.
+struct Stalled {
+    shared: Arc<Shared>,
+    lane: Lane,
+}
+
+impl Stalled {
+    fn new(shared: Arc<Shared>, lane: Lane) -> Self {
+        let mut queue = shared.lock();
+        queue.end(lane);
+        queue.stalled.push(lane.client);
+        shared.wake(&mut queue);
+        drop(queue);
+        Self { shared, lane }
+    }
+}
+
+impl Drop for Stalled {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        if let Some(at) = queue.stalled.iter().position(|client| *client == self.lane.client) {
+            queue.stalled.swap_remove(at);
+        }
+        queue.running.push(self.lane);
+        // The client may have its share again.
+        self.shared.wake(&mut queue);
+    }
 }
 
 #[derive(Debug)]
@@ -30,13 +78,19 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// The work that runs and waits.
 struct Queue {
+    /// How much work may run at one time.
     threads: usize,
+    /// How many threads there are, and how many of them have no work.
+    started: usize,
+    idle: usize,
     /// How much work may wait.
     capacity: usize,
     /// Lanes with work that waits, in the order of their turns. No list of work is empty.
     waiting: VecDeque<(Lane, VecDeque<Work>)>,
     /// The lanes of the work that runs, in no order.
     running: Vec<Lane>,
+    /// The clients of the work that waits for a store, in no order.
+    stalled: Vec<Client>,
     is_closed: bool,
 }
 
@@ -47,21 +101,14 @@ impl Workers {
     ///
     /// The system's error if not all threads can be started.
     pub(crate) fn new(threads: usize, capacity: usize) -> io::Result<Self> {
-        let queue = Queue {
-            threads: threads.max(1),
-            capacity,
-            waiting: VecDeque::new(),
-            running: Vec::new(),
-            is_closed: false,
-        };
-        let threads = queue.threads;
-        let shared = Arc::new(Shared { queue: Mutex::new(queue), has_work: Condvar::new() });
+        let queue = Mutex::new(Queue::new(threads.max(1), capacity));
         // If a thread cannot be started, this is dropped, which ends the others.
-        let workers = Self { shared };
-        for _ in 0..threads {
-            let shared = Arc::clone(&workers.shared);
-            thread::Builder::new().name("symdex-worker".to_owned()).spawn(move || shared.work())?;
+        let workers = Self { shared: Arc::new(Shared { queue, has_work: Condvar::new() }) };
+        let mut queue = workers.shared.lock();
+        for _ in 0..queue.threads {
+            workers.shared.start_thread(&mut queue)?;
         }
+        drop(queue);
         Ok(workers)
     }
 
@@ -136,7 +183,7 @@ impl Shared {
     }
 
     fn push<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(
-        &self,
+        self: &Arc<Self>,
         queue: &mut Queue,
         lane: Lane,
         work: W,
@@ -151,22 +198,43 @@ impl Shared {
             }
         };
         queue.push(lane, Box::new(run));
-        self.has_work.notify_one();
+        self.wake(queue);
         pending
     }
 
+    /// Wakes a thread for work that waits, and starts one if all of them are waiting for stores.
+    fn wake(self: &Arc<Self>, queue: &mut Queue) {
+        self.has_work.notify_one();
+        if queue.lacks_thread()
+            && let Err(error) = self.start_thread(queue)
+        {
+            tracing::warn!(%error, "no thread can be started while others wait for stores");
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue) -> io::Result<()> {
+        let shared = Arc::clone(self);
+        thread::Builder::new().name("symdex-worker".to_owned()).spawn(move || shared.work())?;
+        queue.started += 1;
+        Ok(())
+    }
+
     /// What a thread does.
-    fn work(&self) {
+    fn work(self: Arc<Self>) {
         let mut queue = self.lock();
         while !queue.is_closed {
             let Some((lane, work)) = queue.next() else {
+                queue.idle += 1;
                 queue = self.has_work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
                 continue;
             };
             drop(queue);
+            CURRENT.set(Some((Arc::clone(&self), lane)));
             if catch_unwind(AssertUnwindSafe(work)).is_err() {
                 tracing::error!("the work for a request has panicked");
             }
+            CURRENT.set(None);
             queue = self.lock();
             queue.end(lane);
         }
@@ -174,6 +242,19 @@ impl Shared {
 }
 
 impl Queue {
+    fn new(threads: usize, capacity: usize) -> Self {
+        let (waiting, running, stalled) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { threads, started: 0, idle: 0, capacity, waiting, running, stalled, is_closed: false }
+    }
+
+    /// Whether more work may run than there are threads for.
+    fn lacks_thread(&self) -> bool {
+        let waiting: usize = self.waiting.iter().map(|(_, work)| work.len()).sum();
+        waiting > self.idle
+            && self.running.len() < self.threads
+            && self.started < self.threads + self.stalled.len()
+    }
+
     /// Whether a request of this lane may wait.
     fn has_room(&self, lane: Lane) -> bool {
         let idle = self.threads.saturating_sub(self.running.len());
@@ -203,6 +284,12 @@ impl Queue {
 
     /// A quarter of the threads is left for other clients, and half of them for small requests. One thread is for all.
     fn may_run(&self, lane: Lane) -> bool {
+        let stalled = self.stalled.iter().filter(|client| **client == lane.client).count();
+        if self.running.len() >= self.threads
+            || stalled != 0 && !has_share(stalled, self.stalled.len(), MAX_STALLED)
+        {
+            return false;
+        }
         let of_client = self.running.iter().filter(|other| other.client == lane.client).count();
         let large = self.running.iter().filter(|other| other.is_large).count();
         of_client < (self.threads - self.threads.div_ceil(4)).max(1)
@@ -235,16 +322,14 @@ mod tests {
     }
 
     fn queue(threads: usize, capacity: usize, waiting: &[Lane]) -> Queue {
-        let (waiting_now, running) = (VecDeque::new(), Vec::new());
-        let mut queue = Queue { threads, capacity, waiting: waiting_now, running, is_closed: false };
+        let mut queue = Queue::new(threads, capacity);
         waiting.iter().for_each(|lane| queue.push(*lane, Box::new(|| ())));
         queue
     }
 
     /// The lanes of the work that begins if none ends.
     fn begun(queue: &mut Queue) -> Vec<Lane> {
-        let next = || (queue.running.len() < queue.threads).then(|| queue.next())?;
-        std::iter::from_fn(next).map(|(lane, _)| lane).collect()
+        std::iter::from_fn(|| queue.next()).map(|(lane, _)| lane).collect()
     }
 
     #[tokio::test]
@@ -271,6 +356,55 @@ mod tests {
         assert!(running.await.expect("no panic").is_ok());
         assert!(waiting.await.expect("no panic here").is_err());
         assert!(workers.run(|| ()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn work_that_waits_for_a_store_leaves_its_thread_to_other_work() {
+        let workers = Arc::new(Workers::new(2, 64).expect("threads"));
+        let (release, released) = mpsc::channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let hung: Vec<_> = (0..20)
+            .map(|client| {
+                let (workers, released) = (Arc::clone(&workers), Arc::clone(&released));
+                let wait = move || {
+                    let receive = || released.lock().expect("not poisoned").recv().expect("the test sends");
+                    while_waiting(&mut || receive());
+                };
+                tokio::spawn(lane(client % 2, false).scope(async move { workers.run(wait).await }))
+            })
+            .collect();
+        while workers.shared.lock().stalled.len() < 20 {
+            tokio::task::yield_now().await;
+        }
+        // Both threads of the pool, and those of all others, are free for those that do not wait.
+        assert_eq!(lane(2, false).scope(workers.run(|| 7)).await.ok(), Some(7));
+        assert_eq!(lane(0, false).scope(workers.run(|| 8)).await.ok(), Some(8));
+        let queue = workers.shared.lock();
+        assert!(queue.running.is_empty() && queue.started <= 22, "{}", queue.started);
+        drop(queue);
+        (0..20).for_each(|_| release.send(()).expect("they wait"));
+        for hung in hung {
+            assert!(hung.await.expect("no panic").is_ok());
+        }
+        assert_eq!(lane(2, false).scope(workers.run(|| 9)).await.ok(), Some(9));
+        let queue = workers.shared.lock();
+        assert!(queue.stalled.is_empty() && queue.running.is_empty());
+    }
+
+    #[test]
+    fn a_client_whose_work_waits_for_stores_leaves_room_for_others() {
+        let mut queue = queue(2, 8, &[lane(1, false), lane(2, false)]);
+        queue.stalled = vec![Client::Token(1); MAX_STALLED / 2];
+        assert_eq!(begun(&mut queue), [lane(2, false)]);
+        // A client without such work has its turn, however much of others waits.
+        queue.running.clear();
+        queue.stalled = vec![Client::Token(1); MAX_STALLED];
+        queue.push(lane(2, false), Box::new(|| ()));
+        assert_eq!(begun(&mut queue), [lane(2, false)]);
+        queue.stalled.pop();
+        queue.stalled.truncate(MAX_STALLED / 2 - 1);
+        queue.running.clear();
+        assert_eq!(begun(&mut queue), [lane(1, false)]);
     }
 
     #[tokio::test]

@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+#[cfg(unix)]
+use std::process::Command;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -59,6 +61,13 @@ impl Server {
     pub fn kill(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
+    }
+
+    /// Sends the server this signal, such as `STOP`.
+    #[cfg(unix)]
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
     }
 
     /// Starts the server again after it was killed.

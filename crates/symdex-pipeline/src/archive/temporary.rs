@@ -46,7 +46,11 @@ impl TemporaryFolder {
     pub fn new_in(parent: &Path) -> io::Result<Self> {
         // While this is held, no other thread deletes the new folder before it is in the list.
         let mut folders = folders();
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let mut made = tempfile::Builder::new();
+        made.prefix(PREFIX);
+        #[cfg(unix)]
+        made.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = made.tempdir_in(parent)?;
         folders.push(folder.path().to_owned());
         drop(folders);
         let lock = lock(folder.path());
@@ -194,6 +198,16 @@ mod tests {
         let path = first.path().to_owned();
         drop(first);
         assert!(!path.exists() && second.path().exists());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_their_owner_may_read_folders() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = TemporaryFolder::new_in(root.path()).expect("made");
+        let mode = folder.path().metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     /// A server locks a file `lock` in its folder, which a user may call anything.

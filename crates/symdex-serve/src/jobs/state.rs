@@ -37,8 +37,11 @@ impl StateFolder {
     /// [`io::Error`] if it cannot be made or written, or if another server uses it.
     pub(crate) fn open(root: &Path) -> io::Result<Self> {
         let (uploads, jobs) = (root.join("uploads"), root.join("jobs"));
-        create_private_folder(&uploads)?;
-        create_private_folder(&jobs)?;
+        for folder in [&uploads, &jobs] {
+            create_private_folder(folder)?;
+            #[cfg(unix)]
+            make_private(folder)?;
+        }
         let lock = File::options().create(true).truncate(false).write(true).open(root.join("lock"))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -150,6 +153,21 @@ impl StateFolder {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Takes the permissions of others from a folder that exists.
+#[cfg(unix)]
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut permissions = folder.metadata()?.permissions();
+    if permissions.mode() & 0o077 != 0 {
+        permissions.set_mode(0o700);
+        if let Err(error) = fs::set_permissions(folder, permissions) {
+            tracing::warn!(path = %folder.display(), %error, "other users may read this folder");
+        }
+    }
+    Ok(())
 }
 
 fn paths_in(folder: &Path) -> io::Result<impl Iterator<Item = PathBuf> + use<>> {

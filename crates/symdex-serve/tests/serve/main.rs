@@ -5,6 +5,7 @@ mod browse;
 mod browser;
 mod dead_store;
 mod deploy;
+mod hung_store;
 mod jobs;
 mod lookup;
 mod miss;
@@ -16,6 +17,7 @@ mod redis;
 #[cfg(unix)]
 mod reload;
 mod replicas;
+mod secrets;
 mod sentry;
 mod server;
 mod symbolicate;
@@ -59,6 +61,9 @@ symdex_testkit::main! {
     deploy::the_unit_runs_a_command_that_exists,
     deploy::the_manifests_have_a_command_and_a_configuration_that_exist,
     deploy::the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors,
+    #[cfg(unix)]
+    hung_store::a_redis_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
+    hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
     jobs::the_same_upload_is_the_same_job_until_the_stores_lose_its_images,
@@ -110,6 +115,9 @@ symdex_testkit::main! {
     reload::sighup_replaces_the_tokens_and_keeps_the_connections,
     replicas::a_replaced_index_is_seen_by_another_server_after_its_time,
     replicas::a_job_of_another_server_is_missing_and_its_upload_can_be_sent_again,
+    secrets::secrets_of_urls_are_in_no_answer_no_metric_and_no_log,
+    #[cfg(unix)]
+    secrets::folders_for_uploads_and_archives_are_private_whatever_the_umask,
     sentry::frames_are_symbolicated_with_inlined_functions,
     sentry::only_the_first_frame_has_the_address_of_an_instruction,
     sentry::addresses_may_be_offsets_in_modules,
