@@ -8,7 +8,6 @@ use crate::format::{Edits, Format};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Parsed, SymbolDetail, Thread};
 use crate::text::is_object;
 
@@ -24,9 +23,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(|report| FRAME.existing_symbols(report)),
-    stated_image: |_| None,
     edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 /// The members of a frame.

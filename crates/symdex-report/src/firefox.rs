@@ -17,7 +17,6 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::json::{Json, List, Value};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::is_object;
@@ -35,9 +34,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::All(edits),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {

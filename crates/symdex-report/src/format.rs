@@ -20,6 +20,8 @@ pub struct Format {
     pub(crate) name: &'static str,
     /// As [`Format::description`].
     pub(crate) description: &'static str,
+    /// As [`Format::kind`].
+    pub(crate) kind: FormatKind,
     /// As [`Format::example`].
     pub(crate) example: &'static str,
     /// Marks that most reports of this format contain: titles of lines, keys of members. They do not recognise a
@@ -41,8 +43,20 @@ pub struct Format {
     pub(crate) stated_image: for<'t> fn(&'t [u8]) -> Option<Cow<'t, str>>,
     /// The edits that put the answers into the text.
     pub(crate) edits: Edits,
-    /// Writes the symbolicated report as text that people read. `None` for a text format, which is written as it is.
+    /// Writes the symbolicated report as text that people read. With `None`, a text format is written as it is, and
+    /// another one as a `.crash`.
     pub(crate) write_text: Option<WriteText>,
+}
+
+/// What the reports of a format are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormatKind {
+    /// Lines of text. Some have a line of JSON as a header.
+    Text,
+    /// JSON, or lines of JSON.
+    Json,
+    /// Bytes that are no text.
+    Binary,
 }
 
 /// Returns symbols by thread and frame.
@@ -52,6 +66,27 @@ pub(crate) type ReadSymbols = fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>;
 pub(crate) type WriteText = fn(&Symbolicated<'_, '_>, &mut dyn Write) -> io::Result<()>;
 
 impl Format {
+    /// A text format without frames. A new format has the fields in which it differs from this one.
+    pub(crate) const TEXT: Self = Self {
+        name: "",
+        description: "",
+        kind: FormatKind::Text,
+        example: "",
+        marks: &[],
+        recognises: |_| false,
+        parse: |_| Ok(Parsed::default()),
+        existing_symbols: None,
+        stated_image: |_| None,
+        edits: Edits::Frames(|_, _, _| None),
+        write_text: None,
+    };
+
+    /// As [`TEXT`](Self::TEXT), for a format in JSON.
+    pub(crate) const JSON: Self = Self { kind: FormatKind::Json, ..Self::TEXT };
+
+    /// As [`TEXT`](Self::TEXT), for a binary format.
+    pub(crate) const BINARY: Self = Self { kind: FormatKind::Binary, ..Self::TEXT };
+
     /// The name in JSON: `apple-crash`.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -62,6 +97,12 @@ impl Format {
     #[must_use]
     pub fn description(&self) -> &'static str {
         self.description
+    }
+
+    /// What the reports are made of.
+    #[must_use]
+    pub fn kind(&self) -> FormatKind {
+        self.kind
     }
 
     /// A line of a report of this format. It is recognised as a report by itself. Empty for a binary format.

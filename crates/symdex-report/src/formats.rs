@@ -6,8 +6,8 @@ use crate::report::{Parsed, Report};
 use crate::text::{is_utf16, split_mark};
 use crate::unknown::unknown;
 use crate::{
-    appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
-    native, protobuf, sentry,
+    appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, measure, metrickit, minidump, native,
+    protobuf, sentry,
 };
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
@@ -38,7 +38,7 @@ static FORMATS: [Format; 27] = [
     appended::go::FORMAT,
     appended::dart::FORMAT,
     appended::minidump_text::FORMAT,
-    list::FORMAT,
+    appended::list::FORMAT,
 ];
 
 /// Returns all formats of reports.
@@ -92,7 +92,9 @@ impl<'t> Report<'t> {
         Ok(Report { mark, text, format, images, threads, info, extent })
     }
 
-    pub(crate) fn format(&self) -> &'static Format {
+    /// The format of the report.
+    #[must_use]
+    pub fn format(&self) -> &'static Format {
         &FORMATS[self.format]
     }
 

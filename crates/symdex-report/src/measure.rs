@@ -10,7 +10,6 @@ use crate::format::{Edits, Format};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Image, Parsed, Thread};
 use crate::text::is_object;
 
@@ -27,9 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(|report| FRAME.existing_symbols(report)),
-    stated_image: |_| None,
     edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 /// The members of a frame.

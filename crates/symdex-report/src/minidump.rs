@@ -16,7 +16,6 @@ use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_members};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
@@ -33,9 +32,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use symdex_report::{KnownImage, OutputFormat, ReportView, Symbolicated, formats};
+use symdex_report::{FormatKind, KnownImage, OutputFormat, ReportView, Symbolicated, formats};
 
 use super::input::Input;
 use super::shown;
@@ -198,9 +198,9 @@ fn is_json_or_binary(report: &Input) -> bool {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not decide: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
-    // Only binary formats have no line as an example. Binary files begin with a byte that no text has.
+    // Binary files begin with a byte that no text has.
     let is_binary = |text: Vec<u8>| {
-        formats().iter().any(|format| format.example().is_empty() && format.recognises(&text))
+        formats().iter().any(|format| format.kind() == FormatKind::Binary && format.recognises(&text))
     };
     let may_be_binary = start.iter().any(|byte| *byte < b'\t');
     text.starts_with(b"{") || (may_be_binary && report.read().is_ok_and(is_binary))

@@ -16,10 +16,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["isolate_dso_base", "build_id:", "virt "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: None,
-    stated_image: |_| None,
     edits: APPENDED,
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect =

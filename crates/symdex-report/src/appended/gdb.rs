@@ -2,10 +2,10 @@
 //! `#1  0x0000555555555390 in ?? () from /opt/app.so`. There are no ids, so an index is found by the name of
 //! the file only.
 
+use super::list::INLINED;
 use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
-use crate::list::INLINED;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lossy, opening_bracket};
@@ -19,9 +19,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect {

@@ -15,10 +15,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["(+0x", "Obtained ", " stack frames"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: None,
-    stated_image: |_| None,
     edits: APPENDED,
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect { frame, ..Dialect::PLAIN };
@@ -36,13 +34,13 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let inside = &before[open + 1..];
     let plus = memchr::memrchr(b'+', inside);
     let image = match plus {
-        None if inside.is_empty() => ImageReference::Loaded { path, load_address: 0 },
+        None if inside.is_empty() => ImageReference::Loaded { path, load_address: 0, id: None },
         None => return None,
         Some(plus) => {
             let mut number = Cursor::at_byte(inside, plus + 1);
             let distance = number.hexadecimal().filter(|_| number.rest().is_empty())?;
             match plus {
-                0 => ImageReference::Loaded { path, load_address: address.checked_sub(distance)? },
+                0 => ImageReference::Loaded { path, load_address: address.checked_sub(distance)?, id: None },
                 _ => {
                     let (function, start) = (&inside[..plus], address.checked_sub(distance)?);
                     ImageReference::Function { path, function, start }
@@ -75,7 +73,7 @@ mod tests {
         let read = |line: &'static str| {
             let frame = frame(line.as_bytes())?;
             let (path, load_address) = match frame.image {
-                ImageReference::Loaded { path, load_address } => (path, Some(load_address)),
+                ImageReference::Loaded { path, load_address, .. } => (path, Some(load_address)),
                 ImageReference::Function { path, .. } => (path, None),
                 ImageReference::Address | ImageReference::Name(_) => return None,
             };

@@ -22,9 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &Dialect { frame: marked, ..DIALECT }),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: APPENDED,
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect {
@@ -32,6 +31,7 @@ const DIALECT: Dialect = Dialect {
     images: mapped_or_executable,
     title,
     is_split_by_titles: true,
+    begins_with_instruction: |_| true,
     ..Dialect::PLAIN
 };
 

@@ -4,11 +4,11 @@
 
 use memchr::memmem;
 
+use super::list::INLINED;
 use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
-use crate::list::INLINED;
 use crate::report::{AddressKind, Image, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lossy};
@@ -22,9 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect {

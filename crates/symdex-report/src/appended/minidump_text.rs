@@ -3,10 +3,10 @@
 
 use memchr::memmem::{find, rfind};
 
+use super::list::INLINED;
 use super::{Dialect, FrameLine, ImageReference, has_frame, parse};
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
-use crate::list::INLINED;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lossy};
@@ -20,9 +20,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect { frame: |line| Some(Line::of(line)?.frame(line)), title, ..Dialect::PLAIN };
@@ -78,7 +77,7 @@ impl<'l> Line<'l> {
             // The tool has moved return addresses back into the call already.
             kind: AddressKind::ProgramCounter,
             image: match self.offset {
-                Some(_) => ImageReference::Loaded { path: self.module, load_address: 0 },
+                Some(_) => ImageReference::Loaded { path: self.module, load_address: 0, id: None },
                 None => ImageReference::Address,
             },
             detail,

@@ -8,6 +8,7 @@ pub(crate) mod dart;
 pub(crate) mod gdb;
 pub(crate) mod glibc;
 pub(crate) mod go;
+pub(crate) mod list;
 pub(crate) mod lldb;
 mod memory_map;
 pub(crate) mod minidump_text;
@@ -18,7 +19,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::format::Edits;
 use crate::limits::{FUNCTIONS, ReadLimit};
-use crate::list;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
 use crate::text::{lines, lossy};
 
@@ -29,9 +29,10 @@ struct Dialect {
     images: fn(&[u8], &ReadLimit) -> Vec<Image>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
-    /// Whether only a title begins a stack. Other lines may then occur between frames without numbers, and the
-    /// innermost frame is an instruction.
+    /// Whether only a title begins a stack. Other lines may then occur between frames without numbers.
     is_split_by_titles: bool,
+    /// Whether the innermost frame of a stack with this title is an instruction, whatever its line says.
+    begins_with_instruction: fn(&str) -> bool,
     /// Whether a line has the file and the line of the function in the line before.
     is_location: fn(&[u8]) -> bool,
 }
@@ -43,6 +44,7 @@ impl Dialect {
         images: |_, _| Vec::new(),
         title: |_| None,
         is_split_by_titles: false,
+        begins_with_instruction: |_| false,
         is_location: |_| false,
     };
 }
@@ -67,8 +69,8 @@ enum ImageReference<'l> {
     Address,
     /// By the name of an image of the list. Several can have the name; the frame's address decides.
     Name(&'l [u8]),
-    /// By the path and the load address.
-    Loaded { path: &'l [u8], load_address: u64 },
+    /// By the path and the load address. One line of each image can state its id.
+    Loaded { path: &'l [u8], load_address: u64, id: Option<&'l [u8]> },
     /// By the path, and a function of it with its start address. Another line of the image can state the load address.
     Function { path: &'l [u8], function: &'l [u8], start: u64 },
 }
@@ -87,10 +89,10 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let mut images = Images::default();
     (dialect.images)(text, &limit).into_iter().for_each(|image| images.push(image));
     for (_, line) in lines(text) {
-        if let Some(ImageReference::Loaded { path, load_address }) =
+        if let Some(ImageReference::Loaded { path, load_address, id }) =
             (dialect.frame)(line).map(|frame| frame.image)
         {
-            images.add(path, load_address, &limit);
+            images.add(path, load_address, id, &limit);
         }
     }
     let mut threads: Vec<Thread> = Vec::new();
@@ -128,8 +130,8 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             }
             limit.take_stack();
             let (name, crashed) = title.take().unwrap_or_default();
+            is_interrupted |= (dialect.begins_with_instruction)(&name);
             threads.push(Thread { name, crashed, ..Thread::default() });
-            is_interrupted |= dialect.is_split_by_titles;
         }
         if std::mem::take(&mut is_interrupted) {
             frame.kind = AddressKind::ProgramCounter;
@@ -215,26 +217,30 @@ impl Images {
         self.images.push(image);
     }
 
-    /// Adds the image if it is new. Its name is the path.
-    fn add(&mut self, path: &[u8], load_address: u64, limit: &ReadLimit) {
+    /// Adds the image if it is new, and its id if that is new. Its name is the path.
+    fn add(&mut self, path: &[u8], load_address: u64, id: Option<&[u8]>, limit: &ReadLimit) {
         let name = lossy(path);
-        let is_new = self.known.get(&name).is_none_or(|known| !known.contains_key(&load_address));
-        if is_new && limit.take_image_of_frame() {
-            self.push(Image { path: name.clone(), name, load_address, ..Image::default() });
+        let id = || list::id(id?);
+        let known = self.known.get(&name).and_then(|known| known.get(&load_address));
+        if let Some(number) = known {
+            let known = &mut self.images[*number];
+            known.id = known.id.take().or_else(id);
+        } else if limit.take_image_of_frame() {
+            self.push(Image { path: name.clone(), name, id: id(), load_address, ..Image::default() });
         }
     }
 
     /// Returns the position of the image of `frame`. `None` if the report states neither its load address nor one of
     /// its functions.
     fn of(&mut self, frame: &FrameLine<'_>, limit: &ReadLimit) -> Option<usize> {
-        let (name, address) = match frame.image {
+        let (name, load_addresses) = match frame.image {
             ImageReference::Address => return None,
-            ImageReference::Name(name) => (name, frame.address),
-            ImageReference::Loaded { path, load_address } => (path, load_address),
-            ImageReference::Function { path, .. } => (path, frame.address),
+            ImageReference::Name(name) => (name, 0..=frame.address),
+            ImageReference::Loaded { path, load_address, .. } => (path, load_address..=load_address),
+            ImageReference::Function { path, .. } => (path, 0..=frame.address),
         };
         let by_address = self.known.get(&*String::from_utf8_lossy(name));
-        let loaded = by_address.and_then(|by_address| by_address.range(..=address).next_back());
+        let loaded = by_address.and_then(|by_address| by_address.range(load_addresses).next_back());
         match (loaded, frame.image) {
             (Some((_, number)), _) => Some(*number),
             (None, ImageReference::Function { path, function, start }) => {

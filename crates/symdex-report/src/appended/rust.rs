@@ -4,11 +4,11 @@
 //! The report states no images. A memory map in the same text does, and the index is then found by the name of the
 //! file. Without one, an answer is right only for an executable that is not position-independent.
 
+use super::list::INLINED;
 use super::{Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::{ExistingSymbol, file_and_line};
 use crate::format::{Edits, Format};
-use crate::list::INLINED;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lines, lossy};
@@ -22,9 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect {

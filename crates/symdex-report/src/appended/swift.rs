@@ -16,10 +16,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Program crashed", "Images ("],
     recognises: |text| lines(text).any(|(_, line)| is_marked(line) && frame(line).is_some()),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: None,
-    stated_image: |_| None,
     edits: APPENDED,
-    write_text: None,
+    ..Format::TEXT
 };
 
 const DIALECT: Dialect =

@@ -34,10 +34,9 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Incident Identifier:", "Exception Type:", "Binary Images:", "Crashed:"],
     recognises,
     parse,
-    existing_symbols: None,
     stated_image,
     edits: Edits::Written(write),
-    write_text: None,
+    ..Format::TEXT
 };
 
 fn recognises(text: &[u8]) -> bool {

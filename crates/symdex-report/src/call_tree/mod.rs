@@ -27,10 +27,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Call graph:", "Analysis of sampling", "Heaviest stack", "Binary Images:"],
     recognises,
     parse,
-    existing_symbols: None,
-    stated_image: |_| None,
     edits: Edits::Written(write),
-    write_text: None,
+    ..Format::TEXT
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -19,7 +19,6 @@ use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
@@ -38,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
     existing_symbols: Some(existing_symbols),
     stated_image: backtraces::stated_image,
     edits: Edits::Frames(replacement),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -12,7 +12,6 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
@@ -29,9 +28,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 /// The member that stackshots have and crash reports do not.

@@ -10,7 +10,6 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::json::{Descendant, Json, Value};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{Number, Parsed, Report, Span, to_u32};
 use crate::symbolicate::Symbolicated;
 
@@ -27,9 +26,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::All(edits),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 /// The key of the frames, in a string.

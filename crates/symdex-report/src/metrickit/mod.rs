@@ -40,9 +40,9 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Written(write),
     write_text: Some(text::write),
+    ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {

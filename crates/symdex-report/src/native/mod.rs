@@ -56,16 +56,10 @@ pub(crate) const SANITIZER: Format = Format {
 
 /// The common part of the formats of native stacks.
 const NATIVE: Format = Format {
-    name: "",
-    description: "",
-    example: "",
-    marks: &[],
-    recognises: |_| false,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: None,
+    ..Format::TEXT
 };
 
 /// Whether the first native frame in `text` has this writer.

@@ -12,7 +12,6 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
@@ -21,14 +20,11 @@ use crate::text::lossy;
 pub(crate) const FORMAT: Format = Format {
     name: "plcrash",
     description: "PLCrashReporter's binary reports; they have room for function names only",
-    example: "",
-    marks: &[],
     recognises: |text| text.starts_with(MAGIC),
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::All(edits),
-    write_text: Some(write_crash),
+    ..Format::BINARY
 };
 
 const MAGIC: &[u8] = b"plcrash";

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Site, Span, SymbolDetail, Thread};
 use crate::symbolicate::{ResolvedFrame, Symbolicated};
 use crate::text::lossy;
@@ -22,14 +21,11 @@ use crate::text::lossy;
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",
     description: "Profiles of pprof, with the build ids of their mappings",
-    example: "",
-    marks: &[],
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::All(edits),
-    write_text: Some(write_crash),
+    ..Format::BINARY
 };
 
 /// The numbers of fields of a profile.

@@ -15,7 +15,6 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
@@ -24,14 +23,11 @@ use crate::text::lossy;
 pub(crate) const FORMAT: Format = Format {
     name: "android-protobuf",
     description: "Android's binary tombstones; they have room for function names only",
-    example: "",
-    marks: &[],
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::All(edits),
-    write_text: Some(write_crash),
+    ..Format::BINARY
 };
 
 /// The numbers of fields of a tombstone.

@@ -15,6 +15,7 @@ pub(crate) use header::write_header;
 pub(crate) use images::write_images;
 pub(crate) use stacks::Stacks;
 
+use crate::format::FormatKind;
 use crate::symbolicate::Symbolicated;
 
 impl Symbolicated<'_, '_> {
@@ -51,15 +52,17 @@ impl Symbolicated<'_, '_> {
     ///
     /// Errors of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        match self.report.format().write_text {
-            Some(write) => write(self, out),
-            None => self.write(out),
+        let format = self.report.format();
+        match (format.write_text, format.kind) {
+            (Some(write), _) => write(self, out),
+            (None, FormatKind::Text) => self.write(out),
+            (None, FormatKind::Json | FormatKind::Binary) => write_crash(self, out),
         }
     }
 }
 
 /// Writes a report as a `.crash`.
-pub(crate) fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let report = symbolicated.report;
     write_header(report, out)?;
     let stacks = Stacks::new(symbolicated);

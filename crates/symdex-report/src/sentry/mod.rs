@@ -13,7 +13,6 @@ use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::limits::ReadLimit;
-use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
@@ -30,9 +29,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
-    stated_image: |_| None,
     edits: Edits::Frames(replacement),
-    write_text: Some(write_crash),
+    ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use symdex::LinePolicy;
 use symdex_answer::Matching;
 use symdex_report::{
-    Addresses, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView, Symbolicated,
-    most_memory, symbolicate,
+    Addresses, FormatKind, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView,
+    Symbolicated, most_memory, symbolicate,
 };
 use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
@@ -175,10 +175,9 @@ fn one(
     reserved: Reserved,
 ) -> Result<Response, Problem> {
     let mut out = WrittenAnswer::new(reserved);
-    let is_partial = answer(app, options, &options.stated.name, format, bytes, &mut out)?;
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let kind = match (format, text.trim_ascii_start().first()) {
-        (OutputFormat::Json, _) | (OutputFormat::Native, Some(b'{' | b'[')) => "application/json",
+    let (is_partial, kind) = answer(app, options, &options.stated.name, format, bytes, &mut out)?;
+    let kind = match (format, kind) {
+        (OutputFormat::Json, _) | (OutputFormat::Native, FormatKind::Json) => "application/json",
         _ if std::str::from_utf8(out.as_ref()).is_ok() => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     };
@@ -187,7 +186,8 @@ fn one(
     Ok(response)
 }
 
-/// Writes the answer of the report `bytes`. Returns whether a later request may answer more of its images.
+/// Writes the answer of the report `bytes`. Returns whether a later request may answer more of its images, and the kind
+/// of the report.
 fn answer(
     app: &App,
     options: &MatchedOptions,
@@ -195,7 +195,7 @@ fn answer(
     format: OutputFormat,
     bytes: &[u8],
     mut out: &mut WrittenAnswer,
-) -> Result<bool, Problem> {
+) -> Result<(bool, FormatKind), Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let mut reading = out.reserved().another(most_memory(bytes.len()) as u64)?;
     let report = Report::parse(bytes).map_err(not_a_report)?;
@@ -213,7 +213,7 @@ fn answer(
     };
     written.map_err(|error| out.problem(&error))?;
     let fetching = |outcome: &ImageOutcome| outcome.status() == ImageStatus::Fetching;
-    Ok(is_unasked || symbolicated.images().iter().any(fetching))
+    Ok((is_unasked || symbolicated.images().iter().any(fetching), report.format().kind()))
 }
 
 fn write_json(
