@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::samples::samples;
+use common::stacks::{Sample, samples};
 use common::{App, crash, rewritten};
 use symdex_report::{Options, Report, symbolicate};
 
@@ -16,10 +16,10 @@ fn once(text: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn the_second_time_changes_nothing_in_any_format() {
-    for (name, text) in samples() {
-        let first = once(text.as_bytes()).expect("a report");
+    for Sample { format, text, .. } in samples() {
+        let first = once(&text).expect("a report");
         let second = once(&first).expect("a report");
-        assert_eq!(String::from_utf8_lossy(&second), String::from_utf8_lossy(&first), "{name}");
+        assert_eq!(String::from_utf8_lossy(&second), String::from_utf8_lossy(&first), "{format}");
     }
 }
 

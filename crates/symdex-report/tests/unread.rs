@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{APP, asked, crash, ips, rewritten, samples::samples};
+use common::{APP, asked, crash, ips, rewritten, stacks::samples};
 use symdex_report::{Base, Error, Options, Report, formats};
 
 /// The frames that are read, those that are malformed, and the bytes after the report.
@@ -91,7 +91,10 @@ fn a_second_report_in_a_text_is_counted() {
 fn every_format_is_read_after_a_byte_order_mark() {
     let examples = formats().iter().filter(|format| !format.example().is_empty());
     let examples = examples.map(|format| (format.name(), format.example().to_owned()));
-    for (name, text) in samples().into_iter().chain(examples) {
+    let samples = samples()
+        .into_iter()
+        .filter_map(|sample| Some((sample.format, String::from_utf8(sample.text).ok()?)));
+    for (name, text) in samples.chain(examples) {
         let marked = format!("\u{feff}{text}");
         let report = Report::parse(marked.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((report.format_name(), report.text()), (name, text.as_bytes()));
@@ -151,7 +154,7 @@ fn reports_without_frames_have_a_format() {
 
 #[test]
 fn the_event_of_an_envelope_is_read() {
-    let (_, event) = samples().into_iter().find(|(name, _)| *name == "sentry-event").expect("a sample");
+    let event = common::samples::SENTRY.replace("%ID", APP);
     let envelope = |event: &str| {
         format!(
             "{{\"event_id\":\"1\",\"sent_at\":\"x\"}}\n{{\"type\":\"event\"}}\n{event}\n{{\"type\":\"x\"}}\nx"
@@ -164,7 +167,7 @@ fn the_event_of_an_envelope_is_read() {
 /// Only the first event of a file is read. What follows it is counted from the next event or envelope.
 #[test]
 fn further_events_of_an_envelope_are_counted() {
-    let (_, event) = samples().into_iter().find(|(name, _)| *name == "sentry-event").expect("a sample");
+    let event = common::samples::SENTRY.replace("%ID", APP);
     let header = "{\"event_id\":\"1\",\"sent_at\":\"x\"}\n";
     let item = format!("{{\"type\":\"event\"}}\n{event}\n");
     let one = format!("{header}{item}");

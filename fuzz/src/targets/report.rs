@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use symdex_report::{Options, Report, symbolicate};
+use symdex_report::{Options, Report, formats, symbolicate};
 
 use crate::input::files;
 use crate::source::{app, nothing};
@@ -36,6 +36,8 @@ fn text_of_lines(report: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    [files("fuzz/seeds/report", |_| true), files("testdata/demo", |path| path.ends_with("demo.crash"))]
-        .concat()
+    let examples = formats().iter().map(|format| format.example().as_bytes().to_vec());
+    let examples = examples.filter(|example| !example.is_empty());
+    let demo = files("testdata/demo", |path| path.ends_with("demo.crash"));
+    [files("fuzz/seeds/report", |_| true), demo, examples.collect()].concat()
 }
