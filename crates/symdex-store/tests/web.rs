@@ -12,6 +12,7 @@ use std::time::Duration;
 use common::{id, index, name_at, put};
 use symdex::{ImageOffset, Index};
 use symdex_store::{IndexFolder, Store, StoreOptions, StoreUrl, open_store};
+use symdex_testkit::web::{Reply, WebServer};
 
 /// What a server does wrong.
 #[derive(Clone, Copy)]
@@ -215,4 +216,25 @@ fn a_body_that_arrives_byte_by_byte_is_given_up_although_no_byte_is_late() {
     let store = open_store(&url, &StoreOptions::new().timeout(timeout)).expect("opened");
     let error = store.open(&id(0xab)).map(drop).expect_err("too slow");
     assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
+}
+
+#[test]
+fn the_target_of_a_redirect_gets_no_secret_of_the_store() {
+    let (bytes, heard) = (index(0xab, 2), Arc::new(Mutex::new(Vec::new())));
+    let listener = Arc::clone(&heard);
+    let other = WebServer::start(move |request| {
+        let mut heard = listener.lock().expect("not poisoned");
+        heard.extend(request.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        Reply::Body(bytes.clone())
+    });
+    let to = format!("http://{}/moved", other.authority().replace("127.0.0.1", "localhost"));
+    let server = WebServer::start(move |_| Reply::Redirect(to.clone()));
+    let url = format!("http://me:password@{}/indexes?token=password", server.authority());
+    let store = open_store(&url.parse().expect("a URL"), &StoreOptions::new()).expect("opened");
+    assert!(store.open(&id(0xab)).expect("readable").is_some());
+    let heard = heard.lock().expect("not poisoned").join("\n");
+    // "bWU6cGFzc3dvcmQ=" is me:password in base 64.
+    for secret in ["password", "token", "bWU6cGFzc3dvcmQ", "referer", "authorization"] {
+        assert!(!heard.contains(secret), "{secret}: {heard}");
+    }
 }

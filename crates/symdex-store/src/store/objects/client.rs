@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Key;
@@ -15,6 +16,9 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use crate::store::StoreUrl;
 use crate::store::url::Scheme;
+
+/// How long a request may take. A shorter time would end the transfer of a large index.
+const TRANSFER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The client of an object store.
 pub(super) struct StoreClient {
@@ -31,9 +35,9 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
     // Another part of the program may have chosen an implementation of TLS. Then that one is used.
     _ = rustls::crypto::ring::default_provider().install_default();
     let (bucket, prefix) = url.bucket();
-    let connect = format!("{}ms", timeout.as_millis().clamp(1, 5000));
-    // The time-out of a whole request would end the transfer of a large index.
-    let times = [(ClientConfigKey::ConnectTimeout, connect.as_str()), (ClientConfigKey::Timeout, "1day")];
+    let connect = timeout.clamp(Duration::from_millis(1), Duration::from_secs(5));
+    let times = [(ClientConfigKey::ConnectTimeout, connect), (ClientConfigKey::Timeout, TRANSFER)]
+        .map(|(key, time)| (key, format!("{}ms", time.as_millis())));
     let retry = retries(timeout);
     let (client, server): (Arc<dyn ObjectStore>, _) = match url.scheme() {
         Scheme::S3 => {
@@ -67,12 +71,8 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
                 value.set_sensitive(true);
                 headers.insert(AUTHORIZATION, value);
             }
-            let options = ClientOptions::new().with_default_headers(headers);
-            let builder = HttpBuilder::new().with_url(url.without_user()).with_client_options(options);
-            let builder = builder.with_retry(retry);
-            let builder = times.into_iter().fold(builder, |b, (key, value)| b.with_config(key, value));
-            // Plain HTTP is only accepted for this machine.
-            let builder = builder.with_config(ClientConfigKey::AllowHttp, "true");
+            let builder = HttpBuilder::new().with_url(url.without_user()).with_retry(retry);
+            let builder = builder.with_http_connector(WebClient { headers, connect });
             let (client, server) = (Arc::new(builder.build()?), String::new());
             return Ok(StoreClient { client, prefix: Key::default(), server });
         }
@@ -81,6 +81,28 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
         }
     };
     Ok(StoreClient { client, prefix: Key::parse(prefix)?, server: server.unwrap_or_default() })
+}
+
+/// Makes the client of a web server. The URL of the store may have a secret in its query, which the targets of redirects
+/// do not get as `Referer`.
+#[derive(Debug)]
+struct WebClient {
+    headers: HeaderMap,
+    connect: Duration,
+}
+
+impl HttpConnector for WebClient {
+    fn connect(&self, _: &ClientOptions) -> Result<HttpClient> {
+        let client = reqwest::Client::builder()
+            .default_headers(self.headers.clone())
+            .connect_timeout(self.connect)
+            .timeout(TRANSFER)
+            .referer(false)
+            .build();
+        client
+            .map(HttpClient::new)
+            .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })
+    }
 }
 
 /// Requests that fail are repeated after a growing, random time.
