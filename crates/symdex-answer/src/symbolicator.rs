@@ -69,7 +69,8 @@ impl Symbolicator {
         }
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for path in &options.indexes {
-            match path.metadata().map_err(|error| Error::unreadable(path, error))?.is_dir() {
+            let unreadable = |error| Error::Unreadable { path: path.clone(), error };
+            match path.metadata().map_err(unreadable)?.is_dir() {
                 true => folders.push(IndexFolder::new(path.clone())),
                 false => match known_index(path) {
                     Ok(known) => files.push((known, path.clone())),

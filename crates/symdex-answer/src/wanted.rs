@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use symdex::ImageId;
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
-use symdex_store::begins_with;
+use symdex_store::IdPrefix;
 
 use super::{Matching, Symbolicator, unanswered_by_store};
 
@@ -92,9 +92,10 @@ impl Symbolicator {
 
     /// The ids in files and folders that begin with `start`.
     fn ids_outside_of_stores(&self, start: &ImageId) -> BTreeSet<ImageId> {
+        let prefix = IdPrefix::from(start);
         let files = self.files.iter().map(|(known, _)| known.id.clone());
         let in_debug_files = self.debug_files().known().map(|known| known.id);
-        let here = files.chain(in_debug_files).filter(|id| begins_with(id, start));
+        let here = files.chain(in_debug_files).filter(|id| prefix.matches(id));
         here.chain(self.folders.iter().flat_map(|folder| folder.ids_below(start))).collect()
     }
 

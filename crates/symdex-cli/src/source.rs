@@ -6,7 +6,7 @@ use symdex::{Index, Metadata};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
 use symdex_pipeline::Batch;
-use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
+use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
 
 use crate::answers::ImageAnswers;
 use crate::archive;
@@ -46,7 +46,7 @@ pub(crate) fn open(
             Some(path) => {
                 let index = Box::new(open::index(&path, id, access)?);
                 // The user may have no permission to write.
-                _ = symdex_store::record_use(&path);
+                _ = path.parent().map(|folder| IndexFolder::new(folder).touch(index.id()));
                 AddressSource::Index { index, path }
             }
             None => return debug_files(object, arch, id),

@@ -173,8 +173,7 @@ impl Failure {
     }
 
     /// The child for the file at `path` has ended, or has not begun.
-    #[must_use]
-    pub fn of_child(path: &Path, error: &ChildError) -> Self {
+    pub(crate) fn of_child(path: &Path, error: &ChildError) -> Self {
         let (kind, limit) = match error {
             ChildError::Ended(death) => (FailureKind::Killed, Some(death.limit().into())),
             ChildError::NotStarted { .. } => (FailureKind::Other, None),

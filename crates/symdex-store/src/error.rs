@@ -118,12 +118,12 @@ pub enum Error {
 
 impl Error {
     /// `path` could not be read.
-    #[must_use]
-    pub fn unreadable(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
         Self::Unreadable { path: path.to_owned(), error }
     }
 
-    /// The index at `path` could not be opened.
+    /// The index at `path` could not be opened: [`Unreadable`](Self::Unreadable) if it could not be read, otherwise
+    /// [`Index`](Self::Index).
     #[must_use]
     pub fn index(path: &Path, error: symdex::Error) -> Self {
         match error {

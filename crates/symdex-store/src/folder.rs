@@ -159,7 +159,8 @@ impl IndexFolder {
         Err(Error::AmbiguousId { folder: self.path.clone(), prefix: prefix.clone(), ids })
     }
 
-    /// Opens the index of `id`; `None` if there is none. This is a use of the index; see [`record_use`].
+    /// Opens the index of `id`; `None` if there is none. This is a use of the index, as
+    /// [`Store::touch`](crate::Store::touch) records it.
     ///
     /// # Errors
     ///
@@ -183,12 +184,8 @@ impl IndexFolder {
 }
 
 /// Records a use of the index file at `path`, so that the index does not seem to be unused: sets its modification time to
-/// now, unless that was done during the last day.
-///
-/// # Errors
-///
-/// [`io::Error`] if this process may not write the file. A reader need not be allowed to.
-pub fn record_use(path: &Path) -> io::Result<()> {
+/// now, unless that was done during the last day. A reader need not be allowed to.
+pub(crate) fn record_use(path: &Path) -> io::Result<()> {
     let last = path.metadata()?.modified()?;
     match SystemTime::now().duration_since(last) {
         Ok(age) if age >= USE_INTERVAL => set_now(path),

@@ -53,6 +53,13 @@ impl IdPrefix {
     }
 }
 
+/// The digits of `id`, with which longer ids may begin. An id of debug files is not the prefix of the id of a hash.
+impl From<&ImageId> for IdPrefix {
+    fn from(id: &ImageId) -> Self {
+        Self { digits: id.to_string() }
+    }
+}
+
 impl FromStr for IdPrefix {
     type Err = ParseIdPrefixError;
 

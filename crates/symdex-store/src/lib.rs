@@ -67,7 +67,7 @@ pub use access::IndexAccess;
 pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList, open_index, record_use};
+pub use folder::{IndexFolder, IndexList, open_index};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
@@ -77,7 +77,7 @@ pub use replace::replace_file;
 pub use store::wait_for;
 pub use store::{
     FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
-    StoredImage, StoredLayout, StoredValues, ValueRequest, begins_with, open_store,
+    StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};

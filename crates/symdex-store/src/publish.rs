@@ -86,7 +86,7 @@ impl IndexFolder {
     /// itself, or to a subfolder if the folder is to [`fan_out`](Self::fan_out).
     ///
     /// If a different index of this id exists, [`OnConflict::More`](crate::OnConflict::More) decides which one stays.
-    /// See [`publish_with`](Self::publish_with) for other rules.
+    /// See [`Store::put_with`](crate::Store::put_with) for other rules.
     ///
     /// Processes and threads that publish into one folder take turns by locking the folder. Some file systems of
     /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
@@ -108,11 +108,7 @@ impl IndexFolder {
     /// As [`publish`](Self::publish), with a rule for different indexes, and with a provenance that is written to a
     /// file beside the index. The file is written before the index: if that fails, the old index stays without a
     /// provenance.
-    ///
-    /// # Errors
-    ///
-    /// As [`publish`](Self::publish).
-    pub fn publish_with<B: AsRef<[u8]>>(
+    pub(crate) fn publish_with<B: AsRef<[u8]>>(
         &self,
         index: &Index<B>,
         options: &PutOptions,

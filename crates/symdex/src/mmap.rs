@@ -28,7 +28,9 @@ impl AsRef<[u8]> for MappedFile {
     }
 }
 
-/// Maps the file at `path`.
+/// Maps the file at `path`: a debug file for `symdex_build::slices`, for example. [`Index::open_file`] maps an index.
+///
+/// The file must not change while it is mapped, as for [`Index::open_file`].
 ///
 /// # Errors
 ///
@@ -37,7 +39,9 @@ pub fn map_file(path: &Path) -> std::io::Result<MappedFile> {
     map_open_file(&open_regular_file(path)?)
 }
 
-/// Maps an open file, for example one without a name.
+/// Maps an open file, for example a temporary file without a name that an index was written to.
+///
+/// The file must not change while it is mapped, as for [`Index::open_file`].
 ///
 /// # Errors
 ///

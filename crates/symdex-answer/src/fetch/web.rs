@@ -1,7 +1,8 @@
 //! Files of web servers.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::io::{self, Read};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -122,15 +123,7 @@ fn of_client(error: reqwest::Error) -> Failure {
 
 /// The text of `error` and of its causes, without the URL, which may have secrets.
 fn reason(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
+    let error: &(dyn Error + 'static) = &error.without_url();
+    let texts = iter::successors(Some(error), |&error| error.source()).map(ToString::to_string);
+    texts.collect::<Vec<_>>().join(": ")
 }

@@ -65,11 +65,7 @@ impl Unpacker {
     }
 
     /// Makes a private temporary folder in the folder `parent`, which has the space that unpacked files need.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] if it cannot be made.
-    pub fn new_in(parent: &Path, limits: Limits) -> io::Result<Self> {
+    pub(crate) fn new_in(parent: &Path, limits: Limits) -> io::Result<Self> {
         Ok(Self { limits, folder: TemporaryFolder::new_in(parent)?, files: 0, space: None })
     }
 

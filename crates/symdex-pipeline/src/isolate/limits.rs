@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// How many files a child may have open at one time.
+#[cfg(unix)]
+pub(crate) const OPEN_FILES: u64 = 256;
 /// Seconds of CPU time that a thread may use in addition, so that the child can report itself that it takes too long.
 #[cfg(unix)]
 const CPU_GRACE: u64 = 2;
@@ -17,14 +20,13 @@ pub struct Limits {
     pub(crate) seconds: Option<u64>,
     pub(crate) threads: u64,
     pub(crate) file_size: Option<u64>,
-    pub(crate) open_files: u64,
 }
 
 impl Limits {
     /// No limits of memory, time and file sizes; one thread; 256 open files.
     #[must_use]
     pub fn new() -> Self {
-        Self { memory: None, seconds: None, threads: 1, file_size: None, open_files: 256 }
+        Self { memory: None, seconds: None, threads: 1, file_size: None }
     }
 
     /// How many bytes of memory the child may allocate. Mapped files do not count on Linux. A child that needs more
@@ -51,12 +53,6 @@ impl Limits {
     #[must_use]
     pub fn file_size(self, bytes: Option<u64>) -> Self {
         Self { file_size: bytes, ..self }
-    }
-
-    /// How many files the child may have open at one time.
-    #[must_use]
-    pub fn open_files(self, count: u64) -> Self {
-        Self { open_files: count, ..self }
     }
 
     /// The limit of CPU time for one result, in seconds.

@@ -26,7 +26,7 @@ mod limits;
 mod protocol;
 pub(crate) mod tasks;
 
-pub use confine::{Protections, confine};
+pub use confine::Protections;
 pub use death::{ChildError, Death};
 pub use isolation::Isolation;
 pub use limits::{Access, Limits};

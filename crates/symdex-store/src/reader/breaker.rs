@@ -3,7 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Counts the failures of a store or another service. After some in a row, it is left alone for a while.
+/// Counts the failures of a store or another service. After some in a row, it is left alone for a while. Threads share
+/// it. A [`StoreReader`](super::StoreReader) has one for each store; this is for services beside stores.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use symdex_store::Breaker;
+///
+/// let (breaker, now) = (Breaker::new(Duration::from_secs(30)), Instant::now());
+/// (0..3).for_each(|_| breaker.record(false, now));
+/// assert!(!breaker.allows(now));
+/// assert!(breaker.allows(now + Duration::from_secs(30)));
+/// ```
 #[derive(Debug)]
 pub struct Breaker {
     /// This many calls in a row must fail before the service is left alone.
@@ -33,7 +44,7 @@ impl Breaker {
         Self { failures: 1, first_pause: first.min(longest), longest_pause: longest, state: Mutex::default() }
     }
 
-    /// Whether the store may be asked now. After the pause, one call is let through. The others wait for its end, or for
+    /// Whether the service may be asked now. After the pause, one call is let through. The others wait for its end, or for
     /// the longest pause.
     #[must_use]
     pub fn allows(&self, now: Instant) -> bool {
@@ -49,7 +60,7 @@ impl Breaker {
         }
     }
 
-    /// Records whether the store could be reached.
+    /// Records whether the service could be reached.
     pub fn record(&self, is_reached: bool, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if is_reached {

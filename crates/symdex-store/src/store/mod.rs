@@ -215,8 +215,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
 }
 
 /// Whether `id` is one that a debug file states and begins with the bytes of `start`.
-#[must_use]
-pub fn begins_with(id: &ImageId, start: &ImageId) -> bool {
+pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
     id.to_string().starts_with(&start.to_string())
 }
 

@@ -42,7 +42,7 @@ impl Protections {
 ///
 /// [`io::Error`] if a limit of a resource cannot be set. A kernel without Landlock or seccomp is not an error; the
 /// result says so.
-pub fn confine(limits: &Limits, access: &Access) -> io::Result<Protections> {
+pub(crate) fn confine(limits: &Limits, access: &Access) -> io::Result<Protections> {
     let mut protections = Protections::default();
     #[cfg(unix)]
     unix::limit(limits, &mut protections)?;

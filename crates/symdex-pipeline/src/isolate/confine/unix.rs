@@ -6,11 +6,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Protections;
-use crate::isolate::limits::Limits;
+use crate::isolate::limits::{Limits, OPEN_FILES};
 
 pub(super) fn limit(limits: &Limits, protections: &mut Protections) -> io::Result<()> {
     set(Resource::Core, 0)?;
-    set(Resource::Nofile, limits.open_files)?;
+    set(Resource::Nofile, OPEN_FILES)?;
     protections.add("no core files", true);
     protections.add("open files", true);
     if let Some(bytes) = limits.memory {
