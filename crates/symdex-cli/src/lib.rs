@@ -43,10 +43,10 @@ use crate::failure::{CommandError, Failure, FailureKind, complain};
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// The configuration file. Without this option, symdex.toml is searched in the working folder and above it
+    /// The configuration file. By default, symdex looks for symdex.toml in the working folder and its parent folders
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read no configuration file
+    /// Do not read a configuration file
     #[arg(long, global = true)]
     no_config: bool,
 }

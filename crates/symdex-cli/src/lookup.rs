@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Addresses are those of a process that loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
     load: Option<u64>,
-    /// Addresses are those that the debug file states, without a slide
+    /// Addresses are those in the debug file, without a slide
     #[arg(long)]
     svma: bool,
     /// Which rows of the line table answer for code with line 0, which the compiler generated or merged
@@ -91,7 +91,7 @@ Exit codes:
   2  an argument is not an address, or a list mixes decimal and hexadecimal addresses
   4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
-  1  a store cannot be asked, and no other store has the image
+  1  a store cannot be queried, and no other store has the image
   6  it is of a kind or version that symdex does not read
 If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
 

@@ -17,8 +17,9 @@ use crate::stores::StoreArgs;
 
 /// Answer crash reports and addresses over HTTP
 ///
-/// The server answers from the indexes in its stores. Without tokens, it listens on this machine only, and everyone on
-/// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Contents of reports are not logged.
+/// The server answers from the indexes in its stores. Without tokens, it listens on this machine only, and every user
+/// of the machine has full access. Logs go to standard error: lines on a terminal, otherwise JSON. Contents of reports
+/// are not logged.
 ///
 /// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits,
 /// and its index is put into the first writable store.
@@ -28,18 +29,18 @@ use crate::stores::StoreArgs;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The address to listen on. Port 0 is any free port, which is printed
+    /// The address to listen on. Port 0 selects a free port, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8040")]
     listen: SocketAddr,
     #[command(flatten)]
     stores: StoreArgs,
     #[command(flatten)]
     debug_sources: DebugSourceArgs,
-    /// How long a request waits for images to be fetched and built, before it reports them as being fetched. At
-    /// most --timeout
+    /// How long a request waits for images to be fetched and built before it reports them as being fetched. Limited by
+    /// --timeout
     #[arg(long, value_name = "TIME", default_value = "45s", value_parser = number::parse_time)]
     fetch_wait: Duration,
-    /// How long an image that no --debug-source has is not requested again
+    /// How long to wait before an image that no --debug-source has is requested again
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = number::parse_time)]
     fetch_absent: Duration,
     #[command(flatten)]
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     /// each refusal. By default, they go to the log on standard error
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// Listen on a network address without tokens, so that everyone may do everything
+    /// Listen on a network address without tokens, with full access for everyone
     #[arg(long)]
     insecure_public: bool,
     /// A name of this server, without a port. Without tokens, requests may name it only by an IP address or one of these
@@ -74,20 +75,20 @@ pub(crate) struct Args {
     /// repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
-    /// How many requests run at the same time. The default is 4 for each CPU, at least 8
+    /// How many requests run at the same time. The default is 4 per CPU, and at least 8
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// How much memory the reports and answers of all requests may take. Further requests are rejected with 503
+    /// The memory limit for the reports and answers of all requests. Further requests are rejected with 503
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     request_memory: usize,
-    /// How much memory indexes and values of the stores may take. The most recently used ones stay. Mapped files do not
-    /// count
+    /// The memory limit for cached indexes and values of the stores. The least recently used ones are evicted. Mapped
+    /// files do not count
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = number::parse_size)]
     index_memory: usize,
-    /// How many bytes a request may have, before and after decompression. Uploads are not limited by this
+    /// The maximum size of a request, before and after decompression. Uploads have their own limit
     #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = number::parse_size)]
     max_body: usize,
-    /// How long a request may take until its answer begins
+    /// The time limit of a request, until its answer begins
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = number::parse_time)]
     timeout: Duration,
     #[command(flatten)]
@@ -103,24 +104,24 @@ struct UploadArgs {
     /// folder
     #[arg(long, help_heading = UPLOADS, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// How many bytes an upload may have
+    /// The maximum size of an upload
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "16GB", value_parser = number::parse_size)]
     max_upload: usize,
-    /// How much of the disk must stay free. Uploads that would leave less are rejected with 507
+    /// How much disk space must stay free. Uploads that would leave less are rejected with 507
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "2GB", value_parser = number::parse_size)]
     min_free: usize,
-    /// How many debug files are built at the same time. The default is one for two CPUs
+    /// How many debug files are built at the same time. The default is one per two CPUs
     #[arg(long, help_heading = UPLOADS, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     build_jobs: Option<u16>,
-    /// How much memory each build may take, at least 32MB. Its child process may take a quarter and 256 MB more
+    /// The memory limit of each build, at least 32MB. Its child process may use 1.25 times as much, plus 256 MB
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
-    /// Seconds that the index of one image may take
+    /// The time limit for building the index of one image, in seconds
     #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
-    /// Which index stays if an upload yields a different one of an image: keep (the existing one, unless the same
-    /// token uploaded both), replace (the new one), more (the one with more functions). A damaged one is always
+    /// Which index to keep if an upload yields a different one of the same image: keep (the existing one, unless the
+    /// same token uploaded both), replace (the new one), more (the one with more functions). A damaged one is always
     /// replaced. The default is keep with tokens, more without
     #[arg(long, help_heading = UPLOADS, value_name = "RULE")]
     on_conflict: Option<OnConflict>,

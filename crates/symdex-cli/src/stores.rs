@@ -46,7 +46,7 @@ fn help() -> String {
 pub(crate) struct StoreArgs {
     #[arg(long = STORE.name, value_name = "URL", value_parser = given, help = help())]
     urls: Vec<GivenUrl>,
-    /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
+    /// The size of the cache for indexes of object stores, in the user's cache folder. 0 disables the cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
     cache_size: usize,
     /// How long a store may take to answer. After that, the next store is asked, and this one not again for a while

@@ -18,7 +18,7 @@ use crate::number;
 use crate::open;
 use crate::text::count;
 
-/// Check that indexes are whole: every checksum, and that all of it decodes
+/// Check that indexes are intact: every checksum is right, and everything decodes
 ///
 /// In a folder, every index in it and in the folders below it is checked. With --against, every answer is compared with
 /// a debug file. For several indexes, the last line on standard error has totals. With --json, the last line on
@@ -45,10 +45,11 @@ pub(crate) struct Args {
     /// A folder that was given with --debug-dir when the index was built. May be repeated
     #[arg(long, value_name = "DIR", requires = "against")]
     debug_dir: Vec<PathBuf>,
-    /// Memory that the comparison with the debug file may take, beside the file itself. If it needs more, it fails
+    /// The memory limit of the comparison with the debug file, not counting the file itself. A comparison that needs
+    /// more fails
     #[arg(long, value_name = "SIZE", default_value = "4GB", requires = "against", value_parser = number::parse_size)]
     max_memory: usize,
-    /// Seconds that the comparison of one index may take. If it takes longer, it fails
+    /// The time limit for comparing one index, in seconds. A comparison that takes longer fails
     #[arg(
         long,
         value_name = "SECONDS",

@@ -12,8 +12,7 @@ pub(crate) struct WriteOptions {
     /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress
     #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
     zstd_level: u8,
-    /// The time after its last use at which a new index in Redis expires: 45d, 12h. An existing index keeps
-    /// its time
+    /// How long after its last use a new index in Redis expires, such as 45d or 12h. An existing index keeps its expiry
     #[arg(long, value_name = "TIME", default_value = "45d", value_parser = parse_ttl)]
     ttl: Duration,
 }

@@ -228,7 +228,7 @@ fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     let lost = in_time(&format!("symbolicate {crash} --store {url} --json"));
     assert_eq!(lost.code, Some(1), "{}", lost.err);
     assert!(lost.err.contains("1 of the calls failed"), "{}", lost.err);
-    assert!(lost.err.contains("not answered because a store could not be asked"), "{}", lost.err);
+    assert!(lost.err.contains("not answered because a store could not be queried"), "{}", lost.err);
     let [report] = &lost.json()[..] else { panic!("{}", lost.out) };
     let images = report["images"].as_array().expect("a list");
     for name in ["DemoApp", "DemoKit", "DemoPlain.dylib"] {

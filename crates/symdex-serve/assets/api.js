@@ -5,7 +5,7 @@ import { askForToken, authorization } from "./token.js";
 /** An answer that is an error: problem details, as far as the server gives them. */
 export class Problem extends Error {
   constructor(status, details) {
-    super(details?.title ?? (status ? `The server answers with ${status}` : "The server cannot be reached"));
+    super(details?.title ?? (status ? `The server responded with status ${status}` : "The server cannot be reached"));
     this.status = status;
     this.detail = details?.detail ?? "";
   }

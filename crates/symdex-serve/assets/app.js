@@ -121,7 +121,7 @@ async function take(files) {
   const { reports: given, debugFiles } = await sorted(files);
   if (debugFiles.length > 0) uploadAll(debugFiles, answerAgain);
   await open(given);
-  if (given.length + debugFiles.length === 0) announce("There is no report and no debug file in it");
+  if (given.length + debugFiles.length === 0) announce("No report or debug file found");
 }
 
 const pastedReport = (text) => ({

@@ -20,7 +20,7 @@ export async function compareView(before, after) {
     "section",
     { class: "compare", "aria-label": "Side by side" },
     columns,
-    isCut && el("p", { class: "muted" }, "Only the beginning is shown. The download has all."),
+    isCut && el("p", { class: "muted" }, "Only the beginning is shown. The download is complete."),
   );
 }
 

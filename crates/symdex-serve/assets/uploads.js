@@ -8,7 +8,7 @@ const STATES = {
   running: "Building the index",
   done: "Done",
   failed: "Failed",
-  unpublished: "Built, but no store takes the index. It is published when the operator of the server resumes the job",
+  unpublished: "Built, but no store accepts the index. It will be published when an operator resumes the job",
 };
 
 /** Uploads files one after the other. `onDone` is called after each whose index is there. */

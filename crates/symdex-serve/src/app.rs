@@ -43,7 +43,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) uploads: Uploads,
-    /// The jobs of uploads; `None` if the server takes no uploads.
+    /// The jobs of uploads; `None` if the server does not accept uploads.
     jobs: Option<Arc<Jobs>>,
     pub(crate) known: Arc<Known>,
     pub(crate) browser: Arc<Browser>,
@@ -214,7 +214,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// A problem if the server takes no uploads.
+    /// A problem if the server does not accept uploads.
     pub(crate) fn jobs(&self) -> Result<&Arc<Jobs>, Problem> {
         self.jobs.as_ref().ok_or_else(|| {
             let detail = match self.builder {

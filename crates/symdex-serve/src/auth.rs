@@ -87,7 +87,7 @@ impl Access {
         }
         let mut known = known(&tokens, secret_of(headers)?).peekable();
         if known.peek().is_none() {
-            return Err(unauthorized("the token is not known here"));
+            return Err(unauthorized("unknown token"));
         }
         if let Some((position, _)) = known.find(|(_, token)| token.scopes.contains(&scope)) {
             return Ok(Some(position));

@@ -1,4 +1,4 @@
-//! Whether the stores can be asked.
+//! Whether the stores can be queried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +14,14 @@ const FRESH: Duration = Duration::from_secs(5);
 /// How long a request waits for the stores. A supervisor would give up soon after.
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Asks the stores whether they can be asked.
+/// Asks the stores whether they can be queried.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreHealth(Arc<[AskedStore]>);
 
 #[derive(Debug)]
 struct AskedStore {
     store: Arc<SharedStore>,
-    /// Whether the store could be asked, and when that was tried last. It is locked while the store is asked.
+    /// Whether the store could be queried, and when that was tried last. It is locked while the store is asked.
     last: Arc<Mutex<Option<(Instant, bool)>>>,
 }
 
@@ -38,7 +38,7 @@ impl StoreHealth {
             Err(_) => {
                 Some(format!("{} has not answered within {} seconds", asked.store.url(), WAIT.as_secs()))
             }
-            Ok(false) => Some(format!("{} cannot be asked", asked.store.url())),
+            Ok(false) => Some(format!("{} cannot be queried", asked.store.url())),
             Ok(true) => None,
         });
         join_all(asked).await.into_iter().flatten().collect()
@@ -46,7 +46,7 @@ impl StoreHealth {
 }
 
 impl AskedStore {
-    /// Whether the store could be asked in the last seconds. It is asked by one request at a time, to the end even if
+    /// Whether the store could be queried in the last seconds. It is asked by one request at a time, to the end even if
     /// nobody waits.
     async fn is_reached(&self) -> bool {
         let mut last = Arc::clone(&self.last).lock_owned().await;
@@ -64,17 +64,17 @@ impl AskedStore {
             let _ = sender.send(is_reached);
         };
         let started = std::thread::Builder::new().name("symdex-health".to_owned()).spawn(asking);
-        // Without a thread, the store cannot be asked either.
+        // Without a thread, the store cannot be queried either.
         started.is_ok() && answer.await.unwrap_or(false)
     }
 }
 
-/// Whether `store` can be asked. The log says what has changed. This blocks.
+/// Whether `store` can be queried. The log says what has changed. This blocks.
 fn ask(store: &SharedStore, was_reached: bool) -> bool {
     let (checked, url) = (store.check(), store.url());
     match &checked {
-        Err(error) if was_reached => tracing::warn!(store = %url, %error, "a store cannot be asked"),
-        Ok(()) if !was_reached => tracing::info!(store = %url, "a store can be asked again"),
+        Err(error) if was_reached => tracing::warn!(store = %url, %error, "a store cannot be queried"),
+        Ok(()) if !was_reached => tracing::info!(store = %url, "a store can be queried again"),
         _ => {}
     }
     checked.is_ok()

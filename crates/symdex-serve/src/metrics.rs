@@ -98,7 +98,7 @@ impl Metrics {
         let jobs_running = Gauge::default();
         registry.register("jobs_running", "Uploads that are being built", jobs_running.clone());
         let jobs_unpublished = Gauge::default();
-        let help = "Uploads whose indexes no store takes, and that wait for an operator";
+        let help = "Uploads whose indexes no store accepts, and that wait for an operator";
         registry.register("jobs_unpublished", help, jobs_unpublished.clone());
         let builds = Family::default();
         let help = "Images that were built, by outcome, and files that were not, by the kind of failure or the limit";

@@ -14,12 +14,12 @@ pub(crate) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// The server can answer: every store can be asked, a thread of the pool is free within the time-out, and it is not told
+/// The server can answer: every store can be queried, a thread of the pool is free within the time-out, and it is not told
 /// to stop.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
     (status = 200, description = "The server can answer"),
     (status = 503, body = ProblemDetails,
-        description = "A store cannot be asked, or the server is stopping or overloaded")))]
+        description = "A store cannot be queried, or the server is stopping or overloaded")))]
 pub(crate) async fn ready(State(app): State<SharedApp>) -> Result<&'static str, Problem> {
     if app.is_stopping() {
         return Err(Problem::overloaded("the server is stopping"));

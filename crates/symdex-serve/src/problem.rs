@@ -74,10 +74,10 @@ impl ProblemKind {
             Self::DiskFull => (
                 StatusCode::INSUFFICIENT_STORAGE,
                 "disk-full",
-                "The server has not enough free space for the upload",
+                "The server does not have enough free space for the upload",
             ),
             Self::StoreFailed => {
-                (StatusCode::SERVICE_UNAVAILABLE, "store-failed", "A store of indexes cannot be asked")
+                (StatusCode::SERVICE_UNAVAILABLE, "store-failed", "A store of indexes cannot be queried")
             }
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
@@ -96,7 +96,7 @@ pub(crate) struct Problem {
     /// The title, if it is not that of the kind.
     title: Option<String>,
     detail: String,
-    /// The images that a store could not be asked for.
+    /// The images that a store could not be queried for.
     images: Vec<UnaskedImage>,
     /// When the client should try again.
     retry_after: Option<Duration>,
@@ -162,7 +162,7 @@ impl Problem {
             tracing::warn!(%error, "an index cannot be read");
             return Self::damaged("it is damaged or of another version; upload its debug file again");
         }
-        tracing::warn!(%error, "a store cannot be asked");
+        tracing::warn!(%error, "a store cannot be queried");
         Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
     }
 

@@ -40,7 +40,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         // Uploads may take longer. They have a time-out for each part.
         .merge(watched(app, scoped(app, Scope::Upload, v1::upload_routes())))
         .fallback(|| async {
-            Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
+            Problem::new(ProblemKind::NotFound, "this path does not exist; see /openapi.json")
         })
         .method_not_allowed_fallback(|| async { Problem::new(ProblemKind::MethodNotAllowed, "") });
     with_layers(app, routes).with_state(SharedApp::clone(app))

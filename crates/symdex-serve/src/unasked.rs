@@ -1,4 +1,4 @@
-//! Images that no source answers, because a store could not be asked for them.
+//! Images that no source answers, because a store could not be queried for them.
 
 use serde::Serialize;
 use symdex::ImageId;
@@ -10,7 +10,7 @@ use crate::problem::{Problem, ProblemKind};
 /// How many images a problem lists.
 const MAX_LISTED: usize = 100;
 
-/// An image that no source answers, because a store could not be asked for it.
+/// An image that no source answers, because a store could not be queried for it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct UnaskedImage {
     /// The `LC_UUID` or the build id.
@@ -21,7 +21,7 @@ pub(crate) struct UnaskedImage {
     name: String,
     /// `other`.
     status: &'static str,
-    /// Which store could not be asked, and why.
+    /// Which store could not be queried, and why.
     reason: String,
 }
 
@@ -58,7 +58,7 @@ impl StoreFailures {
         failures
     }
 
-    /// Adds an image without an answer, if a store could not be asked for it.
+    /// Adds an image without an answer, if a store could not be queried for it.
     pub(crate) fn add(&mut self, id: Option<&ImageId>, name: &str, why: &Unanswered) {
         if !why.is_of_store() {
             return;
@@ -72,7 +72,7 @@ impl StoreFailures {
         }
     }
 
-    /// Adds an image that was answered, perhaps after a store could not be asked for it.
+    /// Adds an image that was answered, perhaps after a store could not be queried for it.
     pub(crate) fn add_answered(&mut self, by: &AnsweredBy) {
         self.found += 1;
         if let Some(why) = by.passed_over.iter().find(|why| why.is_of_store()) {
@@ -90,10 +90,10 @@ impl StoreFailures {
                     error,
                     unanswered,
                     answered,
-                    "a store cannot be asked, and images are not answered"
+                    "a store cannot be queried, and images are not answered"
                 );
             }
-            Some(error) => tracing::warn!(error, answered, "a store cannot be asked; others have answered"),
+            Some(error) => tracing::warn!(error, answered, "a store cannot be queried; others have answered"),
             None => {}
         }
     }
@@ -103,7 +103,7 @@ impl StoreFailures {
         Self { needed: self.unanswered, ..self }
     }
 
-    /// Logs the failures. Returns whether some images are not answered because a store could not be asked for them.
+    /// Logs the failures. Returns whether some images are not answered because a store could not be queried for them.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl StoreFailures {
             return Ok(self.unanswered != 0);
         }
         let detail = format!(
-            "a store could not be asked for {} of the images, and no other source has them; try again later",
+            "a store could not be queried for {} of the images, and no other source has them; try again later",
             self.unanswered
         );
         Err(Problem::new(ProblemKind::StoreFailed, detail).with_images(self.images))

@@ -153,7 +153,7 @@ struct Pending<W, T> {
 impl<W, T> Pending<W, T> {
     async fn done(mut self) -> Result<T, Problem> {
         let done = (&mut self.done).await;
-        done.map_err(|_| Problem::new(ProblemKind::Internal, "the work for this request has failed"))
+        done.map_err(|_| Problem::new(ProblemKind::Internal, "the request failed on the server"))
     }
 }
 

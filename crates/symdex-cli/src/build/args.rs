@@ -13,7 +13,7 @@ use crate::number;
 use crate::stores::StoreArgs;
 use crate::write_options::WriteOptions;
 
-/// Make an index of every image in debug files
+/// Build an index of every image in debug files
 ///
 /// An INPUT is one of these:
 ///
@@ -21,14 +21,15 @@ use crate::write_options::WriteOptions;
 ///
 /// * an ELF file: an executable, a library, or a .debug file;
 ///
-/// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the cache's other files beside it;
+/// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the other files of the cache next to
+///   it;
 ///
 /// * a folder or an .xcarchive, which is searched for all of these;
 ///
-/// * an archive of these, told by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by gzip or
-///   zstd, and archives in such an archive. - is an archive on standard input.
+/// * an archive of these, recognised by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by
+///   gzip or zstd, and archives in such an archive. - reads an archive from standard input.
 ///
-/// Each architecture of each file is an image. It becomes one index, which is named by the image's id:
+/// Each architecture of each file is an image. It becomes one index, named after the id of the image:
 /// DIR/0c37c502aba03641a08f84c794684f36.symdex. If several files have the same image, such as a stripped binary and its
 /// debug file, their symbols are joined in one index.
 ///
@@ -37,18 +38,18 @@ use crate::write_options::WriteOptions;
 /// written by the same version. An image whose whole index is in DIR already is `unchanged`: its debug information is
 /// not read, unless --force is given. Without DIR, the first store is asked for the index.
 ///
-/// The stores are asked before archives are unpacked and files are built. If none can be asked, nothing is built. A store
-/// that cannot be reached is not asked again; the others get the indexes, and the exit code is 1.
+/// The stores are asked before archives are unpacked and files are built. If none can be reached, nothing is built. A
+/// store that cannot be reached is not asked again; the others get the indexes, and the exit code is 1.
 ///
 /// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
 /// damaged are skipped and named. Of a compressed tar archive whose stream is damaged, nothing is used. Archives in a
 /// folder are not read. Standard error names them. For more than two files, standard error ends with totals: how many
 /// indexes were written, unchanged or in conflict, and how many inputs failed, by reason.
 ///
-/// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
-/// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
-/// A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json describes
-/// the objects.
+/// With --json, standard output has one object per line: one for each image, with its id, architecture, index, sizes
+/// and outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last
+/// line. A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json
+/// describes the objects.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -68,15 +69,16 @@ pub(crate) struct Args {
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
-    /// The number of threads. The default is one for each core. The indexes do not depend on it
+    /// The number of threads. The default is one per core. The number does not affect the indexes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Memory that the builds may take, at least 32MB, beside the debug files, which are mapped. Images that are built
-    /// at the same time share it. Compile units that wait for others go to a temporary file; an image that needs more
-    /// fails, and the others go on. An index does not depend on it
+    /// The memory limit of all builds together, at least 32MB, not counting the debug files, which are mapped. Compile
+    /// units that wait for others go to a temporary file; an image that needs more fails, and the others continue. The
+    /// limit does not affect the indexes
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
-    /// Seconds that the index of one image may take. The build of an image that takes longer fails; the others go on
+    /// The time limit for building the index of one image, in seconds. An image that takes longer fails, and the others
+    /// continue
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: Option<u64>,
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them. It resolves the hidden names of a bitcode build. May be
@@ -90,12 +92,12 @@ pub(crate) struct Args {
     /// Build images whose index exists already, in DIR or in the first store
     #[arg(long)]
     force: bool,
-    /// Which index stays if there is a different one of the same id: keep (the one that is there), replace (the new
-    /// one; implies --force), more (the one with more functions). A damaged one is always replaced
+    /// Which index to keep if there is a different one with the same id: keep (the existing one), replace (the new one;
+    /// implies --force), more (the one with more functions). A damaged one is always replaced
     #[arg(long, value_name = "RULE", default_value_t)]
     pub(super) on_conflict: OnConflict,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
-    /// comparison may take four times the memory, and counts as time of the build
+    /// comparison may take four times the memory, and its time counts towards --max-seconds
     #[arg(long)]
     verify: bool,
     /// Read each debug file in a child process with limits. Use this for untrusted debug files
@@ -106,13 +108,13 @@ pub(crate) struct Args {
     /// are built. Standard error says which limits this system has.
     #[arg(long)]
     isolate: bool,
-    /// Print JSON, one object a line: each image, each input that failed, and the totals
+    /// Print JSON, one object per line: each image, each input that failed, and the totals
     #[arg(long)]
     pub(super) json: bool,
-    /// Print everything that could not be read of each image, not only what other files can avoid
+    /// Print everything that could not be read in each image, not only what other files could provide
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
-    /// Print only failures, and with --json the JSON: no images, warnings, totals and progress
+    /// Print only failures and, with --json, the JSON, but no images, warnings, totals or progress
     #[arg(short, long)]
     pub(super) quiet: bool,
 }
@@ -120,7 +122,7 @@ pub(crate) struct Args {
 /// The options for images that a build must find.
 #[derive(clap::Args)]
 pub(super) struct RequiredArgs {
-    /// Build only the image of this id, and fail if no input has it. All digits of the id are needed. May be repeated
+    /// Build only the image of this id, and fail if no input has it. The id must be complete. May be repeated
     #[arg(long, value_name = "ID")]
     pub(super) id: Vec<ImageId>,
     /// Fail if an image of the inputs gets no index with debug information, for example because its dSYM is missing
@@ -198,7 +200,7 @@ Exit codes:
   4  a debug file or an archive is damaged
   6  a file is not a debug file, or an entry of an archive is refused
   5  a file is missing
-  1  a store cannot be asked, an index could not be written or has a wrong answer, or a limit of --isolate has ended
+  1  a store cannot be queried, an index could not be written or has a wrong answer, or a limit of --isolate has ended
      its build
   3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";

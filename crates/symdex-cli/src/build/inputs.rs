@@ -20,11 +20,11 @@ pub(super) struct InputArgs {
     /// Also build the inputs that this file lists, one on each line. - is standard input
     #[arg(long, value_name = "FILE")]
     inputs_from: Option<PathBuf>,
-    /// The listing of --inputs-from separates the inputs by zero bytes, as `find -print0` does
+    /// The inputs in the file of --inputs-from are separated by zero bytes, as `find -print0` writes them
     #[arg(short = '0', long, requires = "inputs_from")]
     null: bool,
-    /// Build only one of N parts of the inputs. I is from 0 to N-1. An input is in the same part whatever the other
-    /// inputs are
+    /// Build only one of N parts of the inputs. I is from 0 to N-1. An input always belongs to the same part,
+    /// regardless of the other inputs
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     #[command(flatten)]
@@ -36,19 +36,19 @@ const LIMITS: &str = "Limits of archives";
 
 #[derive(clap::Args)]
 struct LimitArgs {
-    /// How many entries an archive may have, those of the archives in it included
+    /// The maximum number of entries in an archive, including those of nested archives
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().entries)]
     max_entries: u64,
-    /// How many bytes an archive may unpack to
+    /// The maximum unpacked size of an archive
     #[arg(long, help_heading = LIMITS, value_name = "SIZE", default_value = "64GB", value_parser = size)]
     max_unpacked: u64,
-    /// How many bytes an entry may have
+    /// The maximum size of an entry
     #[arg(long, help_heading = LIMITS, value_name = "SIZE", default_value = "16GB", value_parser = size)]
     max_entry_size: u64,
-    /// How many bytes may be unpacked for each compressed byte, beside the first 16 MiB
+    /// The maximum number of unpacked bytes per compressed byte, after the first 16 MiB
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().ratio)]
     max_ratio: u64,
-    /// How deep archives in archives are read
+    /// How many levels of nested archives are read
     #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().nesting,
           value_parser = clap::value_parser!(u32).range(..=8))]
     max_nesting: u32,

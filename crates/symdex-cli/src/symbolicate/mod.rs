@@ -92,7 +92,7 @@ pub(crate) struct Args {
     /// for standard input
     #[arg(value_name = "REPORT")]
     reports: Vec<PathBuf>,
-    /// An index, or a folder of indexes, which is searched with the folders below it. May be repeated
+    /// An index, or a folder of indexes, which is searched recursively. May be repeated
     #[arg(long, value_name = "DIR")]
     index: Vec<PathBuf>,
     #[command(flatten)]
@@ -181,11 +181,11 @@ JSON, one object per line for each report:
 The image of a frame is its index in images. The status of a frame is symbolicated,
 missing_symbol, unknown_image, missing, malformed, other or too_large (see LIMITS). The status of an image is found,
 unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even
-if another source answers. It is other if a store cannot be asked and no other source answers; then so are its frames.
+if another source answers. It is other if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
-JSON with --needs, one object a line for each image:
+JSON with --needs, one object per line for each image:
   {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\", \"status\", \"reason\",
    \"matched_by\", \"source\", \"near\"}
 
@@ -195,7 +195,7 @@ Exit codes:
   4  a report, an index or a debug file is damaged
   5  a file is missing
   6  a file is not a crash report
-  1  a store cannot be asked for an image that no other source has, or another error
+  1  a store cannot be queried for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {

@@ -304,7 +304,9 @@ impl RunSummary {
             self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
         if unasked != 0 {
             let images = text::count(unasked as u64, "image");
-            complain(&format!("{images} not answered because a store could not be asked; it may have them"));
+            complain(&format!(
+                "{images} not answered because a store could not be queried; it may have them"
+            ));
         }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
@@ -413,7 +415,7 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
         _ => None,
     };
     match outcome {
-        // A store that could not be asked is not a failure if another source answers.
+        // A store that could not be queried is not a failure if another source answers.
         ImageOutcome::Found(by) => {
             by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
         }

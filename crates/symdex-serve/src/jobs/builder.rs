@@ -12,8 +12,8 @@ use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 use super::publish::{Publishing, Retry, Unpublished};
 use super::published::{BuildProgress, BuildResults, PublishedImage};
 
-/// The part of the size of a debug file that is reserved for its index and the temporary files of its build. An index
-/// has a fiftieth to a tenth of it, and lies twice on the disk while it is published.
+/// The fraction of the size of a debug file that is reserved for its index and the temporary files of its build. An
+/// index takes a fiftieth to a tenth of it, and is on the disk twice while it is published.
 const INDEX_RATIO: u64 = 4;
 
 /// Builds debug files in child processes and publishes their indexes. Threads share it.
@@ -47,10 +47,9 @@ impl Builder {
     /// is given, only this image is built; without it in `input`, the result has no image. A lookup finds an image once
     /// this has returned.
     ///
-    /// An index that no store takes is put again as often as `retry` says.
+    /// If no store accepts an index, publishing is retried as long as `retry` returns `true`.
     ///
-    /// This blocks, also until other builds leave room for more children. `on_progress` and `retry` are called from
-    /// several threads.
+    /// Blocks, also while other builds use all children. `on_progress` and `retry` are called from several threads.
     pub(crate) fn build(
         &self,
         input: Input,
@@ -87,7 +86,7 @@ impl Builder {
         let no_room = |error: io::Error| Failure::new(FailureKind::Other, error.to_string());
         for_indexes.take(plan.size() / INDEX_RATIO).map_err(no_room)?;
         let store_error = OnceLock::new();
-        // The job is not done if no store takes an index, so that all of it is built again.
+        // The job is not done if no store accepts an index, so that all of it is built again.
         let publish = |built: Result<_, Failure>| match store_error.get() {
             Some(_) => None,
             None => Some(built.and_then(|built| {
@@ -118,8 +117,8 @@ impl Builder {
         }
     }
 
-    /// Whether the stores, which are asked for it now, have the indexes of all `images`. Indexes in memory do not
-    /// count. A store that cannot be asked has none.
+    /// Returns whether the stores have the indexes of all `images` now. Indexes in memory do not count. A store that
+    /// cannot be queried has none.
     pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
         let stores = self.publishing.symbolicator.stores().stores();
         let is_in = |store: &Arc<SharedStore>, id: &ImageId| {
@@ -134,7 +133,7 @@ impl Builder {
 /// Why a build ends early.
 enum Stopped {
     Failed(Failure),
-    /// No store takes an index.
+    /// No store accepts an index.
     NoStore,
 }
 
@@ -144,7 +143,7 @@ impl From<Failure> for Stopped {
     }
 }
 
-/// One build: its progress, and the indexes that it need not make again.
+/// One build: its progress, and existing indexes that it can reuse.
 struct BuildHost<'b> {
     builder: &'b Builder,
     put: &'b PutOptions,
@@ -164,7 +163,7 @@ impl Host for BuildHost<'_> {
         (self.on_progress)(BuildProgress { done, total: self.total.load(Ordering::Relaxed) });
     }
 
-    /// The index that the same upload has made, in the store that gets the new ones: a job that begins again does not
+    /// The index that the same upload has made, in the store that gets the new ones: a job that starts over does not
     /// build it again. It does not count if the upload replaces indexes. An index of another upload does not count
     /// either: a child compares it with the debug file by what both state of themselves, which a hostile debug file can
     /// copy.

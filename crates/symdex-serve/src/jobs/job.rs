@@ -29,7 +29,7 @@ pub(crate) struct Job {
     pub(crate) sha256: String,
     /// The size of the upload, in bytes.
     pub(crate) size: u64,
-    /// The name of the token that has sent the upload, if the server has tokens.
+    /// The name of the token that sent the upload, if the server has tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
     /// The address that the upload came from.
@@ -49,10 +49,10 @@ pub(crate) struct Job {
     /// When the job was done or failed.
     #[schema(value_type = Option<String>)]
     pub(crate) finished: Option<Timestamp>,
-    /// How often the build was begun: more than once if the server has ended meanwhile. Builds that only lacked a store
-    /// do not count.
+    /// How often the build was started: more than once if the server ended in the meantime. Builds that failed only for
+    /// lack of a store do not count.
     pub(crate) attempts: u32,
-    /// Why no store takes the indexes. While the job runs, they are put into the stores again and again.
+    /// Why no store accepts the indexes. While the job runs, publishing is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store_error: Option<String>,
     pub(crate) progress: JobProgress,
@@ -62,7 +62,7 @@ pub(crate) struct Job {
     pub(crate) failures: Vec<JobFailure>,
     /// Entries of the archive that were left out.
     pub(crate) warnings: Vec<String>,
-    /// How many more images, failures and warnings there are than are listed.
+    /// The number of images, failures and warnings that are not listed.
     pub(crate) unlisted: u64,
 }
 
@@ -73,11 +73,11 @@ pub(crate) enum JobState {
     Queued,
     /// The indexes are being built.
     Running,
-    /// At least one image has an index. Lookups find it. `failures` lists what has none.
+    /// At least one image has an index, which lookups find. `failures` lists the files without one.
     Done,
     /// No image has an index. `failures` says why.
     Failed,
-    /// Indexes were built that no store takes; `store_error` says why. The upload is kept, and the job waits for an
+    /// Indexes were built that no store accepts; `store_error` says why. The upload is kept, and the job waits for an
     /// operator: it is built again after `POST /v1/jobs/{id}/resume`, and when the server starts again.
     Unpublished,
 }
@@ -87,7 +87,7 @@ impl JobState {
         matches!(self, Self::Done | Self::Failed)
     }
 
-    /// Whether nothing happens to the job until somebody acts.
+    /// Returns whether the job has finished or waits for an operator.
     pub(crate) fn is_at_rest(self) -> bool {
         self.is_finished() || self == Self::Unpublished
     }
@@ -113,7 +113,7 @@ pub(crate) struct JobFailure {
     /// The file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
-    /// `damaged`, `unsupported`, `missing`, `killed` or `other`. `killed` means that a limit has ended the build.
+    /// `damaged`, `unsupported`, `missing`, `killed` or `other`. `killed` means that a limit ended the build.
     #[schema(value_type = String)]
     pub(crate) kind: FailureKind,
     /// The limit: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`, `panic`, `signal` or `exit`.
@@ -156,7 +156,7 @@ impl Job {
         }
     }
 
-    /// What the stores keep about its indexes.
+    /// The provenance that stores record for its indexes.
     pub(super) fn provenance(&self) -> Provenance {
         let mut provenance = Provenance::new(self.created.0);
         provenance.token.clone_from(&self.token);
@@ -176,7 +176,7 @@ impl Job {
         self.failures.clear();
     }
 
-    /// No store takes the indexes. If the server ends now, that is not the fault of the build.
+    /// No store accepts the indexes. If the server ends now, that is not the fault of the build.
     pub(super) fn lacks_store(&mut self, why: &str) {
         self.store_error = Some(short(why.to_owned()));
         self.attempts = 0;
@@ -208,7 +208,7 @@ impl Job {
         self.finished = Some(Timestamp::now());
     }
 
-    /// The build cannot be done any more.
+    /// The build can no longer be done.
     pub(super) fn fail(&mut self, message: String) {
         self.failures.push(Failure::new(FailureKind::Other, message).of_path(self.name.as_ref()).into());
         self.state = JobState::Failed;

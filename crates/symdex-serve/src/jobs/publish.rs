@@ -22,21 +22,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Publishing {
     pub(crate) symbolicator: Arc<Symbolicator>,
-    /// It gets the new images.
+    /// New images are added to it.
     pub(crate) known: Arc<Known>,
     pub(crate) audit: Arc<Audit>,
-    /// Which of two different indexes stays, unless the client may replace.
+    /// Which of two different indexes to keep, unless the client may replace.
     pub(crate) on_conflict: OnConflict,
 }
 
-/// Called with the reason when no store takes an index. Waits for about this time, and returns whether to try again.
+/// Called with the reason when no store accepts an index. Waits for about the given time, and returns whether to retry.
 pub(crate) type Retry<'r> = dyn Fn(&str, Duration) -> bool + Sync + 'r;
 
-/// Why an index is not published.
+/// The reason why an index is not published.
 pub(super) enum Unpublished {
-    /// It never can be.
+    /// It can never be published.
     Failed(Failure),
-    /// No store takes it now.
+    /// No store accepts it now.
     NoStore(Failure),
 }
 
@@ -47,7 +47,7 @@ impl Builder {
         PutOptions::new().on_conflict(on_conflict).provenance(provenance)
     }
 
-    /// Puts a new index into the first store that takes it, as often as `retry` says.
+    /// Puts a new index into the first store that accepts it, and retries as long as `retry` returns `true`.
     pub(super) fn publish(
         &self,
         built: &BuiltIndex,
@@ -68,7 +68,7 @@ impl Builder {
         }
     }
 
-    /// Puts a new index into the first store that takes it, unless a different one is to stay.
+    /// Puts a new index into the first store that accepts it, unless an existing different one is kept.
     fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
         let failed = |what: &str| Failure::of_file(built.file.as_ref(), FailureKind::Other, what);
         let unpublished = |error: Error| {
@@ -97,7 +97,7 @@ impl Builder {
         Ok(image)
     }
 
-    /// Logs what has become of an index.
+    /// Logs the outcome of publishing an index.
     fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
         self.publishing.audit.log(&Entry {
             action: match image.outcome {

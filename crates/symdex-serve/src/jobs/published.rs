@@ -37,7 +37,7 @@ pub(crate) struct PublishedImage {
     pub(crate) functions: u64,
     /// Entries of the symbol table.
     pub(crate) symbols: u64,
-    /// What is odd about the debug file, and what could not be indexed.
+    /// Oddities of the debug file, and the parts that could not be indexed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) warnings: Vec<String>,
     /// How long the build took.
@@ -148,6 +148,6 @@ pub(crate) struct BuildResults {
     pub(crate) images: Vec<Result<PublishedImage, Failure>>,
     /// Entries that were left out although valid archives have them.
     pub(crate) warnings: Vec<String>,
-    /// Why no store takes an index that was built. It is one of the failures of `images`, too.
+    /// Why no store accepts an index that was built. It is one of the failures of `images`, too.
     pub(crate) store_error: Option<String>,
 }

@@ -19,7 +19,7 @@ use super::state::StateFolder;
 use crate::lane::has_share;
 use crate::metrics::Metrics;
 
-/// How often a job may begin. A job during which the server has ended so often may be the reason.
+/// How often a job may start. If the server ended this often during a job, the job may be the reason.
 const MAX_ATTEMPTS: u32 = 3;
 /// How many bytes the finished jobs have together as JSON, in memory and on the disk. The oldest ones are removed first.
 const MAX_FINISHED: usize = 256 << 20;
@@ -37,12 +37,12 @@ pub(crate) struct Jobs {
     builder: Arc<Builder>,
     metrics: Arc<Metrics>,
     keep: Duration,
-    /// How long indexes are put again that no store takes.
+    /// How long publishing is retried if no store accepts the indexes.
     publish_within: Duration,
     shared: Mutex<Shared>,
-    /// Held while files of jobs come or go, so that others do not wait for the disk.
+    /// Held while files of jobs are written or deleted, so that readers of jobs do not wait for the disk.
     filing: Mutex<()>,
-    /// A job waits, or the server stops.
+    /// Notified when a job is queued or the server stops.
     wakes: Condvar,
     /// Whether the server stops.
     stopping: watch::Sender<bool>,
@@ -60,7 +60,7 @@ struct Entry {
     job: Job,
     /// The size of the job as JSON, in bytes, when it was put here or has finished.
     size: usize,
-    /// Tells those who follow the job that it has changed.
+    /// Notifies followers that the job has changed.
     changes: watch::Sender<()>,
 }
 
@@ -70,14 +70,14 @@ impl Entry {
     }
 }
 
-/// Why an upload is not accepted as a job.
+/// The reason why an upload is not accepted as a job.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubmitError {
     #[error("cannot keep the upload: {0}")]
     Upload(#[from] io::Error),
     #[error("cannot write the job: {0}")]
     Job(#[from] symdex_store::Error),
-    /// The job of the same file does not replace indexes, and has not finished.
+    /// An unfinished job of the same file does not replace indexes.
     #[error("the same file is being built; send it again when job {0} has finished")]
     Unfinished(String),
     /// There are too many jobs.
@@ -86,8 +86,8 @@ pub(crate) enum SubmitError {
 }
 
 impl Jobs {
-    /// The jobs in `state`. Those that have not finished wait again, in their order. Finished jobs are kept for `keep`.
-    /// Indexes that no store takes are put again for `publish_within`.
+    /// Loads the jobs in `state`. Unfinished jobs are queued again, in their order. Finished jobs are kept for `keep`.
+    /// If no store accepts an index, publishing is retried for `publish_within`.
     ///
     /// # Errors
     ///
@@ -158,8 +158,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// No more jobs begin, and those who follow jobs are told to end. Jobs that run begin again when the server is
-    /// started again.
+    /// Starts no more jobs, and ends the streams of followers. Running jobs start over when the server is restarted.
     pub(crate) fn stop(&self) {
         let mut shared = self.shared();
         shared.is_stopping = true;
@@ -191,25 +190,24 @@ impl Jobs {
         jobs.into_iter().map(view).collect()
     }
 
-    /// Tells when the job changes, and when the server stops. `None` if there is no such job.
+    /// Returns receivers of changes of the job and of the end of the server. `None` if there is no such job.
     pub(crate) fn follow(&self, id: &str) -> Option<(watch::Receiver<()>, watch::Receiver<bool>)> {
         let changes = self.shared().jobs.get(id)?.changes.subscribe();
         Some((changes, self.stopping.subscribe()))
     }
 
-    /// How many jobs have this state.
+    /// Returns the number of jobs with this state.
     pub(crate) fn count(&self, state: JobState) -> usize {
         self.shared().jobs.values().filter(|entry| entry.job.state == state).count()
     }
 
-    /// Lets a job begin again that waits for an operator. Returns the job, whatever its state is; `None` if there is
-    /// none.
+    /// Restarts a job that waits for an operator. Returns the job in any state, or `None` if there is none.
     pub(crate) fn resume(&self, id: &str) -> Option<Job> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         self.resume_filed(id)
     }
 
-    /// As [`resume`](Self::resume), for a caller that holds the lock of files.
+    /// Like [`resume`](Self::resume), for a caller that holds the lock of files.
     fn resume_filed(&self, id: &str) -> Option<Job> {
         let mut job = self.view(id, Job::clone)?;
         if job.state != JobState::Unpublished {
@@ -226,7 +224,7 @@ impl Jobs {
         Some(job)
     }
 
-    /// Lets the job wait for its build.
+    /// Queues the job.
     fn wait_again(&self, mut shared: MutexGuard<'_, Shared>, id: String) {
         shared.waiting.push_back(id);
         self.metrics.jobs_waiting.set(shared.waiting.len().try_into().unwrap_or(i64::MAX));
@@ -234,8 +232,8 @@ impl Jobs {
         self.wakes.notify_all();
     }
 
-    /// The job of the upload with this SHA-256, if the upload need not be sent again: the job waits, runs, waits for an
-    /// operator, or is done and the stores still have its images. This blocks.
+    /// The job of the upload with this SHA-256, if the upload does not have to be sent again: the job is queued or
+    /// running, waits for an operator, or is done and the stores still have its images. Blocks.
     pub(crate) fn current(&self, sha256: &str) -> Option<Job> {
         let job = self.view(&id_of(sha256), Job::clone)?;
         match job.state {
@@ -246,14 +244,13 @@ impl Jobs {
     }
 
     /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job
-    /// that need not be done again, the file is deleted. A job that waits for an operator begins again. A job that
-    /// replaces indexes is always done, and takes the place of one to which nothing happens any more. Returns the job.
-    /// This blocks.
+    /// that does not have to be repeated, the file is deleted. A job that waits for an operator starts over. A job that
+    /// replaces indexes always runs, and supersedes a finished or waiting one. Returns the job. Blocks.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job is in the way. There is no new
-    /// job then.
+    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job conflicts. No job is created
+    /// then.
     pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
         match self.current(&job.sha256) {
@@ -286,7 +283,7 @@ impl Jobs {
         Ok(job)
     }
 
-    /// Runs the next job, or waits for one and removes old jobs meanwhile. Returns `false` if the server stops.
+    /// Runs the next job, or waits for one, removing old jobs in the meantime. Returns `false` if the server stops.
     fn run_next(&self) -> bool {
         self.sweep(SystemTime::now());
         let Some(id) = self.next_waiting() else { return !self.shared().is_stopping };
@@ -331,7 +328,7 @@ impl Jobs {
     /// the server stops.
     fn wait_for_store(&self, id: &str, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
         let deadline = *deadline.get_or_init(|| {
-            tracing::warn!(job = id, error = why, "no store takes an index; it is tried again");
+            tracing::warn!(job = id, error = why, "no store accepts an index; it is tried again");
             // The job goes on after a restart, however often the server ends meanwhile.
             if let Some(job) = self.change(id, |job| job.lacks_store(why)) {
                 log_unsaved(&job, self.state.save(&job));
@@ -350,7 +347,7 @@ impl Jobs {
         !shared.is_stopping
     }
 
-    /// The next job that waits. `None` if there is none for a while, or if the server stops.
+    /// Returns the next queued job, or `None` if there is none for a while or the server stops.
     fn next_waiting(&self) -> Option<String> {
         let is_idle = |shared: &mut Shared| shared.waiting.is_empty() && !shared.is_stopping;
         let waited = self.wakes.wait_timeout_while(self.shared(), SWEEP, is_idle);
@@ -383,13 +380,13 @@ impl Jobs {
         }
     }
 
-    /// Changes a job, and tells those who follow it. Returns the job.
+    /// Changes a job and notifies its followers. Returns the job.
     fn change(&self, id: &str, change: impl FnOnce(&mut Job)) -> Option<Job> {
         self.change_quietly(id, change);
         self.view(id, Job::clone)
     }
 
-    /// Changes a job, and tells those who follow it.
+    /// Changes a job and notifies its followers.
     fn change_quietly(&self, id: &str, change: impl FnOnce(&mut Job)) {
         if let Some(entry) = self.shared().jobs.get_mut(id) {
             change(&mut entry.job);
@@ -397,8 +394,7 @@ impl Jobs {
         }
     }
 
-    /// Removes finished jobs that are older than they are kept, and the oldest if there are too many. Removes the parts
-    /// of uploads that were given up.
+    /// Removes finished jobs that have expired, the oldest ones if there are too many, and abandoned partial uploads.
     fn sweep(&self, now: SystemTime) {
         self.state.sweep_parts(now);
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -416,7 +412,7 @@ impl Jobs {
 }
 
 impl Shared {
-    /// Whether the client of `job` may have another unfinished job.
+    /// Returns whether the client of `job` may have another unfinished job.
     fn has_room(&self, job: &Job) -> bool {
         // A token stands for all addresses that use it.
         let client = |job: &Job| (job.token.clone(), if job.token.is_some() { None } else { job.client });
@@ -445,7 +441,7 @@ impl Shared {
     }
 }
 
-/// A job whose state cannot be written goes on. It is done again if the server ends.
+/// A job whose state cannot be written continues. It is repeated if the server ends.
 fn log_unsaved(job: &Job, saved: Result<(), symdex_store::Error>) {
     if let Err(error) = saved {
         tracing::error!(%error, job = job.id, "the state of a job cannot be written");

@@ -19,9 +19,9 @@ use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
-/// How many uploads are received at one time. Each takes a thread that writes.
+/// How many uploads are received at the same time. Each uses a writer thread.
 const MAX_UPLOADS: usize = 64;
-/// How many parts of a body may wait for the disk.
+/// How many parts of a body may be buffered for the disk.
 const WAITING_PARTS: usize = 8;
 
 /// The uploads that are being received.
@@ -30,7 +30,7 @@ pub(crate) struct Uploads {
     /// How many uploads each client is sending.
     sending: Arc<Mutex<HashMap<Client, usize>>>,
     space: Arc<DiskSpace>,
-    /// The SHA-256 of those that can be resumed.
+    /// The SHA-256 of the resumable ones.
     named: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -38,9 +38,9 @@ pub(crate) struct Uploads {
 pub(crate) struct Incoming {
     path: PathBuf,
     file: File,
-    /// How many bytes the file has.
+    /// The size of the file, in bytes.
     length: u64,
-    /// The hash of these bytes; `None` if an earlier request has sent some of them.
+    /// The hash of these bytes; `None` if an earlier request sent some of them.
     hash: Option<Sha256>,
     /// Whether the file is deleted when this is dropped. An empty file always is.
     is_temporary: bool,
@@ -49,14 +49,14 @@ pub(crate) struct Incoming {
     _slot: Slot,
 }
 
-/// One of the uploads that are received at one time. It is free again when this is dropped.
+/// A slot for an upload, released on drop.
 struct Slot {
     sending: Arc<Mutex<HashMap<Client, usize>>>,
     client: Client,
 }
 
 impl Slot {
-    /// `None` if too few are free for the client.
+    /// `None` if the client may not have another one.
     fn take(sending: &Arc<Mutex<HashMap<Client, usize>>>, client: Client) -> Option<Self> {
         let mut counts = sending.lock().unwrap_or_else(PoisonError::into_inner);
         let own = counts.get(&client).copied().unwrap_or_default();
@@ -78,14 +78,14 @@ impl Drop for Slot {
     }
 }
 
-/// The turn of a request to send the upload with this SHA-256.
+/// The exclusive right of a request to send the upload with this SHA-256.
 struct Turn {
     named: Arc<Mutex<BTreeSet<String>>>,
     sha256: String,
 }
 
 impl Turn {
-    /// `None` if it is the turn of another request.
+    /// `None` if another request has it.
     fn take(named: &Arc<Mutex<BTreeSet<String>>>, sha256: &str) -> Option<Self> {
         let is_free = named.lock().unwrap_or_else(PoisonError::into_inner).insert(sha256.to_owned());
         is_free.then(|| Self { named: Arc::clone(named), sha256: sha256.to_owned() })
@@ -179,8 +179,8 @@ impl Incoming {
         &self.path
     }
 
-    /// Appends `body`, of at most `max` bytes. `patience` is the longest time that the client may keep the server
-    /// waiting. What has arrived is in the file even if this fails.
+    /// Appends `body`, of at most `max` bytes. `patience` is the longest time for which the client may keep the server
+    /// waiting. Bytes that have arrived are in the file even after an error.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl Incoming {
         Ok(self)
     }
 
-    /// Syncs the file and returns its SHA-256. This blocks.
+    /// Syncs the file and returns its SHA-256. Blocks.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl Incoming {
         self.is_temporary = true;
     }
 
-    /// The file stays, or another has its name now.
+    /// The file is kept, or was renamed.
     pub(crate) fn keep(&mut self) {
         self.is_temporary = false;
     }
@@ -262,7 +262,7 @@ async fn send(
     let (mut parts, mut length, mut pace) = (body.into_data_stream(), 0_u64, Pace::new(patience));
     loop {
         let asked = Instant::now();
-        let late = |_| Problem::new(ProblemKind::Timeout, "the client sends too slowly");
+        let late = |_| Problem::new(ProblemKind::Timeout, "the client is sending too slowly");
         let Some(part) = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)? else {
             return Ok(());
         };
@@ -280,11 +280,11 @@ async fn send(
     }
 }
 
-/// The problem of an error of the disk.
+/// The problem for an error of the disk.
 pub(crate) fn of_disk(error: io::Error) -> Problem {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            Problem::new(ProblemKind::DiskFull, "free space on the server, or send the upload later")
+            Problem::new(ProblemKind::DiskFull, "free disk space on the server, or send the upload later")
         }
         _ => {
             tracing::error!(%error, "an upload cannot be written");

@@ -17,7 +17,7 @@ use symdex_store::create_private_folder;
 
 use super::job::Job;
 
-/// How long the first part of an upload is kept.
+/// How long a partial upload is kept.
 const KEEP_PARTS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The folder with the uploads and jobs of this server.
@@ -25,7 +25,7 @@ const KEEP_PARTS: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct StateFolder {
     uploads: PathBuf,
     jobs: PathBuf,
-    /// It is unlocked when this is dropped, or when the process ends.
+    /// Unlocked on drop, and when the process ends.
     _lock: File,
 }
 
@@ -70,7 +70,7 @@ impl StateFolder {
         self.uploads.join(format!("{sha256}.part"))
     }
 
-    /// A path for an upload whose SHA-256 is not known yet.
+    /// Returns a path for an upload with an unknown SHA-256.
     pub(crate) fn new_upload(&self) -> PathBuf {
         self.uploads.join(format!("{}.new", uuid::Uuid::new_v4().simple()))
     }
@@ -86,11 +86,11 @@ impl StateFolder {
         if cfg!(unix) { File::open(&self.uploads)?.sync_all() } else { Ok(()) }
     }
 
-    /// Writes `job`, in place of its old state.
+    /// Writes `job` over its old state.
     ///
     /// # Errors
     ///
-    /// [`symdex_store::Error`] if it cannot be written. The old state is still there then.
+    /// [`symdex_store::Error`] if it cannot be written. The old state is kept then.
     pub(super) fn save(&self, job: &Job) -> Result<(), symdex_store::Error> {
         // A job has only text and numbers, which are always JSON.
         let json = serde_json::to_vec(job).unwrap_or_default();
@@ -101,7 +101,7 @@ impl StateFolder {
         self.jobs.join(format!("{id}.json"))
     }
 
-    /// All jobs, the oldest first. What cannot be read is logged, and stays.
+    /// Returns all jobs, the oldest first. Unreadable files are logged and kept.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl StateFolder {
         Ok(names.filter(|name| is_sha256(name)).collect())
     }
 
-    /// Deletes an upload. It stays if it cannot be deleted, and is deleted when the server starts again.
+    /// Deletes an upload. If this fails, the next start of the server deletes it.
     pub(super) fn remove_upload(&self, sha256: &str) {
         let _ = fs::remove_file(self.upload(sha256));
     }
@@ -142,7 +142,7 @@ impl StateFolder {
         let _ = fs::remove_file(self.path(id));
     }
 
-    /// Deletes the parts of uploads that were not continued for a day.
+    /// Deletes partial uploads that were not continued for a day.
     pub(super) fn sweep_parts(&self, now: SystemTime) {
         let is_old = |path: &PathBuf| {
             let modified = path.metadata().and_then(|metadata| metadata.modified());
@@ -178,7 +178,7 @@ fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|found| found == extension)
 }
 
-/// Whether `text` is a SHA-256: 64 lower-case hexadecimal digits.
+/// Returns whether `text` is a SHA-256: 64 lower-case hexadecimal digits.
 pub(crate) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit))
 }

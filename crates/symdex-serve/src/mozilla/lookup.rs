@@ -28,7 +28,7 @@ impl<'j> Lookup<'j> {
     ///
     /// # Errors
     ///
-    /// A problem if a store could not be asked for a module that no other source has.
+    /// A problem if a store could not be queried for a module that no other source has.
     pub(super) fn new(app: &App, jobs: &'j [Job]) -> Result<Self, Problem> {
         let started = Instant::now();
         let mut offsets: BTreeMap<Module<'j>, Vec<ImageOffset>> = BTreeMap::new();

@@ -33,7 +33,7 @@ pub(crate) fn read_routes() -> Router<SharedApp> {
     responses(
         (status = 200, body = Object, description = "`{\"results\": [{\"stacks\", \"found_modules\"}]}`"),
         (status = 400, body = ProblemDetails, description = "The title says what is wrong"),
-        (status = 503, body = ProblemDetails, description = "A store cannot be asked for a module that no other has")))]
+        (status = 503, body = ProblemDetails, description = "A store that may have a module cannot be queried")))]
 pub(crate) async fn v5(
     State(app): State<SharedApp>,
     headers: HeaderMap,
@@ -60,7 +60,7 @@ pub(crate) async fn v5(
         (status = 200, body = Object, description = "`{\"symbolicatedStacks\": [[\"outer (in libt.dylib)\"]], \
             \"knownModules\": [true]}`"),
         (status = 400, body = ProblemDetails, description = "The title says what is wrong"),
-        (status = 503, body = ProblemDetails, description = "A store cannot be asked for a module that no other has")))]
+        (status = 503, body = ProblemDetails, description = "A store that may have a module cannot be queried")))]
 pub(crate) async fn v4(
     State(app): State<SharedApp>,
     headers: HeaderMap,

@@ -156,7 +156,7 @@ async fn report_of(mut form: Multipart) -> Result<Bytes, Problem> {
     responses(
         (status = 200, body = Object, description = "The answer, or `pending` again"),
         (status = 404, body = ProblemDetails,
-            description = "There is no such request here, or its answer is not kept any more")))]
+            description = "There is no such request here, or its answer has expired")))]
 pub(crate) async fn pending_request(
     State(app): State<SharedApp>,
     Path(id): Path<String>,

@@ -41,7 +41,7 @@ impl Running {
 
     /// The answer.
     pub(super) async fn answer(&mut self) -> Answer {
-        let failed = || Problem::new(ProblemKind::Internal, "the work for this request has failed");
+        let failed = || Problem::new(ProblemKind::Internal, "the request failed on the server");
         let answer = self.0.wait_for(Option::is_some).await.map(|answer| Option::clone(&answer));
         answer.ok().flatten().unwrap_or_else(|| Err(failed()))
     }

@@ -146,7 +146,7 @@ impl Symbolicated {
 }
 
 impl ModuleOutcome {
-    /// Why the module has the status `other`: a store could not be asked, for example.
+    /// Why the module has the status `other`: a store could not be queried, for example.
     pub(super) fn reason(&self) -> Option<Cow<'static, str>> {
         let why = self.answers.as_ref()?.answered.as_ref().err()?;
         matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_)).then(|| why.reason())

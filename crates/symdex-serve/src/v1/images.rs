@@ -154,7 +154,7 @@ pub(crate) struct ImageOptions {
         ImageOptions),
     responses((status = 200, body = ImageView),
         (status = 404, body = ProblemDetails, description = "No store has the image"),
-        (status = 503, body = ProblemDetails, description = "A store cannot be asked, and no other has the image")))]
+        (status = 503, body = ProblemDetails, description = "A store cannot be queried, and no other has the image")))]
 pub(crate) async fn image(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
@@ -227,7 +227,7 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
     for store in app.symbolicator.stores().stores() {
         let url = store.url().to_string();
         if store.store().is_read_only() {
-            // A store that cannot be asked may have it.
+            // A store that cannot be queried may have it.
             if !store.stat(id).is_ok_and(|entry| entry.is_none()) {
                 image.left.push(url);
             }
@@ -264,7 +264,7 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
     request_body = Vec<String>,
     responses((status = 200, body = Vec<String>), (status = 400, body = ProblemDetails),
         (status = 503, body = ProblemDetails,
-            description = "A store cannot be asked, and no other has one of the images")))]
+            description = "A store cannot be queried, and no other has one of the images")))]
 pub(crate) async fn missing(
     State(app): State<SharedApp>,
     headers: HeaderMap,

@@ -32,11 +32,11 @@ pub(crate) struct JobSummary {
     created: Timestamp,
     #[schema(value_type = Option<String>)]
     finished: Option<Timestamp>,
-    /// How many images have an index now.
+    /// The number of images that have an index now.
     images: usize,
-    /// How many files, or parts of files, have none.
+    /// The number of files, or parts of files, without an index.
     failures: usize,
-    /// Why no store takes the indexes. Such a job waits for an operator, unless it runs.
+    /// Why no store accepts the indexes. Such a job waits for an operator, unless it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     store_error: Option<String>,
 }
@@ -57,19 +57,19 @@ impl From<&Job> for JobSummary {
     }
 }
 
-/// All jobs, the newest first. Finished jobs are kept for a week, unless the server is told otherwise. A job with the
-/// state `unpublished` waits for an operator.
+/// Lists all jobs, the newest first. Finished jobs are kept for a week by default. A job with the state `unpublished`
+/// waits for an operator.
 #[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"])),
     responses((status = 200, body = Vec<JobSummary>)))]
 pub(crate) async fn jobs(State(app): State<SharedApp>) -> Result<Json<Vec<JobSummary>>, Problem> {
     Ok(Json(app.jobs()?.list(|job| job.into())))
 }
 
-/// Builds an upload again whose indexes no store has taken: a job with the state `unpublished`.
+/// Builds an upload again whose indexes no store has accepted: a job with the state `unpublished`.
 #[utoipa::path(post, path = "/v1/jobs/{id}/resume", tag = "symdex", security(("bearer" = ["admin"])),
     params(("id" = String, Path, description = "The id of the job")),
     responses(
-        (status = 202, body = Job, description = "The build waits; `Location` is the path of the job"),
+        (status = 202, body = Job, description = "The build is queued; `Location` is the path of the job"),
         (status = 404, body = ProblemDetails),
         (status = 409, body = ProblemDetails, description = "The job does not wait for an operator")))]
 pub(crate) async fn resume(

@@ -66,7 +66,7 @@ pub(crate) struct LookupResult {
     /// The id, as it was asked for.
     id: String,
     /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store
-    /// cannot be asked; ask again).
+    /// cannot be queried; ask again).
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ struct FunctionView {
     request_body = Vec<LookupRequest>,
     responses((status = 200, body = Vec<LookupResult>), (status = 400, body = ProblemDetails),
         (status = 503, body = ProblemDetails,
-            description = "A store cannot be asked, and no image is answered; `images` lists them")))]
+            description = "A store cannot be queried, and no image is answered; `images` lists them")))]
 pub(crate) async fn lookup(
     State(app): State<SharedApp>,
     headers: HeaderMap,

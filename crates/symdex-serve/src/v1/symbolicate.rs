@@ -135,9 +135,9 @@ struct FailedReport<'s> {
     params(SymbolicateOptions),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A report"),
     responses((status = 200, description = "The report, with answers"),
-        (status = 422, body = ProblemDetails, description = "The body is no report that symdex reads"),
+        (status = 422, body = ProblemDetails, description = "The body is not a report in a supported format"),
         (status = 503, body = ProblemDetails,
-            description = "A store cannot be asked for an image of the app, or for any image, and no other source has \
+            description = "A store cannot be queried for an image of the app, or for any image, and no other source has \
                 it; `images` lists them")))]
 pub(crate) async fn symbolicate_report(
     State(app): State<SharedApp>,

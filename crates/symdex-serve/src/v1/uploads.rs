@@ -53,20 +53,20 @@ impl UploadOptions {
     }
 }
 
-/// Sends a debug file or an archive of debug files, which is then built.
+/// Uploads a debug file or an archive of debug files, and builds its indexes.
 ///
 /// The body is the file itself: a Mach-O or ELF file, or a zip, tar, gzip or zstd archive. The response is the job of
-/// its build. The same file again is the same job.
+/// its build. Sending the same file again returns the same job.
 #[utoipa::path(put, path = "/v1/debug-files", tag = "symdex", security(("bearer" = ["upload"])),
     params(UploadOptions), request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 202, body = Job, description = "The build waits or runs; `Location` is the path of the job"),
+        (status = 202, body = Job, description = "The build is queued or running; `Location` is the path of the job"),
         (status = 200, body = Job, description = "This file was built before, and the stores have its images"),
         (status = 403, body = ProblemDetails, description = "`replace` needs the scope `admin`"),
-        (status = 409, body = ProblemDetails, description = "`replace`, and the same file is being built"),
+        (status = 409, body = ProblemDetails, description = "With `replace`, if the same file is being built"),
         (status = 413, body = ProblemDetails, description = "The file is larger than the server accepts"),
-        (status = 501, body = ProblemDetails, description = "The server takes no uploads"),
-        (status = 507, body = ProblemDetails, description = "The server has not enough free space")))]
+        (status = 501, body = ProblemDetails, description = "The server does not accept uploads"),
+        (status = 507, body = ProblemDetails, description = "The server does not have enough free space")))]
 pub(crate) async fn upload(
     State(app): State<SharedApp>,
     options: Result<Query<UploadOptions>, QueryRejection>,
@@ -90,19 +90,19 @@ pub(crate) async fn upload(
 /// request sends the rest with `Content-Range: bytes FIRST-LAST/SIZE`.
 #[utoipa::path(put, path = "/v1/debug-files/{sha256}", tag = "symdex", security(("bearer" = ["upload"])),
     params(("sha256" = String, Path, description = "The SHA-256 of the whole file, as 64 hexadecimal digits"),
-        ("Content-Range" = Option<String>, Header, description = "The part of the file: `bytes FIRST-LAST/SIZE`"),
+        ("Content-Range" = Option<String>, Header, description = "The range of the file: `bytes FIRST-LAST/SIZE`"),
         UploadOptions),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 202, body = Job, description = "The build waits or runs; `Location` is the path of the job"),
+        (status = 202, body = Job, description = "The build is queued or running; `Location` is the path of the job"),
         (status = 200, body = Job, description = "This file was built before, and the stores have its images"),
-        (status = 204, description = "More of the file is expected; `Upload-Offset` tells how much is there"),
+        (status = 204, description = "More parts are expected; `Upload-Offset` is the number of bytes received so far"),
         (status = 403, body = ProblemDetails, description = "`replace` needs the scope `admin`"),
         (status = 409, body = ProblemDetails,
-            description = "The part does not begin at `Upload-Offset`; or `replace`, and the same file is being built"),
+            description = "The part does not begin at `Upload-Offset`; or `replace`, while the file is being built"),
         (status = 413, body = ProblemDetails, description = "The file is larger than the server accepts"),
-        (status = 422, body = ProblemDetails, description = "The file has another SHA-256. It is deleted"),
-        (status = 507, body = ProblemDetails, description = "The server has not enough free space")))]
+        (status = 422, body = ProblemDetails, description = "The file has a different SHA-256. It was deleted"),
+        (status = 507, body = ProblemDetails, description = "The server does not have enough free space")))]
 pub(crate) async fn upload_part(
     State(app): State<SharedApp>,
     Path(sha256): Path<String>,
@@ -149,8 +149,8 @@ pub(crate) async fn upload_part(
 #[utoipa::path(head, path = "/v1/debug-files/{sha256}", tag = "symdex", security(("bearer" = ["upload"])),
     params(("sha256" = String, Path, description = "The SHA-256 of the whole file, as 64 hexadecimal digits")),
     responses(
-        (status = 200, description = "`Upload-Offset` tells how many bytes are there"),
-        (status = 404, description = "Nothing of the upload is there")))]
+        (status = 200, description = "`Upload-Offset` is the number of bytes received so far"),
+        (status = 404, description = "No part of the upload was received")))]
 pub(crate) async fn offset(
     State(app): State<SharedApp>,
     Path(sha256): Path<String>,
@@ -163,7 +163,7 @@ pub(crate) async fn offset(
     };
     let found: Result<_, Problem> = app.run(look).await?;
     let (offset, job) = found?;
-    let nothing = || Problem::new(ProblemKind::NotFound, "nothing of this upload is there");
+    let nothing = || Problem::new(ProblemKind::NotFound, "no part of this upload was received");
     let mut headers = offset_of(offset.ok_or_else(nothing)?, job.as_ref().map(|job| job.size));
     let complete = if job.is_some() { "?1" } else { "?0" };
     headers.insert("upload-complete", HeaderValue::from_static(complete));

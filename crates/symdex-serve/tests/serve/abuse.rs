@@ -83,7 +83,7 @@ pub(crate) fn a_lookup_of_too_many_addresses_is_refused() {
 }
 
 pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
-    let server = TestServer::start(store_of(&[]).0.path(), &["--request-memory", "1MB"]);
+    let server = TestServer::start(store_of(&[]).0.path(), &["--request-memory", "4MB"]);
     let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
     assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
     assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");

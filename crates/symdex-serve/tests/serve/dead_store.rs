@@ -1,4 +1,4 @@
-//! Stores that cannot be asked.
+//! Stores that cannot be queried.
 
 use std::fs;
 use std::net::TcpListener;
@@ -95,7 +95,7 @@ pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() 
     assert!(module["reason"].as_str().is_some_and(|reason| reason.contains(&url)), "{module}");
 
     let log = server.log();
-    assert!(log.contains("WARN") && log.contains("a store cannot be asked"), "{log}");
+    assert!(log.contains("WARN") && log.contains("a store cannot be queried"), "{log}");
 }
 
 pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
@@ -123,7 +123,7 @@ pub(crate) fn images_that_another_store_has_are_answered() {
     assert_eq!((answer.status, answer.text()), (200, expected.text()));
     assert_eq!((answer.header("retry-after"), expected.header("retry-after")), ("5", ""));
     let log = server.log();
-    assert!(log.contains("a store cannot be asked"), "{log}");
+    assert!(log.contains("a store cannot be queried"), "{log}");
     let views = server.post("/v1/symbolicate?format=json", report()).json();
     let status = |app: bool| {
         let images = views["images"].as_array().expect("a list");
@@ -168,13 +168,13 @@ pub(crate) fn a_store_that_is_back_is_asked_again() {
     assert_eq!(server.get("/readyz").status, 200);
     redis.kill();
     assert!(is_store_failure(&server.post("/v1/symbolicate", report())));
-    until(&server, || server.get("/readyz").text().contains("/0 cannot be asked"));
+    until(&server, || server.get("/readyz").text().contains("/0 cannot be queried"));
     redis.restart();
     redis.wait();
     fill(&redis);
     until(&server, || server.post("/v1/symbolicate", report()).status == 200);
     until(&server, || server.get("/readyz").status == 200);
-    assert!(server.log().contains("a store can be asked again"), "{}", server.log());
+    assert!(server.log().contains("a store can be queried again"), "{}", server.log());
 }
 
 /// A server whose store is at `store`, and that waits for it for this long.
@@ -258,7 +258,7 @@ pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload()
     assert_eq!((&listed[0]["state"], &listed[0]["store_error"]), (&waits["state"], &waits["store_error"]));
     assert!(server.get("/metrics").text().contains("symdex_jobs_unpublished 1"));
     let log = server.log();
-    assert!(log.contains("no store takes an index") && log.contains("waits for an operator"), "{log}");
+    assert!(log.contains("no store accepts an index") && log.contains("waits for an operator"), "{log}");
 
     let resume = |server: &TestServer| server.post(&format!("{path}/resume"), b"");
     assert_eq!(server.post("/v1/jobs/none/resume", b"").status, 404);

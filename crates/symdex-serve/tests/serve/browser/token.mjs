@@ -13,7 +13,7 @@ await withBrowser(async (open) => {
   await dialog.getByText("this server needs a token").waitFor();
   await page.keyboard.type("sdx_wrong");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").getByText("the token is not known here").waitFor();
+  await page.getByRole("alert").getByText("unknown token").waitFor();
 
   await page.getByRole("button", { name: "Access token" }).click();
   await dialog.getByLabel("Token").fill(secret);
