@@ -8,7 +8,7 @@ use symdex::{ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
-use symdex_build::{Cache, Companions, DirectLookup};
+use symdex_build::{Companions, DirectLookup, SharedCache};
 use symdex_pipeline::{BuiltIndex, Failure, FailureKind, Pipeline, PipelineOptions};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
@@ -330,7 +330,7 @@ fn unanswered_by(failure: &Failure) -> Unanswered {
 
 /// The images in `file`, each read or with the reason why it cannot be.
 fn slices(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
-    match Cache::is_cache(file.path()) {
+    match SharedCache::is_cache(file.path()) {
         true => Err(SourceError::SharedCache { path: file.name().to_owned() }),
         false => Ok(slices_of(file)?),
     }

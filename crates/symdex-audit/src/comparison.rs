@@ -13,7 +13,7 @@ use crate::expected::{Expected, Frame, SearchBuffer};
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::image::Reader;
-use crate::line_report::{LineReport, Lines};
+use crate::line_report::{AnsweredLines, LineReport};
 use crate::peer::{Answers, AskedPeer, Peer, PeerAnswer, Question};
 use crate::producer::Producer;
 use crate::report::{AuditReport, Difference};
@@ -186,9 +186,9 @@ impl<'c> Compared<'c> {
     }
 
     /// The innermost lines.
-    fn lines(&self) -> Lines {
+    fn lines(&self) -> AnsweredLines {
         let exact = self.ours.as_ref().and_then(|ours| ours.frames.first()?.line);
-        Lines { exact, statement: self.our_statement.first().and_then(|frame| frame.line) }
+        AnsweredLines { exact, statement: self.our_statement.first().and_then(|frame| frame.line) }
     }
 
     /// What is wrong with symdex's answers.

@@ -35,14 +35,14 @@ pub struct PeerLines {
 
 /// The lines of an address: that of each policy and that of a peer, in their innermost frames.
 #[derive(Clone, Copy)]
-pub(crate) struct Lines {
+pub(crate) struct AnsweredLines {
     pub(crate) exact: Option<u32>,
     pub(crate) statement: Option<u32>,
 }
 
 impl LineReport {
     /// Counts an address with these lines.
-    pub(crate) fn count(&mut self, lines: Lines, policies_differ: bool) {
+    pub(crate) fn count(&mut self, lines: AnsweredLines, policies_differ: bool) {
         self.addresses += 1;
         self.exact_zero += u64::from(lines.exact == Some(0));
         self.statement_zero += u64::from(lines.statement == Some(0));
@@ -53,7 +53,7 @@ impl LineReport {
     pub(crate) fn count_peer(
         &mut self,
         peer: &'static str,
-        lines: Lines,
+        lines: AnsweredLines,
         theirs: Option<u32>,
         classes: &[Class],
     ) {
@@ -100,7 +100,7 @@ mod tests {
             (Some(7), Some(7), Some(8)),
         ];
         for (exact, statement, theirs) in addresses {
-            let lines = Lines { exact, statement };
+            let lines = AnsweredLines { exact, statement };
             report.count(lines, exact != statement);
             report.count_peer(ADDR2LINE, lines, theirs, &[Class::LINE_ZERO]);
         }

@@ -10,7 +10,7 @@
 //! | an image | [`build()`]; [`BuildOptions`] limits memory, shows progress, and writes to a file |
 //! | an image, and a few addresses | [`DirectLookup`]: no index is built |
 //! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
-//! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
+//! | a dyld shared cache | [`SharedCache::open`], then [`SharedCacheImage::load`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
 //!
@@ -50,7 +50,6 @@
 pub mod audit_access;
 mod build;
 mod built_before;
-mod cache;
 mod chunk_job;
 mod chunker;
 mod companions;
@@ -74,6 +73,7 @@ mod queue;
 mod random;
 mod reader;
 mod report;
+mod shared_cache;
 mod slice;
 mod spill;
 mod spool;
@@ -86,7 +86,6 @@ mod unit_ranges;
 mod up_to_date;
 
 pub use built_before::built_before;
-pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use direct::DirectLookup;
 pub use error::Error;
@@ -94,6 +93,7 @@ pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
+pub use shared_cache::{SharedCache, SharedCacheImage};
 pub use slice::{Slice, slices, slices_for};
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;

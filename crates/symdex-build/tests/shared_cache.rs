@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use symdex::{Index, Table};
-use symdex_build::{Cache, Error, build};
+use symdex_build::{Error, SharedCache, build};
 use symdex_testkit::images::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 
 fn images() -> Vec<CacheImage> {
@@ -58,7 +58,7 @@ fn symbols(index: &Index<Vec<u8>>) -> Vec<String> {
 
 /// The index of each image, or the error for it.
 fn indexes(path: &Path) -> Vec<Result<Index<Vec<u8>>, Error>> {
-    let cache = Cache::open(path).expect("opens");
+    let cache = SharedCache::open(path).expect("opens");
     let index = |image: symdex_build::Image<'_>| {
         let built = build(&image).expect("built");
         Index::open(built.bytes).expect("as written")
@@ -80,7 +80,7 @@ fn changed(layout: Layout, change: impl FnOnce(&mut Vec<CacheFile>)) -> Result<V
     let mut files = cache(&images(), layout);
     change(&mut files);
     let path = write(&files, folder.path());
-    Cache::open(&path).map_err(|error| error.to_string())?;
+    SharedCache::open(&path).map_err(|error| error.to_string())?;
     let shown = |index: Result<Index<Vec<u8>>, Error>| match index {
         Ok(index) => index.metadata().counts.symbols.to_string(),
         Err(error) => error.to_string().replace(&folder.path().display().to_string(), ""),
@@ -146,7 +146,7 @@ fn without_its_local_symbols_a_cache_is_partial() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = write(&cache(&images(), Layout::Split), folder.path());
     fs::remove_file(folder.path().join("dyld_shared_cache_arm64e.symbols")).expect("removed");
-    assert!(Cache::open(&path).expect("opens").missing().is_empty());
+    assert!(SharedCache::open(&path).expect("opens").missing().is_empty());
     let found = whole(&path);
     assert_eq!(symbols(&found[0])[1..3], ["1100..1200 ?", "1200..1800 ?"]);
     let [partial] = &found[0].metadata().partial[..] else { panic!("{:?}", found[0].metadata().partial) };
@@ -171,8 +171,8 @@ fn a_part_alone_is_no_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&cache(&images(), Layout::Split), folder.path());
     let part = folder.path().join("dyld_shared_cache_arm64e.01");
-    assert!(Cache::is_cache(&part));
-    let error = Cache::open(&part).map(|_| ()).expect_err("not the main file");
+    assert!(SharedCache::is_cache(&part));
+    let error = SharedCache::open(&part).map(|_| ()).expect_err("not the main file");
     assert!(error.is_unsupported() && error.to_string().contains("its main file"), "{error}");
 }
 
@@ -269,7 +269,7 @@ fn a_cache_that_is_cut_or_changed_anywhere_neither_panics_nor_hangs() {
     let files = cache(&images(), Layout::Split);
     let path = write(&files, folder.path());
     let load = || {
-        if let Ok(cache) = Cache::open(&path) {
+        if let Ok(cache) = SharedCache::open(&path) {
             cache.images().iter().filter(|image| image.load().is_ok()).count()
         } else {
             0

@@ -4,8 +4,8 @@ use symdex_build::debug_files::{
     DebugFile, FileError, FindImageError, ImageFiles, InputFiles, JoinedImage, ListedImage,
 };
 use symdex_build::{
-    BuildOptions, BuildReport, Built, Cache, CachedImage, Companions, DirectLookup, Error, Found, Identity,
-    Image, Slice, SymbolMap, SymbolMaps,
+    BuildOptions, BuildReport, Built, Companions, DirectLookup, Error, Found, Identity, Image, SharedCache,
+    SharedCacheImage, Slice, SymbolMap, SymbolMaps,
 };
 
 fn is_send<T: Send>() {}
@@ -16,8 +16,8 @@ fn images_and_what_they_are_made_of_can_be_shared() {
     is_shared::<Image<'_>>();
     is_shared::<Slice<'_>>();
     is_shared::<Identity>();
-    is_shared::<Cache>();
-    is_shared::<CachedImage<'_>>();
+    is_shared::<SharedCache>();
+    is_shared::<SharedCacheImage<'_>>();
     is_shared::<SymbolMap>();
     is_shared::<SymbolMaps>();
     is_shared::<Found>();

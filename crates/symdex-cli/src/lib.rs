@@ -1,6 +1,5 @@
 //! The command `symdex`, as a library, so that the tests of the service can run it in a process of their own.
 
-mod answers;
 mod archive;
 mod atos;
 mod build;
@@ -8,6 +7,7 @@ mod config;
 mod debug_sources;
 mod failure;
 mod ids;
+mod image_lookup;
 mod inspect;
 mod interrupt;
 mod lookup;

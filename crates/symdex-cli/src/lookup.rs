@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
-use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::image_lookup::ImageLookup;
 use crate::number::ListNotation;
 use crate::open::AccessOption;
 use crate::source;
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     source.answer(&args.debug_dir, |answers| answer_all(args, answers))
 }
 
-fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
+fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::CommandResult {
     let (scratch, notation) = (Scratch::default(), ListNotation::default());
     let mut lookup = Lookup { args, answers, scratch, notation, gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
@@ -136,7 +136,7 @@ pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
 /// The lookups in one image.
 struct Lookup<'a, 'i, 'd> {
     args: &'a Args,
-    answers: &'a mut ImageAnswers<'i, 'd>,
+    answers: &'a mut ImageLookup<'i, 'd>,
     scratch: Scratch,
     notation: ListNotation,
     gravest: Option<FailureKind>,

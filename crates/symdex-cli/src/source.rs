@@ -8,9 +8,9 @@ use symdex_build::{Companions, DirectLookup, Error};
 use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
 
-use crate::answers::ImageAnswers;
 use crate::archive;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
+use crate::image_lookup::ImageLookup;
 use crate::open::{self, AccessOption};
 use crate::stores::{FoundImage, StoreArgs};
 use crate::text;
@@ -71,11 +71,11 @@ impl AddressSource {
     pub(crate) fn answer(
         &self,
         debug_dirs: &[PathBuf],
-        answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
+        answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
     ) -> CommandResult {
         match self {
-            Self::Index { index, path } => answer(&mut ImageAnswers::Index { index, path }),
-            Self::Stored(found) => answer(&mut ImageAnswers::Stored(found)),
+            Self::Index { index, path } => answer(&mut ImageLookup::Index { index, path }),
+            Self::Stored(found) => answer(&mut ImageLookup::Stored(found)),
             Self::DebugFiles { files, .. } => answer_directly(files, debug_dirs, answer),
         }
     }
@@ -86,7 +86,7 @@ impl AddressSource {
 fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
-    answer: impl FnOnce(&mut ImageAnswers<'_, '_>) -> CommandResult,
+    answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
 ) -> CommandResult {
     let path = files.name();
     let companions = Companions::new(debug_dirs.to_vec());
@@ -101,7 +101,7 @@ fn answer_directly(
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }
-    Ok(answer(&mut ImageAnswers::DebugFile { lookup: Box::new(lookup), path })?.max(gravest))
+    Ok(answer(&mut ImageLookup::DebugFile { lookup: Box::new(lookup), path })?.max(gravest))
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.

@@ -12,8 +12,8 @@ use symdex::{ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
-    BuildOptions, BuildReport, CachedImage, Companions, Identity, Image, Slice, SymbolMaps, TextCoverage,
-    slices,
+    BuildOptions, BuildReport, Companions, Identity, Image, SharedCacheImage, Slice, SymbolMaps,
+    TextCoverage, slices,
 };
 use symdex_store::{IndexBuffer, IndexBytes};
 
@@ -201,7 +201,7 @@ impl ImageBuilder<'_> {
     }
 
     /// Builds the index of an image of the shared cache at `path`.
-    pub(crate) fn cached(&self, path: &Path, image: &CachedImage<'_>) -> ImageResult {
+    pub(crate) fn cached(&self, path: &Path, image: &SharedCacheImage<'_>) -> ImageResult {
         let (begun, part) = (Instant::now(), image.path.clone());
         let loaded = image.load().map_err(|error| FileError::new(path, error).in_part(&part))?;
         self.loaded(loaded, Loaded { path, part, left_out: 0, begun }, path.to_owned(), Vec::new())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::ThreadPool;
 use symdex::ImageId;
 use symdex_build::debug_files::{DebugFile, ImageFiles};
-use symdex_build::{Cache, CachedImage, SymbolMaps};
+use symdex_build::{SharedCache, SharedCacheImage, SymbolMaps};
 use symdex_store::IndexBytes;
 
 use crate::failure::Failure;
@@ -244,14 +244,14 @@ impl Pipeline {
 }
 
 /// The images of open shared caches, by the number of the file.
-type CachedImages<'c> = HashMap<usize, Vec<CachedImage<'c>>>;
+type CachedImages<'c> = HashMap<usize, Vec<SharedCacheImage<'c>>>;
 
 /// The shared caches of `plan`, by the number of the file.
-fn caches(plan: &Plan) -> Vec<(usize, Cache)> {
+fn caches(plan: &Plan) -> Vec<(usize, SharedCache)> {
     let cached = plan.tasks.iter().flatten().filter(|task| task.cached_image.is_some());
     let mut cached: Vec<usize> = cached.map(|task| task.file).collect();
     cached.dedup();
-    let open = |file: usize| Some((file, Cache::open(plan.files[file].0.path()).ok()?));
+    let open = |file: usize| Some((file, SharedCache::open(plan.files[file].0.path()).ok()?));
     cached.into_iter().filter_map(open).collect()
 }
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use symdex::ImageId;
 use symdex_build::debug_files::{DebugFile, FileError};
-use symdex_build::{Cache, Identity, slices};
+use symdex_build::{Identity, SharedCache, slices};
 
 use crate::failure::{Failure, FailureKind};
 
@@ -59,7 +59,7 @@ impl Contents {
     /// Reads the headers of `file`.
     pub(crate) fn of(file: &DebugFile) -> Result<Self, Failure> {
         // The parts of a shared cache are not found in an archive.
-        if file.archive_entry().is_none() && Cache::is_cache(file.path()) {
+        if file.archive_entry().is_none() && SharedCache::is_cache(file.path()) {
             return Self::of_cache(file);
         }
         let failed = |error| FileError::new(file.name(), error);
@@ -75,7 +75,7 @@ impl Contents {
 
     fn of_cache(file: &DebugFile) -> Result<Self, Failure> {
         let failed = |error| Failure::from(FileError::new(file.path(), error));
-        let cache = Cache::open(file.path()).map_err(failed)?;
+        let cache = SharedCache::open(file.path()).map_err(failed)?;
         let missing = cache.missing().into_iter().map(failed).collect();
         let images = cache.images();
         let images = images.iter().map(|image| {

@@ -182,9 +182,13 @@ pub(crate) fn to_u32(position: usize) -> u32 {
 }
 
 /// Whether a frame's address is an instruction's or a return address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub enum AddressKind {
     /// An instruction, or an address that the report has adjusted already. It is looked up unchanged.
+    #[default]
+    #[serde(rename = "instruction")]
     ProgramCounter,
     /// The instruction after a call. It is looked up one byte before.
     ReturnAddress,

@@ -26,7 +26,7 @@ pub struct Symbolicated<'r, 't> {
     /// The report.
     pub report: &'r Report<'t>,
     /// The outcome of each frame, by thread.
-    outcomes: Vec<Vec<Outcome>>,
+    outcomes: Vec<Vec<FrameOutcome>>,
     /// The outcome of each image.
     images: Vec<ImageOutcome>,
     /// The answers, each distinct address of an image once.
@@ -38,7 +38,7 @@ pub struct Symbolicated<'r, 't> {
 
 /// The outcome of a frame. It is small, because a report can have millions.
 #[derive(Debug)]
-struct Outcome {
+struct FrameOutcome {
     /// The position of its image in the report, or [`NOTHING`].
     image: u32,
     /// The position of its answer in [`Symbolicated::answers`], or [`NOTHING`] minus the position in [`OTHERS`].
@@ -57,7 +57,7 @@ const OTHERS: [FrameAnswer; 5] = [
     FrameAnswer::TooLarge,
 ];
 
-impl Outcome {
+impl FrameOutcome {
     fn new(image: Option<usize>, answer: FrameAnswer) -> Self {
         let mut outcome = Self { image: image.map_or(NOTHING, to_u32), answer: NOTHING };
         outcome.set_answer(answer);
@@ -243,7 +243,7 @@ pub fn symbolicate<'r, 't>(
             }
             _ => FrameAnswer::NoImage,
         };
-        Outcome::new(target.image, answer)
+        FrameOutcome::new(target.image, answer)
     };
     let of_thread = |thread: &'r Thread| {
         let frames = thread.frames.iter().zip(targets.of_thread(thread));

@@ -6,7 +6,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use symdex_answer::fetch::{
-    DebugSources, FetchError, FetchOptions, FetchedFile, MissOptions, Misses, Outcome, Verdict, WantedImage,
+    DebugSources, FetchError, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, Verdict,
+    WantedImage,
 };
 use symdex_pipeline::{FailureKind, Input};
 
@@ -50,36 +51,36 @@ pub(crate) fn start(
         let fetched = sources.fetch(wanted, |file| build(&builder, wanted, &file));
         let outcome = match fetched {
             Ok(Some(outcome)) => outcome,
-            Ok(None) => Outcome::Absent,
-            Err(error) => Outcome::Failed(error.to_string()),
+            Ok(None) => FetchOutcome::Absent,
+            Err(error) => FetchOutcome::Failed(error.to_string()),
         };
         let (id, name) = (&wanted.id, name_of(&outcome));
         counts.get_or_create(&MissLabels { outcome: name }).inc();
         match &outcome {
-            Outcome::Failed(error) => tracing::warn!(%id, outcome = name, error, "a missing image"),
+            FetchOutcome::Failed(error) => tracing::warn!(%id, outcome = name, error, "a missing image"),
             _ => tracing::info!(%id, outcome = name, "a missing image"),
         }
         outcome
     }))
 }
 
-fn name_of(outcome: &Outcome) -> &'static str {
+fn name_of(outcome: &FetchOutcome) -> &'static str {
     match outcome {
-        Outcome::Built => "built",
-        Outcome::Absent => "absent",
-        Outcome::Failed(_) => "failed",
+        FetchOutcome::Built => "built",
+        FetchOutcome::Absent => "absent",
+        FetchOutcome::Failed(_) => "failed",
     }
 }
 
 /// Builds and publishes the index of `wanted`, if `file` has it.
-fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict<Outcome> {
+fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict<FetchOutcome> {
     let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
     let input = Input::Named { path, name, origin };
     let put = builder.put_options(false, None);
     let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &|_, _| false, &|_| ());
     if images.iter().any(Result::is_ok) {
-        return Verdict::Used(Outcome::Built);
+        return Verdict::Used(FetchOutcome::Built);
     }
     let failures: Vec<_> = images.into_iter().filter_map(Result::err).collect();
     let messages: Vec<_> = failures.iter().map(|failure| failure.message.as_str()).collect();
@@ -87,7 +88,7 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
         [] => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
         // The disk is full, for example. Other sources would not help.
         [failure, ..] if failure.kind == FailureKind::Other => {
-            Verdict::Used(Outcome::Failed(messages.join("; ")))
+            Verdict::Used(FetchOutcome::Failed(messages.join("; ")))
         }
         _ => Verdict::Refused(messages.join("; ")),
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::cache::CachedAnswer;
+use crate::answer_cache::CachedAnswer;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::packed::SourceLocation;

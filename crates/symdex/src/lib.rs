@@ -65,8 +65,8 @@
 )]
 
 mod answer;
+mod answer_cache;
 mod by_name;
-mod cache;
 mod error;
 mod file;
 mod format;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
-use crate::cache::{AnswerCache, AnswerKey};
+use crate::answer_cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;

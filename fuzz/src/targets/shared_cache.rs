@@ -1,6 +1,6 @@
 //! dyld shared caches of one file or several.
 
-use symdex_build::Cache;
+use symdex_build::SharedCache;
 use symdex_testkit::images::shared_cache::{CacheFile, CacheImage, Layout, cache, write};
 
 use crate::{checks, input};
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
     let files: Vec<_> =
         files.into_iter().map(|(bytes, suffix)| CacheFile { suffix, bytes: bytes.to_vec() }).collect();
     let folder = tempfile::tempdir().expect("a folder");
-    let Ok(cache) = Cache::open(&write(&files, folder.path())) else { return };
+    let Ok(cache) = SharedCache::open(&write(&files, folder.path())) else { return };
     cache
         .images()
         .iter()

@@ -15,7 +15,7 @@ const MAX_KNOWN: usize = 100_000;
 
 /// What the work for an image has led to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FetchOutcome {
     /// The image has an index now.
     Built,
     /// No source has a debug file of it.
@@ -100,19 +100,19 @@ impl Default for MissOptions {
 /// ask for it, and runs to its end even if no thread waits for it.
 ///
 /// ```
-/// use symdex_answer::fetch::{DebugSources, MissOptions, Misses, Outcome, Verdict, WantedImage};
+/// use symdex_answer::fetch::{DebugSources, MissOptions, Misses, FetchOutcome, Verdict, WantedImage};
 ///
 /// let sources = DebugSources::default();
 /// let misses = Misses::new(&MissOptions::new(), move |wanted| {
 ///     // Build an index of the file here, and put it into a store.
 ///     match sources.fetch(wanted, |file| Verdict::Used(file.size())) {
-///         Ok(Some(_)) => Outcome::Built,
-///         Ok(None) => Outcome::Absent,
-///         Err(error) => Outcome::Failed(error.to_string()),
+///         Ok(Some(_)) => FetchOutcome::Built,
+///         Ok(None) => FetchOutcome::Absent,
+///         Err(error) => FetchOutcome::Failed(error.to_string()),
 ///     }
 /// });
 /// let wanted = WantedImage::new("0c37c502aba03641a08f84c794684f36".parse()?);
-/// assert_eq!(misses.ask(&[wanted], None), [Some(Outcome::Absent)]);
+/// assert_eq!(misses.ask(&[wanted], None), [Some(FetchOutcome::Absent)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -121,7 +121,7 @@ pub struct Misses {
 }
 
 struct Shared {
-    work: Box<dyn Fn(&WantedImage) -> Outcome + Send + Sync>,
+    work: Box<dyn Fn(&WantedImage) -> FetchOutcome + Send + Sync>,
     options: MissOptions,
     state: Mutex<State>,
     /// An outcome is known.
@@ -140,14 +140,14 @@ struct State {
 enum ImageState {
     /// In the queue, or a thread works for it.
     Pending,
-    Done(Outcome, Instant),
+    Done(FetchOutcome, Instant),
 }
 
 impl Misses {
     /// Does `work` for each image that is asked for.
     pub fn new(
         options: &MissOptions,
-        work: impl Fn(&WantedImage) -> Outcome + Send + Sync + 'static,
+        work: impl Fn(&WantedImage) -> FetchOutcome + Send + Sync + 'static,
     ) -> Self {
         let (work, options) = (Box::new(work), options.clone());
         let shared = Shared { work, options, state: Mutex::default(), changed: Condvar::new() };
@@ -157,7 +157,7 @@ impl Misses {
     /// The outcomes for `images`, in their order. Work that has not begun is begun. Waits for the outcomes until
     /// `deadline`; without one, as long as it takes. `None` stands for an image whose outcome is not known yet.
     #[must_use]
-    pub fn ask(&self, images: &[WantedImage], deadline: Option<Instant>) -> Vec<Option<Outcome>> {
+    pub fn ask(&self, images: &[WantedImage], deadline: Option<Instant>) -> Vec<Option<FetchOutcome>> {
         let mut state = self.shared.state();
         for wanted in images {
             self.begin(&mut state, wanted);
@@ -220,7 +220,7 @@ impl Misses {
                 Err(_) if state.threads != 0 => {}
                 Err(error) => {
                     state.queue.pop_back();
-                    let outcome = Outcome::Failed(format!("no thread can be started: {error}"));
+                    let outcome = FetchOutcome::Failed(format!("no thread can be started: {error}"));
                     state.images.insert(wanted.id.clone(), ImageState::Done(outcome, now));
                 }
             }
@@ -244,18 +244,18 @@ impl Shared {
                 };
                 wanted
             };
-            let panicked = |_| Outcome::Failed(format!("{}: the work for it has panicked", wanted.id));
+            let panicked = |_| FetchOutcome::Failed(format!("{}: the work for it has panicked", wanted.id));
             let outcome = catch_unwind(AssertUnwindSafe(|| (self.work)(&wanted))).unwrap_or_else(panicked);
             self.state().images.insert(wanted.id, ImageState::Done(outcome, Instant::now()));
             self.changed.notify_all();
         }
     }
 
-    fn is_remembered(&self, outcome: &Outcome, since: Instant, now: Instant) -> bool {
+    fn is_remembered(&self, outcome: &FetchOutcome, since: Instant, now: Instant) -> bool {
         let time = match outcome {
-            Outcome::Built => self.options.built,
-            Outcome::Absent => self.options.absent,
-            Outcome::Failed(_) => self.options.failed,
+            FetchOutcome::Built => self.options.built,
+            FetchOutcome::Absent => self.options.absent,
+            FetchOutcome::Failed(_) => self.options.failed,
         };
         now.saturating_duration_since(since) < time
     }
@@ -298,13 +298,13 @@ mod tests {
         let counted = Arc::clone(&count);
         let misses = Misses::new(&MissOptions::new(), move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
-            Outcome::Built
+            FetchOutcome::Built
         });
         std::thread::scope(|scope| {
             for _ in 0..64 {
                 scope.spawn(|| {
                     barrier.wait();
-                    assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Built)]);
+                    assert_eq!(misses.ask(&[wanted(1)], None), [Some(FetchOutcome::Built)]);
                 });
             }
         });
@@ -312,7 +312,7 @@ mod tests {
     }
 
     /// Misses whose work waits until the test sends its outcome.
-    fn held(options: &MissOptions) -> (Misses, mpsc::Sender<Outcome>) {
+    fn held(options: &MissOptions) -> (Misses, mpsc::Sender<FetchOutcome>) {
         let (send, outcomes) = mpsc::channel();
         let outcomes = Mutex::new(outcomes);
         let work =
@@ -325,8 +325,8 @@ mod tests {
         let (misses, send) = held(&MissOptions::new());
         let now = Some(Instant::now());
         assert_eq!(misses.ask(&[wanted(1)], now), [None], "pending");
-        send.send(Outcome::Built).expect("it waits");
-        assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Built)]);
+        send.send(FetchOutcome::Built).expect("it waits");
+        assert_eq!(misses.ask(&[wanted(1)], None), [Some(FetchOutcome::Built)]);
     }
 
     #[test]
@@ -340,9 +340,9 @@ mod tests {
         assert_eq!(misses.ask(&[wanted(2), wanted(3)], None), [None, None]);
         assert!(!misses.shared.state().images.contains_key(&wanted(3).id), "the queue has refused it");
         for _ in 0..2 {
-            send.send(Outcome::Absent).expect("it waits");
+            send.send(FetchOutcome::Absent).expect("it waits");
         }
-        while misses.ask(&[wanted(2)], None) != [Some(Outcome::Absent)] {
+        while misses.ask(&[wanted(2)], None) != [Some(FetchOutcome::Absent)] {
             std::thread::yield_now();
         }
     }
@@ -355,17 +355,17 @@ mod tests {
         let misses = Misses::new(&options, move |wanted| {
             counted.fetch_add(1, Ordering::SeqCst);
             match wanted.id.as_bytes()[0] {
-                1 => Outcome::Absent,
+                1 => FetchOutcome::Absent,
                 _ => panic!("as the test wants"),
             }
         });
         for _ in 0..3 {
-            assert_eq!(misses.ask(&[wanted(1)], None), [Some(Outcome::Absent)]);
+            assert_eq!(misses.ask(&[wanted(1)], None), [Some(FetchOutcome::Absent)]);
         }
         assert_eq!(count.load(Ordering::SeqCst), 1);
         for round in 1..=3 {
             let outcomes = misses.ask(&[wanted(2)], None);
-            assert!(matches!(&outcomes[..], [Some(Outcome::Failed(why))] if why.contains("panicked")));
+            assert!(matches!(&outcomes[..], [Some(FetchOutcome::Failed(why))] if why.contains("panicked")));
             assert_eq!(count.load(Ordering::SeqCst), 1 + round, "a failure is not remembered here");
         }
     }

@@ -41,7 +41,7 @@ mod web;
 pub use self::debug_sources::{DebugSource, DebugSources, FetchedFile, Verdict};
 pub use self::error::FetchError;
 pub use self::layout::{FileKind, Layout, WantedImage};
-pub use self::misses::{MissOptions, Misses, Outcome};
+pub use self::misses::{FetchOutcome, MissOptions, Misses};
 pub use self::options::FetchOptions;
 pub use self::source::FetchingSource;
 pub use self::url::{SourceUrl, SourceUrlError};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use symdex_report::{Answers, Question, Source, Unanswered};
 
 use super::layout::WantedImage;
-use super::misses::{Misses, Outcome};
+use super::misses::{FetchOutcome, Misses};
 
 /// Answers as another source. Images that it does not have are asked of [`Misses`], all together.
 pub struct FetchingSource<'m, S> {
@@ -40,9 +40,9 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         for ((question, answered), outcome) in missing.into_iter().zip(misses.ask(&wanted, self.deadline)) {
             match outcome {
                 None => *answered = Err(Unanswered::Fetching),
-                Some(Outcome::Failed(why)) => *answered = Err(Unanswered::FetchFailed(why)),
-                Some(Outcome::Absent) => {}
-                Some(Outcome::Built) => {
+                Some(FetchOutcome::Failed(why)) => *answered = Err(Unanswered::FetchFailed(why)),
+                Some(FetchOutcome::Absent) => {}
+                Some(FetchOutcome::Built) => {
                     again.push(question.clone());
                     built.push(answered);
                 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::{DebugFile, FileError};
-use crate::cache::Cache;
 use crate::error::Error;
 use crate::image::Identity;
+use crate::shared_cache::SharedCache;
 use crate::slice::{Slice, slices};
 
 /// An image in a debug file.
@@ -30,11 +30,11 @@ pub struct ListedImage {
 ///
 /// [`FileError`] if the file cannot be read at all.
 pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
-    if !Cache::is_cache(path) {
+    if !SharedCache::is_cache(path) {
         return slices_of(&DebugFile::on_disk(path));
     }
     let failed = |error| FileError::new(path, error);
-    let cache = Cache::open(path).map_err(failed)?;
+    let cache = SharedCache::open(path).map_err(failed)?;
     let missing = cache.missing().into_iter().map(|error| Err(failed(error)));
     let images = cache.images();
     let listed = images.iter().map(|image| {

@@ -6,14 +6,14 @@ use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 use symdex_report::source_file_name;
 
 use super::{Args, Basis};
-use crate::answers::ImageAnswers;
 use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::image_lookup::ImageLookup;
 use crate::{number, text};
 
 /// Prints answers for one image.
 pub(super) struct AtosPrinter<'a, 'i, 'd> {
     args: &'a Args,
-    answers: &'a mut ImageAnswers<'i, 'd>,
+    answers: &'a mut ImageLookup<'i, 'd>,
     /// The number to add to an address to get the image offset, modulo 2^64.
     to_offset: u64,
     image: String,
@@ -23,7 +23,7 @@ pub(super) struct AtosPrinter<'a, 'i, 'd> {
 }
 
 impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
-    pub(super) fn new(args: &'a Args, answers: &'a mut ImageAnswers<'i, 'd>) -> Result<Self, Failure> {
+    pub(super) fn new(args: &'a Args, answers: &'a mut ImageLookup<'i, 'd>) -> Result<Self, Failure> {
         let metadata = answers.metadata();
         let to_offset = match args.basis {
             Basis { load: Some(load), .. } => load.wrapping_neg(),
@@ -95,7 +95,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
 
 /// The lines of the address of `line`.
 fn found(
-    answers: &ImageAnswers<'_, '_>,
+    answers: &ImageLookup<'_, '_>,
     line: &AtosLine<'_>,
     scratch: &mut Scratch,
     names: &mut Scratch,

@@ -6,8 +6,8 @@ mod options;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure};
+use crate::image_lookup::ImageLookup;
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::open::AccessOption;
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     source.answer(&args.debug_dir, |answers| answer_all(args, answers))
 }
 
-fn answer_all(args: &Args, answers: &mut ImageAnswers<'_, '_>) -> failure::CommandResult {
+fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::CommandResult {
     let mut printer = AtosPrinter::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
     printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;

@@ -18,7 +18,7 @@ use symdex_store::{Error, IndexFolder, ReaderOptions, Store, StoreReader};
 pub(crate) use self::args::Args;
 use self::run::{Build, BuildHost};
 pub(crate) use self::summary::outcome_words;
-use crate::failure::{self, Failure, FailureKind, complain};
+use crate::failure::{self, Failure, complain};
 use crate::interrupt;
 use crate::open::AccessOption;
 use crate::progress::Progress;

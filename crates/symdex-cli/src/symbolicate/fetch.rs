@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use symdex_answer::Symbolicator;
 use symdex_answer::fetch::{
-    DebugSources, FetchOptions, FetchedFile, MissOptions, Misses, Outcome, SourceUrl, Verdict, WantedImage,
+    DebugSources, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, SourceUrl, Verdict,
+    WantedImage,
 };
 
 use super::events::Events;
@@ -44,15 +45,15 @@ pub(super) fn misses(
         let name = wanted.name.as_deref().unwrap_or("debuginfo");
         events.bar().add(file.size());
         match symbolicator.build_fetched(file.path(), &wanted.id, name, file.location(), &on_event) {
-            Ok(true) => Verdict::Used(Outcome::Built),
+            Ok(true) => Verdict::Used(FetchOutcome::Built),
             Ok(false) => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
             Err(why) => Verdict::Refused(why.reason().into_owned()),
         }
     };
     let work = move |wanted: &WantedImage| match sources.fetch(wanted, |file| build(wanted, &file)) {
         Ok(Some(outcome)) => outcome,
-        Ok(None) => Outcome::Absent,
-        Err(error) => Outcome::Failed(error.to_string()),
+        Ok(None) => FetchOutcome::Absent,
+        Err(error) => FetchOutcome::Failed(error.to_string()),
     };
     Ok(Some(Misses::new(&options, work)))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use symdex::{ImageId, Index, MappedFile};
 use symdex_build::debug_files::{DebugFile, FileError};
-use symdex_build::{Cache, Error, SymbolMaps};
+use symdex_build::{Error, SharedCache, SymbolMaps};
 use symdex_store::IndexBytes;
 use tempfile::NamedTempFile;
 
@@ -174,7 +174,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
 
 /// Builds the index of one image of the shared cache at `path`.
 fn cached(path: &Path, number: usize, images: &ImageBuilder<'_>) -> ImageResult {
-    let cache = Cache::open(path).map_err(|error| FileError::new(path, error))?;
+    let cache = SharedCache::open(path).map_err(|error| FileError::new(path, error))?;
     let all = cache.images();
     let gone = || {
         let message = "the image is not there any more";

@@ -288,7 +288,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::published::Outcome;
+    use crate::jobs::published::PublishedOutcome;
 
     #[test]
     fn a_job_survives_json() {
@@ -324,7 +324,7 @@ mod tests {
             name: text(),
             file: text(),
             joined: texts(),
-            outcome: Outcome::Written,
+            outcome: PublishedOutcome::Written,
             store: text(),
             index_size: 1,
             debug_size: 1,

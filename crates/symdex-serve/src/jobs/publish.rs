@@ -10,7 +10,7 @@ use symdex_report::KnownImage;
 use symdex_store::{Error, OnConflict, Provenance, PutOptions};
 
 use super::builder::Builder;
-use super::published::{Outcome, PublishedImage};
+use super::published::{PublishedImage, PublishedOutcome};
 use crate::audit::{Action, Audit, Entry};
 use crate::known::Known;
 
@@ -101,9 +101,9 @@ impl Builder {
     fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
         self.publishing.audit.log(&Entry {
             action: match image.outcome {
-                Outcome::Written | Outcome::Unchanged => Action::Publish,
-                Outcome::Repaired | Outcome::Replaced => Action::Replace,
-                Outcome::Kept => Action::Keep,
+                PublishedOutcome::Written | PublishedOutcome::Unchanged => Action::Publish,
+                PublishedOutcome::Repaired | PublishedOutcome::Replaced => Action::Replace,
+                PublishedOutcome::Kept => Action::Keep,
             },
             token: provenance.and_then(|one| one.token.as_deref()),
             client: provenance.and_then(|one| one.client),

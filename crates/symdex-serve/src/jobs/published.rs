@@ -26,7 +26,7 @@ pub(crate) struct PublishedImage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) joined: Vec<String>,
     /// Whether the new index was written.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: PublishedOutcome,
     /// The store that has the index.
     pub(crate) store: String,
     /// The size of the index, in bytes.
@@ -47,7 +47,7 @@ pub(crate) struct PublishedImage {
 /// Whether a new index was written, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum PublishedOutcome {
     /// The store had no index of the image.
     Written,
     /// The store had the same index.
@@ -60,7 +60,7 @@ pub(crate) enum Outcome {
     Replaced,
 }
 
-impl Outcome {
+impl PublishedOutcome {
     /// The name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl Outcome {
     }
 }
 
-impl From<&PublishOutcome> for Outcome {
+impl From<&PublishOutcome> for PublishedOutcome {
     fn from(outcome: &PublishOutcome) -> Self {
         match outcome {
             PublishOutcome::Written => Self::Written,

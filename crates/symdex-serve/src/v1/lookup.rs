@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image, ImageStatus, Unanswered};
+use symdex_report::{AddressKind, Answer, Function, Image, ImageStatus, Unanswered};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
@@ -48,16 +48,6 @@ pub(crate) struct LookupRequest {
     /// Which lines answer for code with line 0.
     #[serde(default)]
     lines: LinePolicy,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum AddressKind {
-    /// Addresses of instructions. They are looked up unchanged.
-    #[default]
-    Instruction,
-    /// Return addresses. They are looked up one byte before.
-    ReturnAddress,
 }
 
 /// The answers for the addresses of one image.
@@ -190,7 +180,7 @@ impl LookupRequest {
     /// The offset of an address; `None` if it lies below the image.
     fn offset(&self, Address(address): Address) -> Option<ImageOffset> {
         let address = match self.kind {
-            AddressKind::Instruction => address,
+            AddressKind::ProgramCounter => address,
             AddressKind::ReturnAddress => address.checked_sub(1)?,
         };
         address.checked_sub(self.load_address.map_or(0, |load| load.0)).map(ImageOffset)

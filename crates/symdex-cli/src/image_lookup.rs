@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::stores::FoundImage;
 
 /// The index or debug file that answers.
-pub(crate) enum ImageAnswers<'i, 'd> {
+pub(crate) enum ImageLookup<'i, 'd> {
     Index { index: &'i Index<IndexBytes>, path: &'i Path },
     Stored(&'i FoundImage),
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
 }
 
-impl<'i> ImageAnswers<'i, '_> {
+impl<'i> ImageLookup<'i, '_> {
     /// The index or debug file, for messages.
     pub(crate) fn path(&self) -> &'i Path {
         match self {

@@ -29,10 +29,10 @@ use crate::symbols::macho::LocalSymbols;
 /// A shared cache: its files, mapped into memory.
 ///
 /// ```no_run
-/// use symdex_build::{Cache, build};
+/// use symdex_build::{SharedCache, build};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let cache = Cache::open("dyld_shared_cache_arm64e".as_ref())?;
+/// let cache = SharedCache::open("dyld_shared_cache_arm64e".as_ref())?;
 /// for missing in cache.missing() {
 ///     eprintln!("{missing}");
 /// }
@@ -43,7 +43,7 @@ use crate::symbols::macho::LocalSymbols;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Cache {
+pub struct SharedCache {
     /// The files that were found, the main file first.
     files: Vec<MappedFile>,
     /// The ranges of addresses that they map, sorted by address.
@@ -55,8 +55,8 @@ pub struct Cache {
 }
 
 /// One image of a cache.
-pub struct CachedImage<'c> {
-    cache: &'c Cache,
+pub struct SharedCacheImage<'c> {
+    cache: &'c SharedCache,
     /// The path under which it is installed.
     pub path: String,
     /// The address of its header.
@@ -65,7 +65,7 @@ pub struct CachedImage<'c> {
     is_too_much: bool,
 }
 
-impl Cache {
+impl SharedCache {
     /// Whether the file at `path` begins like a shared cache or a part of one. False if it cannot be read.
     #[must_use]
     pub fn is_cache(path: &Path) -> bool {
@@ -117,7 +117,7 @@ impl Cache {
 
     /// Every image once, in the order of the cache's list. The list may have several paths of one image.
     #[must_use]
-    pub fn images(&self) -> Vec<CachedImage<'_>> {
+    pub fn images(&self) -> Vec<SharedCacheImage<'_>> {
         let main = self.main();
         let header = Header::parse(main).ok();
         let listed = header.and_then(|header| header.images(ENDIAN, main).ok()).unwrap_or_default();
@@ -130,7 +130,7 @@ impl Cache {
                 continue;
             }
             let path = text_at(main, info.path_file_offset.get(ENDIAN));
-            let mut image = CachedImage { cache: self, path, address, is_too_much: false };
+            let mut image = SharedCacheImage { cache: self, path, address, is_too_much: false };
             // The tables of valid images do not overlap, so their sizes add up to less than the cache.
             match left.checked_sub(image.size()) {
                 Some(rest) => left = rest,
@@ -164,15 +164,15 @@ impl Cache {
     }
 }
 
-impl fmt::Debug for Cache {
+impl fmt::Debug for SharedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cache({} files, {} missing)", self.files.len(), self.missing.len())
+        write!(f, "SharedCache({} files, {} missing)", self.files.len(), self.missing.len())
     }
 }
 
-impl fmt::Debug for CachedImage<'_> {
+impl fmt::Debug for SharedCacheImage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CachedImage({})", self.path)
+        write!(f, "SharedCacheImage({})", self.path)
     }
 }
 
@@ -184,7 +184,7 @@ fn text_at(bytes: &[u8], offset: u32) -> String {
     String::from_utf8_lossy(CStr::from_bytes_until_nul(text).map_or(text, CStr::to_bytes)).into_owned()
 }
 
-impl<'c> CachedImage<'c> {
+impl<'c> SharedCacheImage<'c> {
     /// The architecture in the image's header.
     ///
     /// # Errors
