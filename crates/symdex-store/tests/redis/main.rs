@@ -6,6 +6,7 @@
 mod common;
 
 mod access;
+mod eviction;
 mod expiry;
 mod faults;
 mod layout;
@@ -31,6 +32,7 @@ symdex_testkit::main! {
     access::a_cluster_is_named_as_one,
     access::replicas_and_full_servers_say_what_to_do,
     access::tls_trusts_the_certificates_of_the_given_file_only,
+    eviction::a_put_for_which_the_memory_does_not_suffice_leaves_no_values,
     expiry::a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole,
     expiry::all_values_of_an_image_expire_at_one_time,
     expiry::gc_removes_what_was_not_used_for_a_time,
@@ -51,6 +53,7 @@ symdex_testkit::main! {
     publishing::writers_of_several_processes_leave_the_best_index,
     publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index;
     on request: publishing::writers_of_several_processes_leave_the_best_index_of_1000_rounds,
-        expiry::gc_among_writers_and_readers_removes_nothing_fresh;
+        expiry::gc_among_writers_and_readers_removes_nothing_fresh,
+        eviction::what_each_policy_of_eviction_leaves;
     children: publishing::one_process_of_writers, publishing::one_publisher
 }

@@ -65,7 +65,8 @@ impl Putter<'_> {
                 return Ok(outcome);
             }
             if let Some(upload) = upload.take() {
-                new.stored_size = upload(&new)?;
+                // A server without free memory needs the space of what was written before it was full.
+                new.stored_size = upload(&new).inspect_err(|_| self.discard(&new))?;
             }
             if self.switch(&found, &new)? {
                 return Ok(outcome);
@@ -116,6 +117,7 @@ impl Putter<'_> {
             Value::Int(1) => Ok(true),
             Value::Int(0) => Ok(false),
             Value::Int(missing) => {
+                self.discard(new);
                 let reason = format!(
                     "the server has evicted {} of {} values while they were written; raise its maxmemory",
                     missing.unsigned_abs(),
