@@ -101,6 +101,9 @@ impl Test {
     }
 }
 
+/// What a process runs that [`child`] starts.
+pub type Child = fn() -> ExitCode;
+
 /// A command that runs one of the functions that [`main!`] lists after `children:`, in a process of its own.
 ///
 /// # Panics
@@ -117,7 +120,7 @@ pub fn child(name: &str) -> Command {
 ///
 /// # Panics
 /// If [`child`] named a function that is not in `children`.
-pub fn run(tests: impl IntoIterator<Item = Test>, children: &[(&str, fn() -> ExitCode)]) -> ExitCode {
+pub fn run(tests: impl IntoIterator<Item = Test>, children: &[(&str, Child)]) -> ExitCode {
     if let Ok(name) = std::env::var(CHILD) {
         let (_, child) = children.iter().find(|(child, _)| *child == name).expect("main! lists it");
         return child();
