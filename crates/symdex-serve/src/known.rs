@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use symdex::ImageId;
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::KnownImage;
 
@@ -36,6 +37,16 @@ impl Known {
                 *listed = Some((Instant::now(), Arc::clone(&images)));
                 images
             }
+        }
+    }
+
+    /// Removes an image that was deleted.
+    pub(crate) fn remove(&self, id: &ImageId) {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, images)) = &mut *listed
+            && images.iter().any(|image| image.id == *id)
+        {
+            *images = images.iter().filter(|image| image.id != *id).cloned().collect();
         }
     }
 

@@ -156,7 +156,7 @@ pub(crate) async fn files(
     app.run(move |_| list_files(&image, limit)).await?.map(Json)
 }
 
-fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
+pub(super) fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
     match limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => Ok(limit),
         other => Err(Problem::bad_request(format!("found `limit={other}`, expected 1 to {MAX_LIMIT}"))),

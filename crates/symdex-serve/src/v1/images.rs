@@ -250,6 +250,9 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
         }
     }
     app.browser.forget_all();
+    if image.left.is_empty() {
+        app.known.remove(id);
+    }
     match failed {
         Some(problem) => Err(problem),
         None if image.removed.is_empty() && image.left.is_empty() => {

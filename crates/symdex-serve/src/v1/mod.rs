@@ -2,6 +2,7 @@
 
 mod address;
 pub(crate) mod browse;
+pub(crate) mod image_list;
 pub(crate) mod images;
 pub(crate) mod jobs;
 pub(crate) mod lookup;
@@ -19,6 +20,7 @@ use crate::app::SharedApp;
 pub(crate) fn read_routes() -> Router<SharedApp> {
     Router::new()
         .route("/v1/lookup", post(lookup::lookup))
+        .route("/v1/images", get(image_list::images))
         .route("/v1/images/{id}", get(images::image))
         .route("/v1/missing", post(images::missing))
         .route("/v1/images/{id}/files", get(browse::files))

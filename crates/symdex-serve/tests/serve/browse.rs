@@ -38,6 +38,9 @@ fn functions(ranges: &[Value]) -> BTreeMap<u64, (u64, u64, Value)> {
     functions
 }
 
+/// The same in the order of a list.
+const IMAGES_BY_NAME: [&str; 4] = ["icf", "inline-dwarf4", "outliner", "swift-names"];
+
 const IMAGES: [&str; 4] = ["inline-dwarf4", "swift-names", "icf", "outliner"];
 
 pub(crate) fn functions_are_those_of_the_index() {
@@ -159,6 +162,32 @@ pub(crate) fn functions_are_found_by_name_and_by_address_in_either_order() {
     let inside = hexadecimal(&wanted["start"]) + wanted["size"].as_u64().expect("a number") - 1;
     assert_eq!(get(&format!("address={inside:#x}"))["functions"], serde_json::json!([wanted]));
     assert_eq!(get("address=0x0")["functions"], serde_json::json!([]));
+}
+
+pub(crate) fn images_are_found_by_name_and_by_the_first_digits_of_their_ids() {
+    let (store, ids) = store_of(&IMAGES);
+    let server = TestServer::start(store.path(), &[]);
+    let list = |query: &str| server.get(&format!("/v1/images?{query}")).json();
+    let ids_of = |list: &Value| -> Vec<String> {
+        let images = list["images"].as_array().expect("a list").iter();
+        images.map(|image| image["id"].as_str().expect("an id").to_owned()).collect()
+    };
+    let all = list("");
+    assert_eq!((&all["total"], ids_of(&all).len()), (&4.into(), 4));
+    let names: Vec<_> = all["images"].as_array().expect("a list").iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, IMAGES_BY_NAME);
+    assert_eq!(ids_of(&list("search=SWIFT")), [ids[1].clone()]);
+    let digits = &ids[2][..9].to_uppercase();
+    for start in [digits.clone(), format!("{}-{}", &digits[..8], &digits[8..]), ids[2].clone()] {
+        assert_eq!(ids_of(&list(&format!("search={start}"))), [ids[2].clone()], "{start}");
+    }
+    let first = list("limit=1");
+    assert_eq!((&first["total"], ids_of(&first)), (&4.into(), ids_of(&all)[..1].to_vec()));
+    assert_eq!(list("search=no+such+image")["total"], 0);
+    assert_eq!(server.get("/v1/images?limit=0").status, 400);
+    // A deleted image is listed no more.
+    assert_eq!(server.delete(&format!("/v1/images/{}", ids[0]), &[]).status, 200);
+    assert!(!ids_of(&list("")).contains(&ids[0]));
 }
 
 pub(crate) fn wrong_requests_say_what_is_expected() {

@@ -37,6 +37,7 @@ symdex_testkit::main! {
     browse::functions_are_those_of_the_index,
     browse::bytes_by_file_are_those_of_the_innermost_functions,
     browse::functions_are_found_by_name_and_by_address_in_either_order,
+    browse::images_are_found_by_name_and_by_the_first_digits_of_their_ids,
     browse::wrong_requests_say_what_is_expected,
     browse::a_damaged_index_is_an_error,
     browser::a_pasted_crash_shows_the_expected_frames,

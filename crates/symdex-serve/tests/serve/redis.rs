@@ -16,7 +16,9 @@ pub(crate) fn an_image_in_redis_cannot_be_browsed() {
     let server = TestServer::start(Path::new(&redis.url()), &[]);
     let answer = server.get(&format!("/v1/images/{id}/files"));
     assert_eq!((answer.status, &answer.json()["type"]), (501, &"urn:symdex:problem:not-whole".into()));
-    // Lookups go on.
+    // It is found by its id, and lookups go on.
+    let list = server.get(&format!("/v1/images?search={id}")).json();
+    assert_eq!((&list["total"], &list["images"][0]["name"]), (&1.into(), &"inline-dwarf4".into()));
     let request = serde_json::json!([{"id": id, "addresses": ["0x400"]}]);
     assert_eq!(server.post_json("/v1/lookup", &request).json()[0]["status"], "found");
 }
