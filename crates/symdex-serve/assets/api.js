@@ -40,18 +40,30 @@ async function request(path, options = {}, isAskedAgain = false) {
 const json = async (path, options) => (await request(path, options)).json();
 const imagePath = (id) => `v1/images/${encodeURIComponent(id)}`;
 
+/** `{matchByName, assume}` as parameters; `assume` has pairs of the name of an image and an id. */
+function parameters({ matchByName = false, assume = [] } = {}) {
+  const query = new URLSearchParams();
+  if (matchByName) query.append("match_by_name", "true");
+  for (const [name, id] of assume) query.append("assume", `${name}=${id}`);
+  return query;
+}
+
 /** A report as JSON (docs/schema/symbolicate.schema.json), and after how many seconds more may be known. */
-export async function symbolicated(report) {
+export async function symbolicated(report, options) {
   const headers = { Accept: "application/json", "Content-Type": "application/octet-stream" };
-  const answer = await request("v1/symbolicate", { method: "POST", headers, body: report });
+  const query = parameters(options).toString();
+  const path = `v1/symbolicate${query && `?${query}`}`;
+  const answer = await request(path, { method: "POST", headers, body: report });
   const seconds = Number(answer.headers.get("Retry-After") ?? 5);
   return { data: await answer.json(), retryAfter: Number.isFinite(seconds) ? seconds : 5 };
 }
 
 /** A report in its own format, as a blob. */
-export async function symbolicatedNative(report) {
+export async function symbolicatedNative(report, options) {
   const headers = { Accept: "*/*", "Content-Type": "application/octet-stream" };
-  const answer = await request("v1/symbolicate?format=native", { method: "POST", headers, body: report });
+  const query = parameters(options);
+  query.append("format", "native");
+  const answer = await request(`v1/symbolicate?${query}`, { method: "POST", headers, body: report });
   return answer.blob();
 }
 
@@ -62,6 +74,10 @@ export async function lookup(id, address) {
   const [result] = await json("v1/lookup", { method: "POST", headers, body });
   return result;
 }
+
+/** The images whose name contains `search`, or whose id begins with it. */
+export const images = (search, options) =>
+  json(`v1/images?${new URLSearchParams({ search, limit: 100 })}`, options);
 
 /** What the server knows of an image. */
 export const image = (id) => json(imagePath(id));

@@ -1,55 +1,102 @@
 // An image: its functions, what is at an address, and its code by file.
 
-import { files, functions, image, lookup } from "./api.js";
+import { files, functions, image, images, lookup } from "./api.js";
 import { codeMap } from "./code-map.js";
-import { announce, byId, copyButton, count, el, errorNotice, fileName, size, spelledId } from "./dom.js";
+import {
+  announce,
+  byId,
+  copyButton,
+  count,
+  el,
+  errorNotice,
+  fileName,
+  size,
+  spelledId,
+  whenTyped,
+} from "./dom.js";
 
 const PAGE = 100;
+
+/** An `LC_UUID`, or a build id of as many digits or more. */
+const WHOLE_ID = /^(h-)?([0-9a-f]-?){32,}$/i;
+
+/** `work`, which gets a signal, and is aborted when it begins again. Its error is shown in `place`. */
+function latest(work, place) {
+  let current = null;
+  return async (...rest) => {
+    current?.abort();
+    current = new AbortController();
+    try {
+      await work(current.signal, ...rest);
+    } catch (error) {
+      if (error.name !== "AbortError") place.replaceChildren(errorNotice(error));
+    }
+  };
+}
 
 /** Shows the page of images. `known` are images of the open reports that have an index. */
 export function showImages(known) {
   const field = el("input", {
-    id: "image-id",
-    type: "text",
-    required: true,
+    id: "image-search",
+    type: "search",
     spellcheck: "false",
     autocomplete: "off",
-    placeholder: "0C37C502-ABA0-3641-A08F-84C794684F36",
+    placeholder: "MyApp, or 0C37C502-ABA0",
   });
-  const open = (event) => {
+  const found = el("p", { class: "muted", role: "status" });
+  const list = el("ul", { class: "plain results" });
+  const search = latest(async (signal) => {
+    const { total, images: some } = await images(field.value.trim(), { signal });
+    const shown = some.length < total ? `${some.length} of ` : "";
+    found.textContent = total > 0 ? `${shown}${count(total, "image")}` : "No image of this name or id";
+    list.replaceChildren(...some.map(imageItem));
+  }, found);
+  const submitted = (event) => {
     event.preventDefault();
-    location.hash = `image=${encodeURIComponent(field.value.trim())}`;
+    // A whole id needs no search.
+    const id = field.value.trim();
+    if (WHOLE_ID.test(id)) location.hash = `image=${encodeURIComponent(id)}`;
+    else search();
   };
-  const list = known.map(({ id, name, arch }) =>
-    el(
-      "li",
-      {},
-      el("a", { href: `#image=${encodeURIComponent(id)}` }, name),
-      el("span", { class: "badge" }, arch ?? ""),
-      el("code", {}, spelledId(id)),
-    ),
-  );
+  field.addEventListener("input", whenTyped(search));
   byId("images-page").replaceChildren(
     el("h1", { tabindex: "-1" }, "Look into an image"),
     el("p", { class: "lead" }, "The functions of an image, their sizes, and its code by source file."),
     el(
       "form",
-      { onsubmit: open },
-      el("label", { for: "image-id" }, "UUID or build id"),
+      { onsubmit: submitted },
+      el("label", { for: "image-search" }, "Name, or first digits of the UUID or build id"),
       el("div", { class: "row" }, field, el("button", { type: "submit", class: "primary" }, "Open")),
     ),
-    ...(list.length > 0
+    ...(known.length > 0
       ? [
           el(
             "section",
-            { "aria-labelledby": "known-title" },
+            { class: "card", "aria-labelledby": "known-title" },
             el("h2", { id: "known-title" }, "In the open reports"),
-            el("ul", { class: "plain results" }, list),
+            el("ul", { class: "plain results" }, known.map(imageItem)),
           ),
         ]
       : []),
+    el(
+      "section",
+      { class: "card", "aria-labelledby": "listed-title" },
+      el("h2", { id: "listed-title" }, "On the server"),
+      found,
+      list,
+    ),
   );
+  search();
 }
+
+const imageItem = ({ id, name, arch }) =>
+  el(
+    "li",
+    {},
+    el("a", { href: `#image=${encodeURIComponent(id)}` }, name || spelledId(id)),
+    el("span", { class: "badge" }, arch ?? ""),
+    el("code", {}, spelledId(id)),
+  );
 
 /** Shows one image. Returns a function that shows what is at an address of it. */
 export function showImage(id) {
@@ -153,33 +200,18 @@ function functionSection(id) {
   const summary = el("p", { class: "muted", role: "status" });
   const body = el("tbody");
   const more = el("button", { type: "button", class: "more", hidden: true }, "Show more");
-  let current = null;
-  const load = async (offset) => {
-    current?.abort();
-    current = new AbortController();
-    const { signal } = current;
+  const load = latest(async (signal, offset) => {
     if (offset === 0) body.replaceChildren();
     more.hidden = true;
-    try {
-      const next = await fill(
-        id,
-        { search: search.value.trim(), sort: sort.value, offset },
-        body,
-        summary,
-        signal,
-      );
-      more.hidden = next === null;
-      more.onclick = () => load(next);
-    } catch (error) {
-      if (error.name !== "AbortError") summary.replaceChildren(errorNotice(error));
-    }
-  };
-  let waiting = 0;
-  const changed = () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => load(0), 200);
-  };
-  search.addEventListener("input", changed);
+    const query = { search: search.value.trim(), sort: sort.value, offset };
+    const next = await fill(id, query, body, summary, signal);
+    more.hidden = next === null;
+    more.onclick = () => load(next);
+  }, summary);
+  search.addEventListener(
+    "input",
+    whenTyped(() => load(0)),
+  );
   sort.addEventListener("change", () => load(0));
   load(0);
   const head = ["Start", "Bytes", "Ranges", "Function", "Source"];

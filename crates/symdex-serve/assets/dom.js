@@ -9,7 +9,7 @@ function fill(element, properties, children) {
     else element.setAttribute(name, value === true ? "" : value);
   }
   element.append(
-    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
   );
   return element;
 }
@@ -59,7 +59,8 @@ export function spelledId(id) {
   return parts ? parts.slice(1).join("-").toUpperCase() : id;
 }
 
-async function toClipboard(text) {
+/** Puts `text` into the clipboard. */
+export async function toClipboard(text) {
   // Pages without TLS have no clipboard, except on this machine.
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = el("textarea", { class: "visually-hidden" });
@@ -72,14 +73,14 @@ async function toClipboard(text) {
   return undefined;
 }
 
-/** A button that shows `text` and copies `copied`. */
+/** A button that shows `text` and copies `copied`, or what that returns. */
 export function copyButton(text, copied = text, title = copied) {
   const label = el("span", {}, text);
   const copy = async () => {
     try {
-      await toClipboard(copied);
+      await toClipboard(typeof copied === "function" ? copied() : copied);
       button.classList.add("copied");
-      announce(`Copied ${copied}`);
+      announce(`Copied ${title}`);
       setTimeout(() => button.classList.remove("copied"), 1500);
     } catch {
       announce("The browser does not allow copying");
@@ -93,15 +94,33 @@ export function copyButton(text, copied = text, title = copied) {
   return button;
 }
 
-/** What an error says: the title of the problem, and its detail. */
-export function errorNotice(error) {
+/** What an error says: the title of the problem, and its detail. `retry`, if any, is a button's. */
+export function errorNotice(error, retry) {
   const detail = error.detail ? el("p", {}, error.detail) : null;
   return el(
     "div",
     { class: "notice bad", role: "alert" },
     el("p", {}, el("strong", {}, error.message)),
     detail,
+    retry && el("div", { class: "actions" }, el("button", { type: "button", onclick: retry }, "Try again")),
   );
+}
+
+/** A sign that something goes on. */
+export function busySign(text, hidden) {
+  return el("p", { class: "busy", hidden }, el("span", { class: "spinner", "aria-hidden": "true" }), text);
+}
+
+/** After how many milliseconds without a key a search begins. */
+const TYPING = 200;
+
+/** A listener that calls `search` when no more keys follow. */
+export function whenTyped(search) {
+  let waiting = 0;
+  return () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(search, TYPING);
+  };
 }
 
 /** A list that shows `step` items at first, and more when the user asks. */

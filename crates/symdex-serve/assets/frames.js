@@ -1,14 +1,15 @@
-// The threads of a report and their frames.
+// The frames of a thread: their functions, files and lines, and what they lie in.
 
 import { copyButton, count, el, fileName, longList } from "./dom.js";
 
 /** So many frames of a thread are shown at first, and more when the user asks. */
 const FRAMES = 300;
-const THREADS = 200;
+
+/** From so many functions on, those between the innermost and the outermost one are folded. */
+const FOLDED_FUNCTIONS = 4;
 
 const REASONS = {
   missing_symbol: "no function at this address",
-  unknown_image: "in no image",
   missing: "debug file missing",
   fetching: "debug file is being fetched",
   fetching_failed: "debug file not fetched",
@@ -17,52 +18,52 @@ const REASONS = {
   too_large: "answer too large",
 };
 
-/** The threads, those that crashed first. */
-export function threadList(report) {
-  const { threads, header } = report;
-  const first = threads.filter((thread) => thread.crashed);
-  const others = threads.filter((thread) => !thread.crashed);
-  const ordered = [...first, ...others];
-  const openAt = header.crashed_thread === null ? ordered[0] : threads[header.crashed_thread];
-  const render = (thread) => threadView(report, thread, thread === openAt);
-  return longList(ordered, render, el("div", { class: "threads" }), THREADS);
+/** What Apple's reports call the stack of an exception that was thrown. The crashed thread only shows how it ended. */
+const EXCEPTION = "Last Exception Backtrace";
+
+/** Whether a thread says where the program crashed. */
+export const isOfCrash = (thread) => thread.crashed || thread.name === EXCEPTION;
+
+/** The threads of a report: the one of an exception, those that crashed, and the others. */
+export function inOrder({ threads }) {
+  const rank = (thread) => (thread.name === EXCEPTION ? 0 : thread.crashed ? 1 : 2);
+  return threads.toSorted((one, other) => rank(one) - rank(other));
 }
 
-function threadView(report, thread, isOpen) {
-  const labels = [thread.label, thread.queue].filter(Boolean).join(", ");
-  const summary = el(
-    "summary",
-    {},
-    el("span", { class: "thread-name" }, thread.name),
-    labels && el("span", { class: "muted" }, labels),
-    thread.crashed && !/crash/i.test(thread.name) && el("span", { class: "badge bad" }, "crashed"),
-    el("span", { class: "muted end" }, count(thread.frames.length, "frame")),
-  );
-  const view = el("details", { class: thread.crashed ? "thread crashed" : "thread", open: isOpen }, summary);
-  // Reports may have thousands of threads; only what is open is made.
-  const fill = () => view.open && view.children.length === 1 && view.append(...frameList(report, thread));
-  view.addEventListener("toggle", fill);
-  fill();
-  return view;
+/** The name of one function of a frame, or else what the report says of the frame. */
+export function nameOf(report, frame, one) {
+  return one?.function ?? one?.name ?? placeOf(frame, imageOf(report, frame));
 }
 
-/** Frames of the app one by one; neighbouring frames of the system in one entry that opens. */
-function frameList(report, thread) {
+/** The text of a frame, a line for each function. */
+export function textOf(report, frame, number) {
+  const image = imageOf(report, frame)?.name ?? "";
+  const functions = frame.functions.length > 0 ? frame.functions : [null];
+  const line = (one) => {
+    const source = one?.file ? ` (${sourceOf({ ...one, file: fileName(one.file) })})` : "";
+    const inlined = one?.inlined ? " [inlined]" : "";
+    return `${String(number).padEnd(4)}${image.padEnd(30)} ${nameOf(report, frame, one)}${source}${inlined}`;
+  };
+  return functions.map(line).join("\n");
+}
+
+/** Frames `{frame, number}` one by one. If `isFolding`, neighbouring frames of the system are one entry that opens. */
+export function frameList(report, frames, isFolding) {
   const groups = [];
-  thread.frames.forEach((frame, number) => {
-    const isFolded = isOfSystem(report, frame);
+  for (const entry of frames) {
+    const isFolded = isFolding && isOfSystem(report, entry.frame);
     const last = groups.at(-1);
-    if (isFolded && last?.isFolded) last.frames.push({ frame, number });
-    else groups.push({ isFolded, frames: [{ frame, number }] });
-  });
+    if (isFolded && last?.isFolded) last.frames.push(entry);
+    else groups.push({ isFolded, frames: [entry] });
+  }
   const render = (group) =>
-    group.isFolded && group.frames.length > 1
+    group.frames.length > 1
       ? foldedView(report, group.frames)
       : frameView(report, group.frames[0].frame, group.frames[0].number);
   return longList(groups, render, el("ol", { class: "frames" }), FRAMES);
 }
 
-const imageOf = (report, frame) => (frame.image === null ? null : report.images[frame.image]);
+export const imageOf = (report, frame) => (frame.image === null ? null : report.images[frame.image]);
 
 function isOfSystem(report, frame) {
   const image = imageOf(report, frame);
@@ -90,20 +91,25 @@ function foldedView(report, frames) {
 function frameView(report, frame, number) {
   const image = imageOf(report, frame);
   const functions = frame.functions.length > 0 ? frame.functions : [null];
+  const views = functions.map((one, at) => functionView(report, frame, one, at === functions.length - 1));
   const isApp = image?.is_app ?? false;
   return el(
     "li",
     { class: isApp ? "frame app" : "frame" },
     el("span", { class: "number", "aria-label": `Frame ${number}` }, String(number)),
-    el(
-      "div",
-      { class: "functions" },
-      functions.map((one, at) => functionView(report, frame, image, one, at === functions.length - 1)),
-    ),
+    el("div", { class: "functions" }, views.length < FOLDED_FUNCTIONS ? views : foldedFunctions(views)),
   );
 }
 
-function functionView(report, frame, image, one, isLast) {
+/** The innermost function, those that it is inlined into, in an element that opens, and the function of the code. */
+function foldedFunctions(views) {
+  const between = views.slice(1, -1);
+  const summary = el("summary", {}, `${count(between.length, "inlined function")} between`);
+  return [views[0], el("details", { class: "inlines" }, summary, between), views.at(-1)];
+}
+
+function functionView(report, frame, one, isLast) {
+  const image = imageOf(report, frame);
   const name = one?.function ?? one?.name;
   const title = one?.name && one.name !== name ? one.name : undefined;
   return el(
@@ -141,15 +147,18 @@ function offsetOf(frame, image) {
 
 function statusView(frame, image) {
   const isApp = image?.is_app ?? false;
-  const text = REASONS[frame.status] ?? frame.status;
+  const unknown = image ? "its build is not known" : "in no image";
+  const text = frame.status === "unknown_image" ? unknown : (REASONS[frame.status] ?? frame.status);
   // The report itself names some functions of the system. Nothing is missing then.
   if (!isApp && frame.functions.length > 0) return null;
   return el("span", { class: isApp ? "badge warn" : "badge", title: frame.reason }, text);
 }
 
-function sourceButton({ file, line }) {
-  const at = line === null ? "" : `:${line}`;
-  return copyButton(`${fileName(file)}${at}`, `${file}${at}`);
+const sourceOf = ({ file, line }) => `${file}${line === null ? "" : `:${line}`}`;
+
+/** A button with file and line, which copies them with the folder. */
+export function sourceButton({ file, line }) {
+  return copyButton(sourceOf({ file: fileName(file), line }), sourceOf({ file, line }));
 }
 
 function imageLink(image, frame) {

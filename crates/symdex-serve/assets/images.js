@@ -1,4 +1,4 @@
-// The images of a report: what is there, and what to upload.
+// The images of a report: what is there, what is missing, and what helps.
 
 import { copyButton, count, el, longList, spelledId } from "./dom.js";
 
@@ -7,8 +7,6 @@ const IMAGES = 100;
 const NEARNESS = {
   other_arch: "this image, of another architecture",
   other_build: "another build of it",
-  same_name: "an image of this name",
-  same_name_other_arch: "an image of this name, of another architecture",
   other_build_and_arch: "another build, of another architecture",
 };
 
@@ -23,10 +21,14 @@ const ORDER = [
   "unused",
 ];
 
-/** Images that need a debug file: those of the app that frames lie in. */
-export function missingImages(report) {
+/** The images of the app that frames lie in and that have no answers, by what helps. */
+function lackingImages(report) {
   const used = new Set(report.threads.flatMap((thread) => thread.frames.map((frame) => frame.image)));
-  return report.images.filter((image, number) => image.is_app && used.has(number) && isLacking(image));
+  const lacking = report.images.filter((image, number) => image.is_app && used.has(number) && isLacking(image));
+  return Map.groupBy(lacking, (image) => {
+    if (image.status === "other") return "unreachable";
+    return image.id ? "missing" : "unnamed";
+  });
 }
 
 const isLacking = (image) => !["found", "unused", "fetching"].includes(image.status);
@@ -42,25 +44,115 @@ export function fetchingView(report) {
   return el("p", { class: "notice" }, text);
 }
 
-/** What to upload, or nothing. `upload` lets the user choose files. */
-export function missingView(report, upload) {
-  const missing = missingImages(report);
-  if (missing.length === 0) return null;
-  const title = `${count(missing.length, "debug file")} missing`;
-  const button = el("button", { type: "button", class: "primary", onclick: upload }, "Upload debug files…");
+/** Which answers may be of another build, or nothing. */
+export function matchedView(report, options, { setOptions }) {
+  const matched = report.images.filter((image) => ["name", "assumed"].includes(image.matched_by));
+  if (!options && matched.length === 0) return null;
+  const names = matched.map((image) => image.name).join(", ") || "no image";
   return el(
-    "section",
-    { class: "card missing", "aria-labelledby": "missing-title" },
-    el("div", { class: "card-head" }, el("h2", { id: "missing-title" }, title), button),
-    el(
-      "p",
-      { class: "muted" },
-      "Upload the dSYM (zipped or as a folder), the DWARF file in it, or the ELF file with debug ",
-      "information. It must be of the same build: its UUID decides, not its name.",
-    ),
-    longList(missing, missingItem, el("ul", { class: "plain images" }), IMAGES),
+    "div",
+    { class: "notice warn" },
+    el("p", {}, `Not matched by id: ${names}. Their functions and lines may be from another build.`),
+    options && el("button", { type: "button", onclick: () => setOptions(undefined) }, "Match by id only"),
   );
 }
+
+/** What is missing, and what helps: an upload, an image of the same name, or another try. */
+export function missingView(report, options, controls) {
+  const lacking = lackingImages(report);
+  return [
+    lacking.has("missing") && uploadView(lacking.get("missing"), controls),
+    lacking.has("unnamed") && unnamedView(lacking.get("unnamed"), options, controls),
+    lacking.has("unreachable") && unreachableView(lacking.get("unreachable"), controls),
+  ];
+}
+
+function lackingView(id, title, button, about, list) {
+  return el(
+    "section",
+    { class: "card missing", "aria-labelledby": id },
+    el("div", { class: "card-head" }, el("h2", { id }, title), button),
+    el("p", { class: "muted" }, about),
+    list,
+  );
+}
+
+const imageList = (images, render) => longList(images, render, el("ul", { class: "plain images" }), IMAGES);
+
+const actionButton = (text, onclick) => el("button", { type: "button", class: "primary", onclick }, text);
+
+function uploadView(images, { upload }) {
+  return lackingView(
+    "missing-title",
+    `${count(images.length, "debug file")} missing`,
+    actionButton("Upload debug files…", upload),
+    "Upload the dSYM (zipped or as a folder), the DWARF file in it, or the ELF file with debug information. It must " +
+      "be of the same build: its UUID decides, not its name.",
+    imageList(images, missingItem),
+  );
+}
+
+/** Images of the server that have the name and the architecture of `image`. */
+const namesakes = (image) => (image.near ?? []).filter(({ nearness }) => nearness === "same_name");
+
+function unnamedView(images, options, { setOptions }) {
+  const isOne = images.some((image) => namesakes(image).length === 1);
+  const assume = (name, id) => setOptions({ ...options, assume: [...(options?.assume ?? []), [name, id]] });
+  const item = (image) => {
+    const candidates = namesakes(image).map(({ name, arch, id }) =>
+      el(
+        "li",
+        {},
+        `${name}, ${arch}, `,
+        code(spelledId(id)),
+        // The name of an image ends at the first `=` of the parameter.
+        !image.name.includes("=") &&
+          el(
+            "button",
+            { type: "button", "aria-label": `Use this one: ${spelledId(id)}`, onclick: () => assume(image.name, id) },
+            "Use this one",
+          ),
+      ),
+    );
+    return el(
+      "li",
+      { class: "image" },
+      imageHead(image),
+      image.path && image.path !== image.name && el("div", { class: "muted path" }, image.path),
+      candidates.length > 0
+        ? el("ul", { class: "near" }, candidates)
+        : el("div", {}, "The server has no image of this name."),
+    );
+  };
+  return lackingView(
+    "unnamed-title",
+    `${count(images.length, "image")} without an id`,
+    isOne && actionButton("Match by name", () => setOptions({ ...options, matchByName: true })),
+    "The report does not say which build of these images it is from. An image of the same name can stand in. If it is " +
+      "from another build, its functions and lines are wrong.",
+    imageList(images, item),
+  );
+}
+
+function unreachableView(images, { retry }) {
+  const item = (image) => el("li", { class: "image" }, imageHead(image), el("div", {}, image.reason));
+  return lackingView(
+    "unreachable-title",
+    `${count(images.length, "image")} not looked up`,
+    actionButton("Try again", retry),
+    "The server could not ask a store of indexes, so it is not known whether these images are there.",
+    imageList(images, item),
+  );
+}
+
+const imageHead = (image) =>
+  el(
+    "div",
+    { class: "image-head" },
+    el("strong", {}, image.name),
+    image.arch && el("span", { class: "badge" }, image.arch),
+    image.status !== "missing" && el("span", { class: "badge bad" }, image.status),
+  );
 
 function missingItem(image) {
   const near = (image.near ?? []).map(({ nearness, name, id, arch }) =>
@@ -69,20 +161,8 @@ function missingItem(image) {
   return el(
     "li",
     { class: "image" },
-    el(
-      "div",
-      { class: "image-head" },
-      el("strong", {}, image.name),
-      image.arch && el("span", { class: "badge" }, image.arch),
-      image.status !== "missing" && el("span", { class: "badge bad" }, image.status),
-    ),
-    el(
-      "div",
-      {},
-      image.id
-        ? copyButton(spelledId(image.id))
-        : el("span", { class: "muted" }, "The report states no UUID"),
-    ),
+    imageHead(image),
+    el("div", {}, copyButton(spelledId(image.id))),
     image.path && el("div", { class: "muted path" }, image.path),
     image.status !== "missing" && image.reason && el("div", {}, image.reason),
     near.length > 0 && el("ul", { class: "near" }, near),
@@ -155,7 +235,7 @@ function imageRow(image) {
 
 function statusBadge(image) {
   const kind = image.status === "found" ? " good" : image.is_app && isLacking(image) ? " warn" : "";
-  const text =
-    image.matched_by && image.matched_by !== "id" ? `${image.status}, by ${image.matched_by}` : image.status;
+  const how = { name: ", by name", assumed: ", as chosen" }[image.matched_by] ?? "";
+  const text = `${image.status}${how}`;
   return el("span", { class: `badge${kind}`, title: image.reason }, text);
 }

@@ -2,33 +2,25 @@
 
 import { symbolicatedNative } from "./api.js";
 import { compareView } from "./compare.js";
-import { announce, copyButton, count, el, errorNotice } from "./dom.js";
-import { threadList } from "./frames.js";
-import { allImages, fetchingView, missingView } from "./images.js";
+import { announce, busySign, copyButton, count, el, errorNotice, toClipboard } from "./dom.js";
+import { inOrder, isOfCrash, nameOf, sourceButton } from "./frames.js";
+import { allImages, fetchingView, matchedView, missingView } from "./images.js";
+import { linkTo } from "./kept.js";
+import { threadsView } from "./threads.js";
 
-/** The view of a report: `{name, blob, data}`, and `error` if the server has refused it. */
-export function reportView(report, { upload, close }) {
-  const closeButton = el("button", { type: "button", class: "quiet", onclick: close }, "Close");
-  const head = (children) => el("header", { class: "report-head" }, children, closeButton);
-  if (report.error) {
-    return el(
-      "article",
-      { "aria-labelledby": "report-title" },
-      head(el("h2", { id: "report-title", tabindex: "-1" }, report.name)),
-      errorNotice(report.error),
-    );
-  }
-  const { data } = report;
+/** The view of an open report. See `reports` in reports.js. */
+export function reportView(report, controls) {
+  const { data, error, isBusy, name } = report;
+  const close = el("button", { type: "button", class: "quiet", onclick: controls.close }, "Close");
+  const title = data ? titleOf(data) : el("h2", { id: "report-title", tabindex: "-1" }, name);
   const compare = el("div", { id: "compare" });
-  return el(
-    "article",
-    { "aria-labelledby": "report-title" },
-    head(titleOf(data)),
+  const answered = () => [
     facts(data),
     actions(report, compare),
     compare,
     fetchingView(data),
-    missingView(data, upload),
+    matchedView(data, report.options, controls),
+    missingView(data, report.options, controls),
     el(
       "section",
       { "aria-labelledby": "threads-title" },
@@ -38,13 +30,22 @@ export function reportView(report, { upload, close }) {
         el("h2", { id: "threads-title" }, "Threads"),
         el("p", { class: "muted" }, totals(data)),
       ),
-      threadList(data),
+      threadsView(report),
       allImages(data),
     ),
+  ];
+  return el(
+    "article",
+    { "aria-labelledby": "report-title" },
+    el("header", { class: "report-head" }, title, close),
+    busySign(data ? "Symbolicating again…" : "Symbolicating…", !isBusy),
+    error && !isBusy && errorNotice(error, controls.retry),
+    data ? answered() : [],
   );
 }
 
-function titleOf({ header, format }) {
+function titleOf(data) {
+  const { header, format } = data;
   const exception = header.exception;
   const type = exception?.type ?? exception?.signal ?? header.process ?? format;
   const signal = exception?.signal && exception.signal !== type ? ` (${exception.signal})` : "";
@@ -53,8 +54,31 @@ function titleOf({ header, format }) {
     "div",
     {},
     el("h2", { id: "report-title", tabindex: "-1" }, `${type}${signal}`),
+    headline(data),
     lines.filter(Boolean).map((line) => el("p", { class: "reason" }, line)),
     header.application_information && el("p", { class: "reason" }, header.application_information),
+  );
+}
+
+/** Where the program crashed: in the innermost frame of the app, or else in the innermost frame with a name. */
+function headline(data) {
+  const [thread] = inOrder(data);
+  if (!thread || !isOfCrash(thread)) return null;
+  const isOfApp = ({ image }) => image !== null && data.images[image].is_app;
+  const inApp = thread.frames.findIndex(isOfApp);
+  const named = thread.frames.findIndex((frame) => frame.functions.length > 0);
+  const at = Math.max(inApp >= 0 ? inApp : named, 0);
+  const frame = thread.frames[at];
+  if (!frame) return null;
+  const called = at > 0 && nameOf(data, thread.frames[at - 1], thread.frames[at - 1].functions.at(-1));
+  const [innermost] = frame.functions;
+  return el(
+    "p",
+    { class: "headline" },
+    "Crashed in ",
+    el("code", {}, nameOf(data, frame, innermost)),
+    innermost?.file && [" at ", sourceButton(innermost)],
+    called && [" while calling ", el("code", {}, called)],
   );
 }
 
@@ -119,20 +143,33 @@ function actions(report, compare) {
     "Download",
   );
   const showProblem = (error) => compare.replaceChildren(errorNotice(error));
+  const note = el("div", { role: "status" });
+  const copyLink = async () => {
+    const link = await linkTo(report);
+    if (link) await toClipboard(link);
+    const text = link
+      ? "Copied a link that contains the report. Whoever has it can read the report."
+      : "The report is too large for a link. Send its file instead.";
+    note.replaceChildren(el("p", { class: "notice" }, text));
+  };
+  const link = el("button", { type: "button", onclick: () => copyLink().catch(showProblem) }, "Copy link");
   const incident = report.data.header.incident;
-  return el(
+  const buttons = el(
     "div",
     { class: "actions" },
     compareButton,
     download,
+    link,
+    report.isKept === false && el("span", { class: "muted" }, "Too large to survive a reload"),
     incident &&
       el("span", { class: "end" }, el("span", { class: "muted" }, "Incident "), copyButton(incident)),
   );
+  return [buttons, note];
 }
 
 /** The report in its own format, with answers. It is fetched once. */
 function native(report) {
-  report.native ??= symbolicatedNative(report.blob).catch((error) => {
+  report.native ??= symbolicatedNative(report.blob, report.options).catch((error) => {
     report.native = undefined;
     throw error;
   });

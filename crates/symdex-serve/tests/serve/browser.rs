@@ -98,6 +98,27 @@ pub(crate) fn a_token_is_asked_for_and_kept_in_the_tab() {
     programs.run("token", &server, &[secret]);
 }
 
+pub(crate) fn a_report_is_kept_without_a_server_without_a_token_and_over_a_reload() {
+    let programs = Programs::find();
+    let made = symdex(["serve", "--new-token", "read"]);
+    let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
+    let token = configured.split('"').nth(1).expect("a line of symdex.toml");
+    let server = TestServer::start(store_of(&[]).0.path(), &["--token", token]);
+    programs.run("kept", &server, &[secret]);
+}
+
+pub(crate) fn threads_say_where_a_program_crashed_and_are_searched_and_copied() {
+    let programs = Programs::find();
+    let (_store, server) = demo_server(&BOTH);
+    programs.run("threads", &server, &[]);
+}
+
+pub(crate) fn images_without_ids_are_matched_by_name_on_the_page() {
+    let programs = Programs::find();
+    let (_store, server) = demo_server(&BOTH);
+    programs.run("unnamed", &server, &[]);
+}
+
 pub(crate) fn an_uploaded_debug_file_answers_the_open_report() {
     let programs = Programs::find();
     let (_store, server) = demo_server(&BOTH[..1]);

@@ -31,7 +31,32 @@ await withBrowser(async (open) => {
       await check(page, `image, ${at}`);
       await page.getByRole("link", { name: "Images" }).click();
       await page.getByText("In the open reports").waitFor();
+      await page.getByText("1 image", { exact: true }).waitFor();
       await check(page, `images, ${at}`);
+      await page.getByRole("link", { name: "Reports" }).click();
+      await page.getByRole("button", { name: "Close" }).click();
+      await paste(page, crash.slice(0, crash.indexOf("Binary Images:")));
+      await page.getByRole("button", { name: "Match by name" }).waitFor();
+      await check(page, `images without ids, ${at}`);
+      await page.getByRole("button", { name: "Match by name" }).click();
+      await page.getByText("Not matched by id: DemoKit.").waitFor();
+      await page.getByLabel("Search in threads").fill("ring");
+      await page.getByText("of 52 frames, in").waitFor();
+      await page.getByRole("button", { name: "Copy link" }).click();
+      await page.locator("#report .notice", { hasText: "link" }).waitFor();
+      await check(page, `matched by name, ${at}`);
+      let goOn;
+      const seen = new Promise((resolve) => (goOn = resolve));
+      await page.route(/v1.symbolicate/, async (route) => {
+        await seen;
+        await route.abort();
+      });
+      await page.getByRole("button", { name: "Match by id only" }).click();
+      await page.getByText("Symbolicating again…").waitFor();
+      await check(page, `busy, ${at}`);
+      goOn();
+      await page.getByRole("button", { name: "Try again" }).waitFor();
+      await check(page, `failed, ${at}`);
       await page.context().close();
     }
   }

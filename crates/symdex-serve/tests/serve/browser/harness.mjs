@@ -45,8 +45,11 @@ export async function withBrowser(scenario, expected = []) {
 export async function paste(page, report) {
   await page.getByLabel("Report", { exact: true }).fill(report);
   await page.getByRole("button", { name: "Symbolicate" }).click();
-  await page.locator("#report-title").waitFor();
+  await waitForReport(page);
 }
+
+/** Waits until the selected report is answered, or refused. */
+export const waitForReport = (page) => page.locator("#report[aria-busy=false] #report-title").waitFor();
 
 /** Waits until `locator` has `count` elements. What a click shows may be made after the click has returned. */
 export async function waitForCount(locator, count) {

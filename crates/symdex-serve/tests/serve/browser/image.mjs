@@ -1,7 +1,7 @@
 // An image: the functions at an address, search, order, and code by file.
 
 import assert from "node:assert/strict";
-import { url, waitForHash, withBrowser } from "./harness.mjs";
+import { url, waitForCount, waitForHash, withBrowser } from "./harness.mjs";
 
 const KIT = "4c4c442755553144a19dbd913be790e0";
 const APP = "4c4c447955553144a170308419376afa";
@@ -9,7 +9,19 @@ const APP = "4c4c447955553144a170308419376afa";
 await withBrowser(async (open) => {
   const page = await open();
   await page.getByRole("link", { name: "Images" }).click();
-  await page.getByLabel("UUID or build id").fill("4C4C4427-5555-3144-A19D-BD913BE790E0");
+  // Images are found by name, and by the first digits of an id.
+  const search = page.getByLabel("Name, or first digits of the UUID or build id");
+  const found = page.getByRole("region", { name: "On the server" });
+  await found.getByText("2 images").waitFor();
+  await search.fill("demokit");
+  await found.getByText("1 image", { exact: true }).waitFor();
+  await found.getByRole("link", { name: "DemoKit" }).waitFor();
+  await search.fill("4C4C4479-5555");
+  await found.getByRole("link", { name: "DemoApp" }).waitFor();
+  await waitForCount(found.getByRole("link"), 1);
+  await search.fill("no such image");
+  await found.getByText("No image of this name or id").waitFor();
+  await search.fill("4C4C4427-5555-3144-A19D-BD913BE790E0");
   await page.getByRole("button", { name: "Open" }).click();
   await page.getByText("10 of 10 functions").waitFor();
   const names = page.locator("section[aria-labelledby=functions-title] tbody th code");

@@ -43,6 +43,19 @@ await withBrowser(async (open) => {
     title,
   );
 
+  await tabTo(page, "the search in threads", () => document.activeElement.id === "frame-search");
+  await page.keyboard.type("ring");
+  await page.getByText("1 of 52 frames, in 1 thread").waitFor();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.press("Delete");
+  await page.locator(".fold").first().waitFor();
+  await tabTo(page, "App frames only", () => document.activeElement.id === "app-only");
+  await page.keyboard.press("Space");
+  await page.getByText(/ of 52 frames, in \d threads/).waitFor();
+  await tabTo(page, "the stack as text", () => document.activeElement.textContent === "Copy stack");
+  await page.keyboard.press("Enter");
+  await page.locator("#live", { hasText: "Copied the stack of" }).waitFor({ state: "attached" });
+
   await tabTo(page, "an image", () => document.activeElement.matches("a[href^='#image=']"));
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.activeElement.id === "address-title");
