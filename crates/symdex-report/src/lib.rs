@@ -113,7 +113,7 @@ pub use existing::ExistingSymbol;
 pub use format::{Format, FormatKind};
 pub use formats::formats;
 pub use info::{Exception, ReportInfo};
-pub use limits::most_memory;
+pub use limits::{AnswerBytes, most_memory};
 pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use options::{Addresses, Options, OutputFormat};
 pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::report::Frame;
+use crate::source::Function;
 
 /// How many bytes the answers for one report may have, if the report is small.
 pub(crate) const ANSWER_BYTES: usize = 64 << 20;
@@ -13,9 +14,15 @@ pub(crate) const ANSWER_BYTES: usize = 64 << 20;
 /// many inlined functions, have up to ten.
 pub(crate) const OUTPUT_PER_BYTE: usize = 16;
 
+/// How many bytes the answer at one address may have, in memory and in the output.
+pub(crate) const ADDRESS_BYTES: usize = 2 << 20;
+
+/// The punctuation, numbers, and keys of JSON of a function in the output.
+pub(crate) const OUTPUT_OF_FUNCTION: usize = 64;
+
 /// The remaining bytes that answers may have. Threads can share it.
 #[derive(Debug)]
-pub(crate) struct AnswerBytes {
+pub struct AnswerBytes {
     left: AtomicUsize,
 }
 
@@ -25,20 +32,35 @@ impl AnswerBytes {
         Self { left: ANSWER_BYTES.max(size).into() }
     }
 
-    /// The limit for the answers that are written for a report of `size` bytes, however many frames repeat one.
-    pub(crate) fn written(size: usize) -> Self {
+    /// The limit for the answers that are written for a report or a request of `size` bytes, however many frames repeat
+    /// one: 64 MiB, or 16 times the size if that is more.
+    #[must_use]
+    pub fn written(size: usize) -> Self {
         Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)).into() }
     }
 
-    /// Takes `size` bytes. Returns whether the limit allows them.
+    /// Takes what the functions at an address have in the output: their names, readable and as linkage names, and files.
+    /// Returns whether the limit allows them. It allows 2 MiB for one address.
+    pub fn take_functions(&self, functions: &[Function]) -> bool {
+        let size = |function: &Function| {
+            let (name, file) = (function.name.as_ref(), function.file.as_ref());
+            2 * name.map_or(0, Vec::len) + file.map_or(0, Vec::len) + OUTPUT_OF_FUNCTION
+        };
+        self.take(functions.iter().map(size).sum())
+    }
+
+    /// Takes the `size` bytes of the answer at an address. Returns whether the limit allows them.
     pub(crate) fn take(&self, size: usize) -> bool {
+        if size > ADDRESS_BYTES {
+            return false;
+        }
         let rest = |left: usize| left.checked_sub(size);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
     }
 }
 
 /// How many bytes of memory the frames, stacks and images of any report may take.
-pub(crate) const READ_BYTES: usize = 1 << 20;
+pub(crate) const READ_BYTES: usize = 256 << 10;
 /// How many further bytes they may take for each byte of the report. In real reports they take two to five.
 pub(crate) const READ_PER_BYTE: usize = 16;
 /// The bytes of a report for which [`READ_PER_BYTE`] holds.
@@ -61,7 +83,7 @@ const ENTRY: usize = 128;
 /// separately, too.
 ///
 /// ```
-/// assert_eq!(symdex_report::most_memory(1000), (1 << 20) + 16_000);
+/// assert_eq!(symdex_report::most_memory(1000), (256 << 10) + 16_000);
 /// ```
 #[must_use]
 pub fn most_memory(size: usize) -> usize {
@@ -204,6 +226,7 @@ mod tests {
     fn the_table_of_the_document_has_these_limits() {
         let limits = [
             ("ANSWER_BYTES", ANSWER_BYTES),
+            ("ADDRESS_BYTES", ADDRESS_BYTES),
             ("OUTPUT_PER_BYTE", OUTPUT_PER_BYTE),
             ("READ_BYTES", READ_BYTES),
             ("READ_PER_BYTE", READ_PER_BYTE),

@@ -260,7 +260,8 @@ impl Unresolved {
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
             Unresolved::Damaged(what) => what.into(),
             Unresolved::TooLarge => {
-                "the answers of one report may have 64 MiB, or 16 times its size; this one exceeds that"
+                "the answer at one address may have 2 MiB, and the answers of one report 64 MiB, or 16 times its \
+                 size; this one exceeds that"
                     .into()
             }
         }

@@ -281,7 +281,7 @@ impl<'t> Report<'t> {
     }
 
     /// The number of frames that are past a limit. They stay unchanged. The frames, stacks and images of a report may
-    /// take 1 MiB of memory, and 16 bytes for each byte of the report; see [`most_memory`](crate::most_memory). A frame
+    /// take 256 KiB of memory, and 16 bytes for each byte of the report; see [`most_memory`](crate::most_memory). A frame
     /// whose image is past the limit has no image, and counts, too. In a report of glibc, 64 functions may stand for
     /// images without a load address; the frames of others have no image.
     #[must_use]

@@ -146,7 +146,8 @@ pub enum Answer {
     Functions(Vec<Function>),
     /// There is no function at the offset.
     NoFunction,
-    /// The functions at the offset are left out, because the answers of the report have too much text.
+    /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the report
+    /// have too much.
     TooLarge,
     /// The index is damaged at the offset. The text says how.
     Damaged(String),
@@ -267,7 +268,8 @@ pub enum Unanswered {
 
 /// Returns the answers of an opened index for the offsets of `question`, in their order.
 ///
-/// The answers of all questions that are asked together have at most 64 MiB. Those past this are [`Answer::TooLarge`].
+/// The answers of all questions that are asked together have at most 64 MiB, and the answer at one address 2 MiB. Those
+/// past this are [`Answer::TooLarge`].
 ///
 /// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
 ///

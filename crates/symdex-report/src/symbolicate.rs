@@ -4,7 +4,7 @@ use symdex::{ImageOffset, Table};
 
 use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
 use crate::images::without_code;
-use crate::limits::AnswerBytes;
+use crate::limits::{AnswerBytes, OUTPUT_OF_FUNCTION};
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
@@ -336,11 +336,9 @@ impl<'r> Symbolicated<'r, '_> {
 /// How many bytes of output an answer has for a frame with `size` bytes of text. Many formats repeat the text for each
 /// function.
 fn size_of_output(frames: &[ResolvedFrame], size: usize) -> usize {
-    // Punctuation, numbers, and the keys of JSON.
-    const OTHER: usize = 64;
     let names = |frame: &ResolvedFrame| {
         let texts = [&frame.function, &frame.file];
         texts.into_iter().flatten().map(String::len).sum::<usize>()
     };
-    frames.iter().map(|frame| names(frame) + size + OTHER).sum()
+    frames.iter().map(|frame| names(frame) + size + OUTPUT_OF_FUNCTION).sum()
 }

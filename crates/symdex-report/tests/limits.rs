@@ -80,7 +80,7 @@ fn read(text: &str, frames: usize) -> usize {
     read
 }
 
-/// Frames, stacks and images may take 1 MiB of memory, and 16 bytes for each byte of the report.
+/// Frames, stacks and images may take 256 KiB of memory, and 16 bytes for each byte of the report.
 #[test]
 fn frames_are_read_up_to_a_limit_of_memory_and_the_others_are_counted() {
     // A stack and its frame take 512 bytes, and a line has 11.

@@ -26,28 +26,52 @@ pub fn index(byte: u8, functions: u16) -> Vec<u8> {
 
 /// As [`index`], of the image `id`.
 pub fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+    let frames = (0..functions).map(|number| vec![frame(None, number.into())]);
+    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
+    written(id, frames.collect(), &names)
+}
+
+/// The index of the image `id(byte)` with one function of 0x100 bytes. `depth` functions, all named `name`, are inlined
+/// into one another there.
+pub fn deep_index(byte: u8, depth: u32, name: &str) -> Vec<u8> {
+    let frames = (0..u64::from(depth)).map(|depth| frame(depth.checked_sub(1), 0));
+    written(id(byte), vec![frames.collect()], &[name.to_owned()])
+}
+
+/// The function with this position in the names, inlined into `parent`.
+fn frame(parent: Option<u64>, name: u64) -> InlineFrame {
+    InlineFrame {
+        parent: parent.and_then(NonMaxU32::new),
+        name: NonMaxU32::new(name),
+        file: NonMaxU32::new(0),
+        line: NonMaxU32::new(name),
+    }
+}
+
+/// The index of an image with a chunk for each of `functions`, which has these inlined functions, the innermost last.
+fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String]) -> Vec<u8> {
+    let count = functions.len() as u64;
     let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
-    image.image_size = u64::from(functions) * u64::from(SPAN);
+    image.image_size = count * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
     let mut writer = Writer::new(image, SPAN, std::io::Cursor::new(Vec::new()));
-    for number in 0..u64::from(functions) {
-        let frame = InlineFrame {
-            parent: None,
-            name: NonMaxU32::new(number),
-            file: NonMaxU32::new(0),
-            line: NonMaxU32::new(number),
-        };
+    for (number, frames) in (0..).zip(functions) {
         let start = number * u64::from(SPAN);
-        let range =
-            CodeRange { start, end: start + 0x100, function_start: Some(start), exact: 0, statement: 0 };
-        let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
+        let innermost = u32::try_from(frames.len() - 1).expect("few");
+        let range = CodeRange {
+            start,
+            end: start + 0x100,
+            function_start: Some(start),
+            exact: innermost,
+            statement: innermost,
+        };
+        let chunk = ChunkRanges { ranges: vec![range], frames };
         writer.push(encoder.encode(Table::Dwarf, number, &chunk).expect("encodes")).expect("in order");
     }
-    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
     let (names, files) =
-        (EncodedStrings::new(&names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
-    let counts = Counts { functions: functions.into(), ranges: functions.into(), ..Counts::default() };
+        (EncodedStrings::new(names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
+    let counts = Counts { functions: count, ranges: count, ..Counts::default() };
     let mut bytes = Vec::new();
     writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");
     bytes

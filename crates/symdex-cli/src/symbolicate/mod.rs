@@ -79,7 +79,7 @@ use crate::write_options::WriteOptions;
 ///
 /// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this limit stay
 /// unchanged; JSON marks them too_large, the summary counts them, and the command exits with code 3. The
-/// frames, stacks and images of a report may take 1 MiB of memory, and 16 bytes for each byte of the report. Frames past
+/// frames, stacks and images of a report may take 256 KiB of memory, and 16 bytes for each byte of the report. Frames past
 /// this limit are not read. Up to 64 functions may stand for missing load addresses. Frames whose address is not a whole number, and text after the end of a report, such as a second report in a file,
 /// are not read; the summary counts them, and the command exits with code 3.
 ///

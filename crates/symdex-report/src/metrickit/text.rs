@@ -30,7 +30,7 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
                     "Call tree of {}, samples before each frame:",
                     printable(stack.name.as_str().into())
                 )?;
-                rendered.write_tree(thread, &stack.branches(), out)?;
+                rendered.write_tree(thread, &stack.branches(report.threads[thread].frames.len()), out)?;
                 writeln!(out)?;
             }
         }
@@ -58,8 +58,8 @@ fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Stack<'_> {
-    /// The position of each frame in the tree, in the order of the thread's frames.
-    fn branches(&self) -> Vec<Branch> {
+    /// The position in the tree of each of the first `frames`, in the order of the thread's frames.
+    fn branches(&self, frames: usize) -> Vec<Branch> {
         let branch = |(position, node): (usize, &super::Node<'_>)| {
             // If the root is the innermost frame, the tree has no branches.
             let depth =
@@ -69,6 +69,6 @@ impl Stack<'_> {
                 samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1),
             }
         };
-        self.innermost_first().enumerate().map(branch).collect()
+        self.innermost_first().take(frames).enumerate().map(branch).collect()
     }
 }

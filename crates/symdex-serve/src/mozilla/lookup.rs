@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image, build_id_start_of_debug_id, uuid_of_debug_id};
+use symdex_report::{Answer, AnswerBytes, Function, Image, build_id_start_of_debug_id, uuid_of_debug_id};
 
 use super::request::{Frame, Job};
 use super::response::Debug;
@@ -21,15 +21,17 @@ pub(super) struct Lookup<'j> {
     /// The answers for each module that a frame lies in; `None` if there is no index of it.
     answers: BTreeMap<Module<'j>, Option<ImageAnswers>>,
     time: Duration,
+    /// What further answers may have in the output.
+    left: AnswerBytes,
 }
 
 impl<'j> Lookup<'j> {
-    /// Looks up the frames of `jobs`. A module is looked up once for all jobs.
+    /// Looks up the frames of `jobs`, of a request of `size` bytes. A module is looked up once for all jobs.
     ///
     /// # Errors
     ///
     /// A problem if a store could not be queried for a module that no other source has.
-    pub(super) fn new(app: &App, jobs: &'j [Job]) -> Result<Self, Problem> {
+    pub(super) fn new(app: &App, jobs: &'j [Job], size: usize) -> Result<Self, Problem> {
         let started = Instant::now();
         let mut offsets: BTreeMap<Module<'j>, Vec<ImageOffset>> = BTreeMap::new();
         for job in jobs {
@@ -65,7 +67,7 @@ impl<'j> Lookup<'j> {
         unanswered.for_each(|((name, _), found)| found.note(&mut failures, name));
         failures.of_all().check()?;
         offsets.into_keys().for_each(|module| _ = answers.entry(module).or_insert(None));
-        Ok(Self { answers, time: started.elapsed() })
+        Ok(Self { answers, time: started.elapsed(), left: AnswerBytes::written(size) })
     }
 
     /// Whether there is an index of `module`; `None` if no frame lies in it.
@@ -73,12 +75,13 @@ impl<'j> Lookup<'j> {
         self.answers.get(&module).map(Option::is_some)
     }
 
-    /// The functions at `frame` of `job`, innermost first; empty if there is no answer.
+    /// The functions at `frame` of `job`, innermost first, to be written once; empty if there is no answer, or if it is
+    /// past the limit.
     pub(super) fn functions<'a>(&'a self, job: &'a Job, frame: Frame) -> &'a [Function] {
         let answers = self.answers.get(&job.module_of(frame)).and_then(Option::as_ref);
         let answer = answers.zip(frame.offset).and_then(|(answers, at)| answers.at(ImageOffset(at)).ok());
         match answer {
-            Some(Answer::Functions(functions)) => functions,
+            Some(Answer::Functions(functions)) if self.left.take_functions(functions) => functions,
             _ => &[],
         }
     }

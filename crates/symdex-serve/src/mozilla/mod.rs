@@ -45,7 +45,7 @@ pub(crate) async fn v5(
         let (bytes, reserved) = app.unpack(body)?;
         let started = Instant::now();
         let jobs = request::jobs(&bytes)?;
-        let lookup = Lookup::new(app, &jobs)?;
+        let lookup = Lookup::new(app, &jobs, bytes.len())?;
         let debug = has_debug.then(|| lookup.debug(&jobs, started.elapsed()));
         json_response(&ResponseV5::new(&jobs, &lookup, debug), reserved)
     };
@@ -70,7 +70,7 @@ pub(crate) async fn v4(
     let work = move |app: &App| {
         let (bytes, reserved) = app.unpack(body)?;
         let jobs = [request::job(&bytes)?];
-        let lookup = Lookup::new(app, &jobs)?;
+        let lookup = Lookup::new(app, &jobs, bytes.len())?;
         let [job] = &jobs;
         json_response(&ResponseV4::new(job, &lookup), reserved)
     };

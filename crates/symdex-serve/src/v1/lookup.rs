@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{AddressKind, Answer, Function, Image, ImageStatus, Unanswered};
+use symdex_report::{AddressKind, Answer, AnswerBytes, Function, Image, ImageStatus, Unanswered};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
@@ -52,9 +52,9 @@ pub(crate) struct LookupRequest {
 
 /// The answers for the addresses of one image.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct LookupResult {
+pub(crate) struct LookupResult<'a> {
     /// The id, as it was asked for.
-    id: String,
+    id: &'a str,
     /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store
     /// cannot be queried; ask again).
     status: &'static str,
@@ -62,26 +62,27 @@ pub(crate) struct LookupResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// An answer for each address, in their order. Empty if there is no index.
-    answers: Vec<AddressAnswer>,
+    answers: Vec<AddressAnswer<'a>>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct AddressAnswer {
+struct AddressAnswer<'a> {
     /// The address, as it was asked for, in hexadecimal.
     address: String,
-    /// `symbolicated`, `missing_symbol`, `malformed` or `too_large`.
+    /// `symbolicated`, `missing_symbol`, `malformed` or `too_large` (the functions have more than 2 MiB of text, or the
+    /// answers of the request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
-    functions: Vec<FunctionView>,
+    functions: Vec<FunctionView<'a>>,
 }
 
 #[derive(Serialize, ToSchema)]
-struct FunctionView {
+struct FunctionView<'a> {
     /// The demangled name.
-    function: Option<String>,
+    function: Option<Cow<'a, str>>,
     /// The linkage name.
-    name: Option<String>,
-    file: Option<String>,
+    name: Option<Cow<'a, str>>,
+    file: Option<Cow<'a, str>>,
     /// 1-based; 0 for code that the compiler generated.
     line: Option<u32>,
     /// Whether the function is inlined into the next one.
@@ -97,7 +98,7 @@ struct FunctionView {
 /// With `Accept: application/x-ndjson`, the answer has a line for each image instead of one array.
 #[utoipa::path(post, path = "/v1/lookup", tag = "symdex", security(("bearer" = ["read"])),
     request_body = Vec<LookupRequest>,
-    responses((status = 200, body = Vec<LookupResult>), (status = 400, body = ProblemDetails),
+    responses((status = 200, body = Vec<LookupResult<'static>>), (status = 400, body = ProblemDetails),
         (status = 503, body = ProblemDetails,
             description = "A store cannot be queried, and no image is answered; `images` lists them")))]
 pub(crate) async fn lookup(
@@ -121,7 +122,9 @@ pub(crate) async fn lookup(
         let mut failures = StoreFailures::default();
         answers.iter().for_each(|answered| answered.note(&mut failures, ""));
         let is_unasked = failures.check()?;
-        let results = requests.iter().zip(&answers).map(|(request, answered)| request.result(answered));
+        let left = AnswerBytes::written(bytes.len());
+        let results = requests.iter().zip(&answers);
+        let results = results.map(|(request, answered)| request.result(answered, &left));
         let mut out = WrittenAnswer::new(reserved);
         let written = match is_streamed {
             true => write_lines(results, &mut out),
@@ -145,7 +148,10 @@ pub(crate) fn retry_if(is_partial: bool, response: impl IntoResponse) -> Respons
     }
 }
 
-fn write_lines(results: impl Iterator<Item = LookupResult>, out: &mut WrittenAnswer) -> io::Result<()> {
+fn write_lines<'a>(
+    results: impl Iterator<Item = LookupResult<'a>>,
+    out: &mut WrittenAnswer,
+) -> io::Result<()> {
     for result in results {
         serde_json::to_writer(&mut *out, &result)?;
         out.write_all(b"\n")?;
@@ -186,21 +192,30 @@ impl LookupRequest {
         address.checked_sub(self.load_address.map_or(0, |load| load.0)).map(ImageOffset)
     }
 
-    fn result(&self, answered: &ImageAnswers) -> LookupResult {
+    /// The result for this request. Its answers are taken from `left`.
+    fn result<'a>(&'a self, answered: &'a ImageAnswers, left: &AnswerBytes) -> LookupResult<'a> {
         let failed = |why: &Unanswered| (why.status().name(), Some(why.reason().into_owned()));
         let (status, reason) =
             answered.answered.as_ref().err().map_or((ImageStatus::Found.name(), None), failed);
         let is_found = answered.answered.is_ok();
         let addresses = self.addresses.iter().filter(|_| is_found);
-        let answers = addresses.map(|address| self.answer(*address, answered)).collect();
-        LookupResult { id: self.id.clone(), status, reason, answers }
+        let answers = addresses.map(|address| self.answer(*address, answered, left)).collect();
+        LookupResult { id: &self.id, status, reason, answers }
     }
 
-    fn answer(&self, address: Address, answered: &ImageAnswers) -> AddressAnswer {
+    fn answer<'a>(
+        &self,
+        address: Address,
+        answered: &'a ImageAnswers,
+        left: &AnswerBytes,
+    ) -> AddressAnswer<'a> {
         let offset = self.offset(address);
         let answer = offset.and_then(|offset| answered.at(offset).ok()).unwrap_or(&Answer::NoFunction);
         let (status, functions) = match answer {
-            Answer::Functions(functions) if !functions.is_empty() => ("symbolicated", &functions[..]),
+            Answer::Functions(functions) if !functions.is_empty() => match left.take_functions(functions) {
+                true => ("symbolicated", &functions[..]),
+                false => ("too_large", &[][..]),
+            },
             Answer::Damaged(_) => ("malformed", &[][..]),
             Answer::TooLarge => ("too_large", &[][..]),
             _ => ("missing_symbol", &[][..]),
@@ -212,12 +227,12 @@ impl LookupRequest {
     }
 }
 
-impl FunctionView {
-    fn new(function: &Function, inlined: bool, offset: Option<ImageOffset>) -> Self {
+impl<'a> FunctionView<'a> {
+    fn new(function: &'a Function, inlined: bool, offset: Option<ImageOffset>) -> Self {
         Self {
-            function: function.demangled().map(Cow::into_owned),
-            name: function.name_lossy().map(Cow::into_owned),
-            file: function.file_lossy().map(Cow::into_owned),
+            function: function.demangled(),
+            name: function.name_lossy(),
+            file: function.file_lossy(),
             line: function.line,
             inlined,
             function_offset: offset.and_then(|offset| function.distance(offset)),

@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::json;
 use symdex_testkit::folders::folder;
+use symdex_testkit::indexes::{deep_index, id, index};
 
 use crate::server::{TestServer, command_with_limit, store_of};
 
@@ -89,4 +90,40 @@ pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
     assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");
     // The memory is free again.
     assert_eq!(server.post("/v1/symbolicate", "hello").status, 422);
+}
+
+/// A server whose store has these indexes, each of the image `id(byte)`.
+fn server_of(indexes: &[(u8, Vec<u8>)]) -> (tempfile::TempDir, TestServer) {
+    let store = folder();
+    for (byte, index) in indexes {
+        std::fs::write(store.path().join(format!("{}.symdex", id(*byte))), index).expect("writes");
+    }
+    let server = TestServer::start(store.path(), &[]);
+    (store, server)
+}
+
+pub(crate) fn an_address_with_megabytes_of_names_is_marked_and_the_others_are_answered() {
+    // 200 functions with a name of 32 KiB are inlined into one another.
+    let (_store, server) = server_of(&[(7, deep_index(7, 200, &"n".repeat(32 << 10))), (9, index(9, 1))]);
+    let [deep, other] = [7, 9].map(|byte| json!({"id": id(byte).to_string(), "addresses": [0, 4096]}));
+    let answer = server.post_json("/v1/lookup", &json!([deep, other]));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let statuses = answer.json();
+    let status = |image: usize, address: usize| statuses[image]["answers"][address]["status"].clone();
+    assert_eq!((status(0, 0), status(0, 1)), (json!("too_large"), json!("missing_symbol")));
+    assert_eq!(status(1, 0), "symbolicated");
+    // The frame of a report has the same limit.
+    let report = format!("demo 0x100000000 0x100000000 {}\n", id(7));
+    let answer = server.post("/v1/symbolicate?format=json", &report).json();
+    assert_eq!(answer["threads"][0]["frames"][0]["status"], "too_large");
+}
+
+pub(crate) fn answers_of_a_lookup_past_the_limit_are_marked() {
+    // The answer has about 1 MB in the output.
+    let (_store, server) = server_of(&[(7, deep_index(7, 10, &"n".repeat(50_000)))]);
+    let request = json!([{"id": id(7).to_string(), "addresses": vec![0; 100]}]);
+    let answer = server.post_json("/v1/lookup", &request);
+    let text = answer.text();
+    let [answered, too_large] = ["symbolicated", "too_large"].map(|status| text.matches(status).count());
+    assert_eq!((answered, too_large), (67, 33));
 }

@@ -33,6 +33,8 @@ symdex_testkit::main! {
     abuse::a_body_in_chunks_is_refused_when_it_is_too_long,
     abuse::a_head_that_is_too_long_is_refused,
     abuse::a_lookup_of_too_many_addresses_is_refused,
+    abuse::an_address_with_megabytes_of_names_is_marked_and_the_others_are_answered,
+    abuse::answers_of_a_lookup_past_the_limit_are_marked,
     abuse::requests_that_do_not_fit_into_the_memory_are_refused,
     browse::functions_are_those_of_the_index,
     browse::bytes_by_file_are_those_of_the_innermost_functions,
