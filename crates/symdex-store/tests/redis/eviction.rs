@@ -44,9 +44,10 @@ pub(crate) fn what_each_policy_of_eviction_leaves() {
         let options = StoreOptions::new().zstd_level(1).timeout(Duration::from_millis(500));
         let store = store(&server.url(), &options);
         let image = |number: u16| ImageId::new(&number.to_be_bytes().repeat(8)).expect("an id");
-        let read = |number: u16| match store.open(&image(number)) {
-            Ok(Some(StoredImage::Values(values))) => _ = values.fetch(&[0, 7]),
-            _ => {}
+        let read = |number: u16| {
+            if let Ok(Some(StoredImage::Values(values))) = store.open(&image(number)) {
+                _ = values.fetch(&[0, 7]);
+            }
         };
         let mut failed = 0;
         for number in 0..IMAGES {

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// For this time, a store is not asked again for an image that it did not have.
 const REMEMBERED: Duration = Duration::from_secs(60);
 const SLOTS: u64 = 1 << 16;
-const SLOT_SIZE: u64 = 16;
+const SLOT_SIZE: usize = 16;
 
 /// The table in a file. If the file cannot be read or written, nothing is remembered.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Absent {
 
     /// Whether the store did not have `id` in the last minute before `now`.
     pub(super) fn has(&self, id: &ImageId, now: SystemTime) -> bool {
-        let mut slot = [0; SLOT_SIZE as usize];
+        let mut slot = [0; SLOT_SIZE];
         let read = self.with_slot(id, |file| file.read_exact(&mut slot));
         let (hash, time) = slot.split_at(8);
         let is_recent = |time| {
@@ -57,7 +57,7 @@ impl Absent {
     /// Forgets `id`: the store may have it now.
     pub(super) fn remove(&self, id: &ImageId) {
         if self.path.exists() {
-            _ = self.with_slot(id, |file| file.write_all(&[0; SLOT_SIZE as usize]));
+            _ = self.with_slot(id, |file| file.write_all(&[0; SLOT_SIZE]));
         }
     }
 
@@ -70,7 +70,7 @@ impl Absent {
                 File::options().create(true).truncate(false).read(true).write(true).open(&self.path)?,
             ),
         };
-        file.seek(SeekFrom::Start(hash_of(id) % SLOTS * SLOT_SIZE))?;
+        file.seek(SeekFrom::Start(hash_of(id) % SLOTS * SLOT_SIZE as u64))?;
         work(file)
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         for number in 1..=100_000_u32 {
             absent.add(&ImageId::new(&number.to_be_bytes().repeat(4)).expect("an id"), now);
         }
-        assert!(path.metadata().expect("a file").len() <= SLOTS * SLOT_SIZE);
+        assert!(path.metadata().expect("a file").len() <= SLOTS * SLOT_SIZE as u64);
         std::fs::write(&path, [0xff; 100]).expect("written");
         for byte in 1..=200 {
             assert!(!absent.has(&id(byte), now));
