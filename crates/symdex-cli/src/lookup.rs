@@ -1,12 +1,12 @@
 //! `symdex lookup`: answers from an index or a debug file.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
+use symdex_report::{AnsweredFunction, Function};
 
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::image_lookup::ImageLookup;
@@ -84,6 +84,7 @@ JSON:
    \"reason\", \"error\": {\"kind\", \"message\"}}
 The address is the offset in the image. If nothing is known there, frames is empty, reason says
 why, and there is no error. A function that the linker folded with others has their names as aliases.
+docs/schema/lookup.schema.json describes every member.
 
 Exit codes:
   0  every address was answered
@@ -156,14 +157,10 @@ struct AddressAnswer {
 
 #[derive(Serialize)]
 struct AnsweredFrame {
-    function: Option<String>,
-    name: Option<String>,
-    file: Option<String>,
-    line: Option<u32>,
-    inlined: bool,
+    #[serde(flatten)]
+    function: AnsweredFunction<'static>,
     function_start: Option<String>,
     function_offset: Option<String>,
-    table: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<String>,
 }
@@ -281,18 +278,16 @@ impl Lookup<'_, '_, '_> {
 
 impl Args {
     fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> AnsweredFrame {
-        let name = || frame.name_lossy().map(Cow::into_owned);
-        let demangled = || frame.name.map(|name| symdex_demangle::demangle(name).into_owned());
-        let distance = |start: ImageOffset| offset.0.checked_sub(start.0).map(|bytes| format!("{bytes:#x}"));
+        let function = Function::from(frame);
+        let mut view =
+            AnsweredFunction { inlined: frame.inlined, ..AnsweredFunction::from(&function) }.into_owned();
+        if self.no_demangle {
+            view.function.clone_from(&view.name);
+        }
         AnsweredFrame {
-            function: if self.no_demangle { name() } else { demangled() },
-            name: name(),
-            file: frame.file_lossy().map(Cow::into_owned),
-            line: frame.line,
-            inlined: frame.inlined,
-            function_start: frame.function_start.map(|start| start.to_string()),
-            function_offset: frame.function_start.and_then(distance),
-            table: frame.table.name(),
+            function: view,
+            function_start: function.start.map(|start| start.to_string()),
+            function_offset: function.distance(offset).map(|bytes| format!("{bytes:#x}")),
             aliases: Vec::new(),
         }
     }
@@ -320,22 +315,23 @@ fn human(typed: &str, answer: &AddressAnswer) -> String {
 }
 
 fn one_frame(frame: &AnsweredFrame) -> String {
-    let mut out = text::printable(frame.function.as_deref().unwrap_or("??").into()).into_owned();
+    let AnsweredFunction { function, file, line, inlined, table, .. } = &frame.function;
+    let mut out = text::printable(function.as_deref().unwrap_or("??").into()).into_owned();
     // The offset counts from the start of the concrete function, so only the concrete function shows it.
-    if let Some(distance) = frame.function_offset.as_deref().filter(|_| !frame.inlined) {
+    if let Some(distance) = frame.function_offset.as_deref().filter(|_| !inlined) {
         out += " + ";
         out += distance;
     }
-    if let Some(file) = &frame.file {
+    if let Some(file) = file {
         out += " at ";
-        out += &text::printable(file.as_str().into());
+        out += &text::printable(file.as_ref().into());
     }
-    if let Some(line) = frame.line {
-        let separator = if frame.file.is_some() { ":" } else { " at line " };
+    if let Some(line) = line {
+        let separator = if file.is_some() { ":" } else { " at line " };
         let _ = write!(out, "{separator}{line}");
     }
-    out += if frame.inlined { " (inlined)" } else { "" };
-    out += if frame.table == Table::SymbolTable.name() { " (symbol table)" } else { "" };
+    out += if *inlined { " (inlined)" } else { "" };
+    out += if *table == Table::SymbolTable.name() { " (symbol table)" } else { "" };
     let _ = match frame.aliases.len() {
         0 => Ok(()),
         1 => write!(out, " (and 1 other name)"),

@@ -124,4 +124,4 @@ pub use source::{
     answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};
-pub use view::{NearView, ReportView};
+pub use view::{AnsweredFunction, FunctionWithOffset, NearView, ReportView};

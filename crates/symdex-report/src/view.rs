@@ -10,7 +10,7 @@ use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::registers::Register;
 use crate::report::Image;
-use crate::source::MatchedBy;
+use crate::source::{Function, MatchedBy};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The JSON form of a symbolicated report. [`Symbolicated::view`] returns it; serialize it with any serde format.
@@ -162,7 +162,7 @@ struct FrameView<'s> {
     /// How the index was chosen, if not by the image's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
-    functions: Vec<FunctionView<'s>>,
+    functions: Vec<FunctionWithOffset<'s>>,
     /// The symbol that the report itself has. Present if the functions come from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedView>,
@@ -176,16 +176,33 @@ struct ReportedView {
     function_offset: Option<u64>,
 }
 
+/// The members that a function of an answer has in all JSON.
 #[derive(Debug, Serialize)]
-struct FunctionView<'s> {
-    function: Option<Cow<'s, str>>,
-    name: Option<Cow<'s, str>>,
-    file: Option<Cow<'s, str>>,
-    line: Option<u32>,
-    inlined: bool,
-    function_offset: Option<u64>,
-    /// `dwarf`, `symbol_table` or `report`.
-    table: &'static str,
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct AnsweredFunction<'s> {
+    /// The readable name.
+    pub function: Option<Cow<'s, str>>,
+    /// The linkage name.
+    pub name: Option<Cow<'s, str>>,
+    /// The path of the source file.
+    pub file: Option<Cow<'s, str>>,
+    /// 1-based; 0 for code that the compiler generated.
+    pub line: Option<u32>,
+    /// Whether the function is inlined into the next one.
+    pub inlined: bool,
+    /// `dwarf` or `symbol_table`; in a report also `report`, for a symbol that the report itself has.
+    pub table: &'static str,
+}
+
+/// A function of an answer in JSON, with the distance of its address.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FunctionWithOffset<'s> {
+    /// The function.
+    #[serde(flatten)]
+    pub function: AnsweredFunction<'s>,
+    /// The distance in bytes from the start of the concrete function.
+    pub function_offset: Option<u64>,
 }
 
 impl Symbolicated<'_, '_> {
@@ -237,21 +254,21 @@ impl Symbolicated<'_, '_> {
                 let functions = resolution
                     .frames
                     .iter()
-                    .map(|resolved| FunctionView::of(resolved, &resolution))
+                    .map(|resolved| FunctionWithOffset::of(resolved, &resolution))
                     .collect();
                 (functions, Some(ReportedView { function, file, line, function_offset: offset }))
             }
             None => {
                 let name = function.clone().filter(|name| is_mangled(name));
-                let function = FunctionView {
+                let function = AnsweredFunction {
                     function: function.map(|name| Cow::Owned(self.readable(&name).into_owned())),
                     name: name.map(Cow::Owned),
                     file: file.map(Cow::Owned),
                     line,
-                    function_offset: offset,
                     inlined: frame.inlined,
                     table: "report",
                 };
+                let function = FunctionWithOffset { function, function_offset: offset };
                 (if is_empty { Vec::new() } else { vec![function] }, None)
             }
         };
@@ -271,17 +288,48 @@ impl Symbolicated<'_, '_> {
     }
 }
 
-impl<'s> FunctionView<'s> {
-    fn of(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Self {
+impl AnsweredFunction<'_> {
+    /// The same members, with texts of their own.
+    #[must_use]
+    pub fn into_owned(self) -> AnsweredFunction<'static> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        let Self { function, name, file, line, inlined, table } = self;
+        AnsweredFunction {
+            function: owned(function),
+            name: owned(name),
+            file: owned(file),
+            line,
+            inlined,
+            table,
+        }
+    }
+}
+
+/// The members of a concrete function.
+impl<'s> From<&'s Function> for AnsweredFunction<'s> {
+    fn from(function: &'s Function) -> Self {
         Self {
+            function: function.demangled(),
+            name: function.name_lossy(),
+            file: function.file_lossy(),
+            line: function.line,
+            inlined: false,
+            table: function.table.name(),
+        }
+    }
+}
+
+impl<'s> FunctionWithOffset<'s> {
+    fn of(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Self {
+        let function = AnsweredFunction {
             function: resolved.function.as_deref().map(Cow::Borrowed),
             name: resolved.name.as_deref().map(Cow::Borrowed),
             file: resolved.file.as_deref().map(Cow::Borrowed),
             line: resolved.line,
             inlined: resolved.inlined,
-            function_offset: resolution.function_offset(resolved),
             table: resolved.table.name(),
-        }
+        };
+        Self { function, function_offset: resolution.function_offset(resolved) }
     }
 }
 

@@ -1,6 +1,5 @@
 //! `POST /v1/lookup`: addresses of images.
 
-use std::borrow::Cow;
 use std::io::{self, Write as _};
 
 use axum::body::Body;
@@ -9,7 +8,9 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{AddressKind, Answer, AnswerBytes, Function, Image, ImageStatus, Unanswered};
+use symdex_report::{
+    AddressKind, Answer, AnswerBytes, AnsweredFunction, FunctionWithOffset, Image, ImageStatus, Unanswered,
+};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
@@ -73,24 +74,7 @@ struct AddressAnswer<'a> {
     /// answers of the request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
-    functions: Vec<FunctionView<'a>>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct FunctionView<'a> {
-    /// The demangled name.
-    function: Option<Cow<'a, str>>,
-    /// The linkage name.
-    name: Option<Cow<'a, str>>,
-    file: Option<Cow<'a, str>>,
-    /// 1-based; 0 for code that the compiler generated.
-    line: Option<u32>,
-    /// Whether the function is inlined into the next one.
-    inlined: bool,
-    /// The distance in bytes from the start of the concrete function.
-    function_offset: Option<u64>,
-    /// `dwarf` or `symbol_table`.
-    table: &'static str,
+    functions: Vec<FunctionWithOffset<'a>>,
 }
 
 /// Looks up addresses of images. Answers are in the order of the requests.
@@ -221,22 +205,11 @@ impl LookupRequest {
             _ => ("missing_symbol", &[][..]),
         };
         let last = functions.len().saturating_sub(1);
-        let views = functions.iter().enumerate();
-        let functions = views.map(|(at, function)| FunctionView::new(function, at != last, offset)).collect();
-        AddressAnswer { address: format!("{:#x}", address.0), status, functions }
-    }
-}
-
-impl<'a> FunctionView<'a> {
-    fn new(function: &'a Function, inlined: bool, offset: Option<ImageOffset>) -> Self {
-        Self {
-            function: function.demangled(),
-            name: function.name_lossy(),
-            file: function.file_lossy(),
-            line: function.line,
-            inlined,
+        let functions = functions.iter().enumerate().map(|(at, function)| FunctionWithOffset {
+            function: AnsweredFunction { inlined: at != last, ..function.into() },
             function_offset: offset.and_then(|offset| function.distance(offset)),
-            table: function.table.name(),
-        }
+        });
+        let functions = functions.collect();
+        AddressAnswer { address: format!("{:#x}", address.0), status, functions }
     }
 }

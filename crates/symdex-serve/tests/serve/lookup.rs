@@ -4,7 +4,17 @@ use serde_json::{Value, json};
 
 use crate::server::{TestServer, store_of, symdex_on};
 
-/// The functions that `symdex lookup --json` prints for `address`, with the members that both have.
+/// The members of a function that the command and the service have in common.
+fn in_common(function: &Value) -> Value {
+    let mut function = function.clone();
+    // The command states offsets as text, and has two members more.
+    for member in ["function_start", "function_offset", "aliases"] {
+        function.as_object_mut().expect("an object").remove(member);
+    }
+    function
+}
+
+/// The functions that `symdex lookup --json` prints for `address`.
 fn from_command(store: &std::path::Path, id: &str, address: &str) -> Value {
     let line = format!("lookup --store {{}} --id {id} {address} --json");
     symdex_on(store, &line).json()[0]["frames"].clone()
@@ -28,9 +38,7 @@ pub(crate) fn answers_are_those_of_the_command() {
         assert_eq!(functions.len(), frames.len(), "{address}");
         assert_eq!(found["status"], if frames.is_empty() { "missing_symbol" } else { "symbolicated" });
         for (function, frame) in functions.iter().zip(frames) {
-            for member in ["function", "name", "file", "line", "inlined", "table"] {
-                assert_eq!(function[member], frame[member], "{address} {member}");
-            }
+            assert_eq!(in_common(function), in_common(frame), "{address}");
         }
     }
     assert_eq!((&results[1]["status"], &results[1]["answers"]), (&json!("missing"), &json!([])));
