@@ -10,6 +10,12 @@ use common::store_verbs::indexes;
 use common::{command, dsym, folder, symbolicate, symdex, testdata};
 use serde_json::{Value, json};
 
+/// The text of `docs/schema/NAME.schema.json`.
+fn document(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
+    serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON")
+}
+
 /// The schema `docs/schema/NAME.schema.json`.
 struct Schema {
     schemas: Schemas,
@@ -18,11 +24,8 @@ struct Schema {
 
 impl Schema {
     fn new(name: &str) -> Self {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
-        let text = fs::read_to_string(path).expect("the schema");
         let mut compiler = Compiler::new();
-        compiler.add_resource("schema.json", serde_json::from_str(&text).expect("JSON")).expect("a schema");
+        compiler.add_resource("schema.json", document(name)).expect("a schema");
         let mut schemas = Schemas::new();
         let index = compiler.compile("schema.json", &mut schemas).expect("a schema");
         Self { schemas, index }
@@ -103,10 +106,7 @@ fn images_failures_and_totals_of_a_build_conform() {
 /// The id of an image without `LC_UUID` and build id is `h-` and a hash of its code.
 fn the_id_of_an_image_without_a_stated_id_conforms() {
     for name in ["build", "inspect", "store", "symbolicate"] {
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
-        let whole: Value =
-            serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
+        let whole = document(name);
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
         compiler.add_resource("id.json", whole["$defs"]["id"].clone()).expect("a schema");
         let index = compiler.compile("id.json", &mut schemas).expect("a schema");
@@ -196,6 +196,41 @@ fn a_report_that_failed_has_its_object_in_its_own_file() {
         serde_json::from_str(&fs::read_to_string(out.join("cut.ips.json")).expect("there")).expect("JSON");
     assert_eq!(failed["error"]["kind"], "damaged");
     Schema::new("symbolicate").check(&[failed]);
+}
+
+fn answers_of_addresses_conform() {
+    let schema = Schema::new("lookup");
+    let root = folder();
+    let index = common::index_of("inline-dwarf4", root.path());
+    let looked_up = common::symdex_on(&index, "lookup {} --json 0x400 0x61b 0x0 nonsense");
+    assert_eq!(looked_up.code, Some(2), "{}", looked_up.err);
+    let lines = looked_up.json();
+    schema.check(&lines);
+    let with = |member: &str| lines.iter().filter(|line| !line[member].is_null()).count();
+    assert_eq!((lines.len(), with("reason"), with("error")), (4, 1, 1));
+    for changed in lines.iter().flat_map(with_a_member_more) {
+        assert!(!schema.is_valid(&changed), "{changed}");
+    }
+    let folded = common::index_of("icf", root.path());
+    let folded = common::symdex_on(&folded, "lookup {} --json 0x374").json();
+    assert!(folded[0]["frames"][0]["aliases"].is_array(), "{folded:?}");
+    schema.check(&folded);
+}
+
+/// The help abbreviates the header, the totals and registers.
+fn the_help_lists_the_members() {
+    let definitions = ["image", "thread", "frame", "function", "needed", "report", "failure", "error"];
+    for (command, definitions) in [("symbolicate", &definitions[..]), ("lookup", &["frame", "error"])] {
+        let help = symdex([command, "--help"]).ok();
+        let schema = document(command);
+        let whole = (command == "lookup").then_some(&schema);
+        for definition in definitions.iter().map(|name| &schema["$defs"][name]).chain(whole) {
+            let members = definition["properties"].as_object().expect("an object");
+            for member in members.keys() {
+                assert!(help.contains(&format!("\"{member}\"")), "{command}: {member}");
+            }
+        }
+    }
 }
 
 /// The reports of the corpora: real output of programs. Not every format has one.
@@ -316,6 +351,8 @@ symdex_testkit::main! {
     needed_images_and_answers_matched_by_name_conform,
     a_report_that_failed_has_its_object_in_its_own_file,
     real_reports_conform,
+    answers_of_addresses_conform,
+    the_help_lists_the_members,
     an_index_and_its_ranges_conform,
     an_index_in_redis_conforms,
     every_line_of_the_commands_for_stores_conforms

@@ -173,9 +173,9 @@ JSON, one object per line for each report:
   {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
    \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\",
      \"reason\", \"matched_by\", \"source\", \"near\"}],
-   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\",
-     \"status\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\",
-     \"inlined\", \"function_offset\", \"table\"}]}]}],
+   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"registers\", \"frames\": [{
+     \"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"functions\": [{\"function\",
+     \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
