@@ -113,8 +113,11 @@ pub(super) fn pprof() -> Vec<u8> {
     profile
 }
 
-/// A format, the start of a report, and a part of the report with this number.
-type Parts = (&'static str, &'static [u8], Box<dyn Fn(usize) -> Vec<u8>>);
+/// Makes the part of a report with this number.
+pub(super) type Part = Box<dyn Fn(usize) -> Vec<u8>>;
+
+/// A format, the start of a report, and its parts.
+type Parts = (&'static str, &'static [u8], Part);
 
 /// Parts of each binary format that cost most for their size: a frame, a stack, an image.
 pub(super) fn parts() -> impl Iterator<Item = Parts> {

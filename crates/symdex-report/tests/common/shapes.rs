@@ -1,13 +1,13 @@
 //! Reports of each format that cost most for their size: many short frames, stacks and images.
 
-use super::binary_stacks;
+use super::binary_stacks::{self, Part};
 
 /// Reports of one format that repeat a part.
 pub(crate) struct Shape {
     pub(crate) format: &'static str,
     before: Vec<u8>,
     /// The part with this number.
-    part: Box<dyn Fn(usize) -> Vec<u8>>,
+    part: Part,
     after: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
         part: Box::new(|number| part.replace('%', &number.to_string()).into_bytes()),
         after: after.into(),
     };
-    let binary = |(format, before, part): (&'static str, &[u8], Box<dyn Fn(usize) -> Vec<u8>>)| Shape {
+    let binary = |(format, before, part): (&'static str, &[u8], Part)| Shape {
         format,
         before: before.into(),
         part,
