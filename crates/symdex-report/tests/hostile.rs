@@ -38,8 +38,8 @@ fn every_truncation_is_an_error_or_a_partial_result() {
             FormatKind::Text => partial > 50 / STEP,
             // Only the last line feed may be missing.
             FormatKind::Json => partial <= 1,
-            // A message may be cut between two fields.
-            FormatKind::Binary => partial > 0,
+            // A message may be cut between two fields, and in few other places.
+            FormatKind::Binary => partial < 20,
         };
         assert!(is_right, "{}: {partial} of {} bytes", sample.format, sample.text.len());
     }
