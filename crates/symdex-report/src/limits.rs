@@ -17,9 +17,6 @@ pub(crate) const OUTPUT_PER_BYTE: usize = 16;
 /// How many bytes the answer at one address may have, in memory and in the output.
 pub(crate) const ADDRESS_BYTES: usize = 2 << 20;
 
-/// The punctuation, numbers, and keys of JSON of a function in the output.
-pub(crate) const OUTPUT_OF_FUNCTION: usize = 64;
-
 /// The remaining bytes that answers may have. Threads can share it.
 #[derive(Debug)]
 pub struct AnswerBytes {
@@ -39,12 +36,15 @@ impl AnswerBytes {
         Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)).into() }
     }
 
+    /// What a function has in the output besides its names and file: punctuation, numbers, and keys of JSON.
+    pub(crate) const OF_FUNCTION: usize = 64;
+
     /// Takes what the functions at an address have in the output: their names, readable and as linkage names, and files.
     /// Returns whether the limit allows them. It allows 2 MiB for one address.
     pub fn take_functions(&self, functions: &[Function]) -> bool {
         let size = |function: &Function| {
             let (name, file) = (function.name.as_ref(), function.file.as_ref());
-            2 * name.map_or(0, Vec::len) + file.map_or(0, Vec::len) + OUTPUT_OF_FUNCTION
+            2 * name.map_or(0, Vec::len) + file.map_or(0, Vec::len) + Self::OF_FUNCTION
         };
         self.take(functions.iter().map(size).sum())
     }

@@ -4,7 +4,7 @@ use symdex::{ImageOffset, Table};
 
 use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
 use crate::images::without_code;
-use crate::limits::{AnswerBytes, OUTPUT_OF_FUNCTION};
+use crate::limits::AnswerBytes;
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
@@ -340,5 +340,5 @@ fn size_of_output(frames: &[ResolvedFrame], size: usize) -> usize {
         let texts = [&frame.function, &frame.file];
         texts.into_iter().flatten().map(String::len).sum::<usize>()
     };
-    frames.iter().map(|frame| names(frame) + size + OUTPUT_OF_FUNCTION).sum()
+    frames.iter().map(|frame| names(frame) + size + AnswerBytes::OF_FUNCTION).sum()
 }
