@@ -125,11 +125,16 @@ impl DebugFiles {
     /// each file, and each slice of a universal file, that cannot be read.
     pub(crate) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
         let mut added = Vec::new();
-        for file in InputFiles::find([path]).into_files() {
+        let inputs = InputFiles::find([path]);
+        let special = inputs.special_files().clone();
+        for file in inputs.into_files() {
             match file {
                 Ok(file) => added.extend(self.add_file(&file, skipped)),
                 Err(error) => skipped(error.into()),
             }
+        }
+        if !special.is_empty() {
+            skipped(SourceError::Special(special));
         }
         added
     }

@@ -58,6 +58,7 @@ mod wanted;
 use std::path::{Path, PathBuf};
 
 use symdex::ImageId;
+use symdex_build::SpecialFiles;
 use symdex_build::debug_files::FileError;
 use symdex_report::{KnownImage, Unanswered};
 
@@ -130,6 +131,9 @@ pub enum SourceError {
         /// The cache's main file.
         path: PathBuf,
     },
+    /// FIFOs, sockets and devices in folders of debug files are skipped. That is not a failure.
+    #[error("{0}")]
+    Special(SpecialFiles),
     /// No source has the image of an [`Assumption`].
     #[error("no image with the id {id} to assume for {name}")]
     UnknownId {

@@ -130,16 +130,22 @@ pub enum Error {
 
 /// The end of a message that names archives in `folder` that are not read. If there are many, it names the first ten.
 fn unread(folder: &Path, archives: &[PathBuf]) -> String {
-    const SHOWN: usize = 10;
     if archives.is_empty() {
         return String::new();
     }
-    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
-    let mut names = archives.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
-    if archives.len() > SHOWN {
-        names += &format!(" and {} more", archives.len() - SHOWN);
-    }
+    let names = first_paths(archives, folder);
     format!("; archives in a folder are not read: {names}; give them to symdex build as inputs")
+}
+
+/// The first ten of `paths`, without `folder` at their beginning, and how many more there are.
+pub(crate) fn first_paths(paths: &[PathBuf], folder: &Path) -> String {
+    const SHOWN: usize = 10;
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let mut names = paths.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
+    if paths.len() > SHOWN {
+        names += &format!(" and {} more", paths.len() - SHOWN);
+    }
+    names
 }
 
 impl Error {

@@ -1,6 +1,7 @@
 //! Finding debug files in a bundle, an `.xcarchive` or a folder.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::debug_files::DebugFile;
-use crate::error::Error;
+use crate::error::{Error, first_paths};
 use crate::slice::FIRST_JAVA_VERSION;
 
 /// The extension of index files.
@@ -58,6 +59,32 @@ pub struct Found {
     /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths.
     /// They may hold debug files, but are not read.
     pub archives: Vec<PathBuf>,
+    /// FIFOs, sockets and devices in a folder, in the order of their paths. They are never opened. One in
+    /// `Contents/Resources/DWARF` of a bundle is an error in `debug_files` instead.
+    pub special: SpecialFiles,
+}
+
+/// FIFOs, sockets and devices that were found in folders of debug files. As text, the first ten and the number of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpecialFiles(Vec<PathBuf>);
+
+impl SpecialFiles {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds `others`.
+    pub(crate) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+}
+
+impl fmt::Display for SpecialFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skipped, neither a file nor a folder: {}", first_paths(&self.0, Path::new("")))
+    }
 }
 
 /// The debug files of `input`, as [`find`] returns them, and the indexes and archives beside them.
@@ -77,14 +104,18 @@ pub fn search(input: &Path) -> Found {
     match std::fs::metadata(input) {
         Err(source) => only(Err(unreadable(input, source))),
         Ok(metadata) if metadata.is_dir() => search_below(input),
-        Ok(metadata) if metadata.is_file() => only(Ok(input.to_owned())),
-        // Opening a pipe would block until it has a writer, and only files can be mapped.
-        Ok(_) => only(Err(unreadable(input, io::Error::other("neither a file nor a folder")))),
+        // Only regular files can be mapped.
+        Ok(metadata) if !metadata.is_file() => only(Err(unreadable(input, not_a_file()))),
+        Ok(_) => only(Ok(input.to_owned())),
     }
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Io { doing: "read", path: path.to_owned(), source }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "neither a file nor a folder")
 }
 
 fn search_below(folder: &Path) -> Found {
@@ -96,12 +127,15 @@ fn search_below(folder: &Path) -> Found {
     });
     let mut found = Found::default();
     for entry in entries {
-        if let Ok(entry) = &entry
-            && entry.file_type().is_file()
-        {
-            let path = || entry.path().to_owned();
-            found.archives.extend(is_archive(entry).then(path));
-            found.indexes.extend(has_extension(entry.path(), INDEX_EXTENSION).then(path));
+        if let Ok(entry) = &entry {
+            let (kind, path) = (entry.file_type(), || entry.path().to_owned());
+            if kind.is_file() {
+                found.archives.extend(is_archive(entry).then(path));
+                found.indexes.extend(has_extension(entry.path(), INDEX_EXTENSION).then(path));
+            } else if !kind.is_dir() && !is_in_bundle(entry.path()) {
+                found.special.0.push(path());
+                continue;
+            }
         }
         found.debug_files.extend(debug_file(entry).transpose());
     }
@@ -146,7 +180,8 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
 /// The path of the entry, if it is a debug file.
 fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error> {
     let path = match &entry {
-        Ok(entry) if !entry.file_type().is_file() => return Ok(None),
+        Ok(entry) if entry.file_type().is_dir() => return Ok(None),
+        Ok(entry) if !entry.file_type().is_file() => return Err(unreadable(entry.path(), not_a_file())),
         Ok(entry) => entry.path(),
         Err(error) => error.path().unwrap_or(Path::new("")),
     };
@@ -208,7 +243,7 @@ fn is_in_bundle(path: &Path) -> bool {
 /// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, or
 /// like the main file of a shared cache. At most 48 bytes are read.
 fn begins_as_linked(path: &Path) -> io::Result<bool> {
-    let mut file = File::open(path)?;
+    let mut file = symdex::open_regular_file(path)?;
     let head = read_at(&mut file, 0)?;
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));

@@ -90,7 +90,7 @@ pub use companions::Companions;
 pub use direct::DirectLookup;
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
-pub use input::{Found, find, may_be_debug_file, search};
+pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
 pub use shared_cache::{SharedCache, SharedCacheImage};

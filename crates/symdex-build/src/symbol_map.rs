@@ -6,7 +6,6 @@
 //! `Contents/Resources/<own UUID>.plist`.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -222,7 +221,7 @@ impl SymbolMaps {
         };
         let Some(path) = path else { return Ok(None) };
         let limit = max_memory.unwrap_or(usize::MAX);
-        let file = File::open(path).map_err(|source| unreadable(path, source))?;
+        let file = symdex::open_regular_file(path).map_err(|source| unreadable(path, source))?;
         let mut text = Vec::new();
         let read = file.take((limit as u64).saturating_add(1)).read_to_end(&mut text);
         read.map_err(|source| unreadable(path, source))?;
@@ -273,7 +272,7 @@ fn original_id(path: &Path) -> Result<Option<ImageId>, Error> {
     /// Real files have a few hundred bytes. The limit also bounds how deep values are nested.
     const MAX_SIZE: u64 = 64 << 10;
     let mut bytes = Vec::new();
-    let file = File::open(path).and_then(|file| file.take(MAX_SIZE).read_to_end(&mut bytes));
+    let file = symdex::open_regular_file(path).and_then(|file| file.take(MAX_SIZE).read_to_end(&mut bytes));
     file.map_err(|source| unreadable(path, source))?;
     let malformed = |error| Error::Malformed { what: format!("{}: {error}", path.display()) };
     // Binary property lists could expand to any size, and no tool writes them here.

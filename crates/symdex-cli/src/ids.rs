@@ -204,7 +204,10 @@ fn json(line: &impl Serialize) -> io::Result<String> {
 
 /// The debug files and indexes at or below `path`, sorted by path.
 fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
-    let Found { debug_files, indexes, .. } = symdex_build::search(path);
+    let Found { debug_files, indexes, special, .. } = symdex_build::search(path);
+    if !special.is_empty() {
+        complain(&format!("warning: {special}"));
+    }
     let failed = |error: Error| match error {
         Error::NoDebugFile { archives, .. } if archives.is_empty() => {
             let message = format!("{}: no debug file and no index in this folder", path.display());

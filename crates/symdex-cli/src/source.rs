@@ -131,6 +131,9 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
             (std::mem::take(&mut archive.files), Some(archive))
         }
     };
+    if !files.special_files().is_empty() {
+        complain(&format!("warning: {}", files.special_files()));
+    }
     let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
     let found = find_image(files, arch, |found| id.is_none_or(|id| id.matches(found)));
     let found = found.map_err(|error| match error {

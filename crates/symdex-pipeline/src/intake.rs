@@ -62,12 +62,8 @@ impl Input {
     fn open_archive(&self, limit: u64) -> io::Result<Option<File>> {
         let file = match self {
             Self::StandardInput => return spool(io::stdin().lock(), limit).map(Some),
-            // Unreadable files are reported when they are read as debug files. Opening a pipe would block until it has
-            // a writer.
-            Self::Path(path) if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) => {
-                return Ok(None);
-            }
-            Self::Path(path) => match File::open(path) {
+            // Unreadable files are reported when they are read as debug files.
+            Self::Path(path) => match symdex::open_regular_file(path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
             },

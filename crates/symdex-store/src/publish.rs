@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -134,7 +134,10 @@ impl IndexFolder {
             let outcome = match existing {
                 None => PublishOutcome::Written,
                 Some(existing) => {
-                    let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
+                    let mut bytes = Vec::new();
+                    symdex::open_regular_file(&existing)
+                        .and_then(|mut file| file.read_to_end(&mut bytes))
+                        .map_err(|error| Error::unreadable(&existing, error))?;
                     let put_by = |digest| provenance::read_beside(&existing, digest);
                     compare(index, &bytes, options, put_by)
                         .map_err(|error| Error::NewerIndex { path: existing.clone(), error })?

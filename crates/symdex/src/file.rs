@@ -120,19 +120,28 @@ impl IndexFile {
     }
 }
 
-/// Opens the file at `path` for reading.
+/// Opens the file at `path` for reading. A FIFO, a socket or a device is not opened: opening a FIFO waits for its writer,
+/// and opening or reading a device can have effects.
+///
+/// The type is checked before the file is opened. Whoever can replace the file in between can still make this function
+/// wait: the standard library has no portable way to open a file without waiting.
+///
+/// ```
+/// let error = symdex::open_regular_file("../../testdata".as_ref()).expect_err("a folder");
+/// assert_eq!(error.kind(), std::io::ErrorKind::IsADirectory);
+/// ```
 ///
 /// # Errors
 ///
-/// [`io::Error`] if it cannot be opened or is not a regular file. On Unix, a folder can be opened, and opening a pipe
-/// waits for its writer.
-pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
+/// [`io::Error`] if it cannot be opened or is not a regular file. The kind is [`io::ErrorKind::IsADirectory`] for a folder,
+/// and [`io::ErrorKind::Unsupported`] for what is neither a file nor a folder.
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !metadata.is_file() {
-        return Err(io::Error::other("not a regular file"));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "neither a file nor a folder"));
     }
     File::open(path)
 }

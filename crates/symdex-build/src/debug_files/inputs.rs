@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::{DebugFile, FileError};
 use crate::error::Error;
-use crate::input::{Found, search};
+use crate::input::{Found, SpecialFiles, search};
 
 /// The debug files of a build, in order. At most the first 48 bytes of each were read.
 #[derive(Debug, Default)]
 pub struct InputFiles {
     files: Vec<Result<DebugFile, FileError>>,
     archives: Vec<UnreadArchives>,
+    special: SpecialFiles,
 }
 
 /// Archives in a folder of debug files. They may hold debug files, but are not read.
@@ -34,7 +35,8 @@ impl InputFiles {
 
     /// Adds the debug files that `path` stands for.
     pub fn add(&mut self, path: &Path) {
-        let Found { debug_files, archives, .. } = search(path);
+        let Found { debug_files, archives, special, .. } = search(path);
+        self.special.extend(special);
         // The error for a folder without debug files names the archives itself.
         let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);
         if !archives.is_empty() && !has_none {
@@ -69,5 +71,11 @@ impl InputFiles {
     #[must_use]
     pub fn unread_archives(&self) -> &[UnreadArchives] {
         &self.archives
+    }
+
+    /// FIFOs, sockets and devices in the folders.
+    #[must_use]
+    pub fn special_files(&self) -> &SpecialFiles {
+        &self.special
     }
 }

@@ -11,7 +11,6 @@ mod parts;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CStr;
 use std::fmt;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -70,7 +69,8 @@ impl SharedCache {
     #[must_use]
     pub fn is_cache(path: &Path) -> bool {
         let mut magic = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic));
+        let read = symdex::open_regular_file(path)
+            .and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic));
         read.is_ok() && magic == MAGIC
     }
 

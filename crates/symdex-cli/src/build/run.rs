@@ -77,6 +77,10 @@ impl<'a> Build<'a> {
         let Self { pipeline, host, .. } = *self;
         host.progress.suspend(|| {
             warn_about_archives(&batch.files, host.args);
+            let special = batch.files.special_files();
+            if !special.is_empty() {
+                host.args.warn(&special.to_string());
+            }
             batch.warnings.iter().for_each(|fault| host.args.warn(&fault.to_string()));
         });
         batch.warnings.iter().for_each(|fault| self.required.not_read(fault));

@@ -16,6 +16,9 @@ pub(super) struct Input {
     /// The path in messages and JSON. A file in an archive has the path of the archive before its own. `-` stands for
     /// standard input.
     path: PathBuf,
+    /// Whether the user has named the file, which may then be a pipe or a device: nobody may ever write to a pipe that is
+    /// found in a folder.
+    is_named: bool,
     /// If the report is in an archive: the archive, and the unpacked file.
     unpacked: Option<(PathBuf, PathBuf)>,
 }
@@ -44,7 +47,7 @@ impl Inputs {
         let mut inputs =
             Self { reports: Vec::new(), has_folder: false, failures: Vec::new(), unpacker: None };
         if paths.is_empty() {
-            inputs.reports.push(Input::file("-"));
+            inputs.reports.push(Input::file("-", true));
         }
         for path in paths {
             if path.is_dir() && is_bundle(path) {
@@ -59,7 +62,7 @@ impl Inputs {
                     inputs.failures.push(Failure::new(FailureKind::Missing, message));
                 }
             } else {
-                inputs.file(path);
+                inputs.file(path, true);
             }
         }
         inputs
@@ -84,15 +87,15 @@ impl Inputs {
                     self.folder(&path, is_crash_point || self::is_crash_point(&path), depth + 1);
                 }
             } else if !is_crash_point || folder.file_name().is_some_and(|name| name == "Logs") {
-                self.file(&path);
+                self.file(&path, false);
             }
         }
     }
 
     /// Adds a file, or the files of an archive.
-    fn file(&mut self, path: &Path) {
+    fn file(&mut self, path: &Path, is_named: bool) {
         if !packed::is_zip(path) {
-            return self.reports.push(Input::file(path));
+            return self.reports.push(Input::file(path, is_named));
         }
         self.has_folder = true;
         if let Err(failure) = self.archive(path) {
@@ -116,12 +119,11 @@ impl Inputs {
         }
         let files = unpacked.files.into_iter();
         let files = files.filter(|file| !Path::new(&file.entry).iter().any(|part| is_junk(Path::new(part))));
-        self.reports.extend(
-            files.map(|file| Input {
-                path: path.join(file.entry),
-                unpacked: Some((path.to_owned(), file.path)),
-            }),
-        );
+        self.reports.extend(files.map(|file| Input {
+            path: path.join(file.entry),
+            is_named: false,
+            unpacked: Some((path.to_owned(), file.path)),
+        }));
         Ok(())
     }
 }
@@ -141,8 +143,8 @@ fn is_junk(path: &Path) -> bool {
 }
 
 impl Input {
-    fn file(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), unpacked: None }
+    fn file(path: impl Into<PathBuf>, is_named: bool) -> Self {
+        Self { path: path.into(), is_named, unpacked: None }
     }
 
     /// The path in messages and JSON.
@@ -175,13 +177,18 @@ impl Input {
         self.file_path().metadata().map_or(0, |file| file.len())
     }
 
+    fn open(&self) -> io::Result<File> {
+        let path = self.file_path();
+        if self.is_named { File::open(path) } else { symdex::open_regular_file(path) }
+    }
+
     /// The first bytes of the report, at most `len`. Empty if it cannot be read.
     pub(super) fn start(&self, len: usize) -> Vec<u8> {
         let mut start = Vec::new();
         if self.unpacked_path() != self.path {
             start = self.read().unwrap_or_default();
             start.truncate(len);
-        } else if let Ok(file) = File::open(self.file_path()) {
+        } else if let Ok(file) = self.open() {
             // The bytes before an error suffice.
             let _ = file.take(len as u64).read_to_end(&mut start);
         }
@@ -205,7 +212,7 @@ impl Input {
                 Ok(text)
             };
         }
-        let file = File::open(self.file_path()).map_err(|error| Failure::unreadable(&self.path, &error))?;
+        let file = self.open().map_err(|error| Failure::unreadable(&self.path, &error))?;
         packed::read(BufReader::new(file), self.size(), &self.path)
     }
 }

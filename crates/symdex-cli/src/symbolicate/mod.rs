@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use symdex::{Index, LinePolicy};
 use symdex_answer::fetch::{FetchingSource, Misses};
-use symdex_answer::{Assumption, Event, Symbolicator, SymbolicatorOptions};
+use symdex_answer::{Assumption, Event, SourceError, Symbolicator, SymbolicatorOptions};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
 use symdex_pipeline::{Batch, in_order};
@@ -212,7 +212,10 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         None => sources.debug_files(file.path()),
     });
     let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
-        progress.suspend(|| summary.failure(&failure_of(skipped)));
+        progress.suspend(|| match skipped {
+            SourceError::Special(files) => complain(&format!("warning: {files}")),
+            error => summary.failure(&failure_of(error)),
+        });
     });
     let symbolicator = Arc::new(symbolicator.map_err(failure_of)?);
     progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());

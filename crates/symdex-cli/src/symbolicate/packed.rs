@@ -1,6 +1,5 @@
 //! Reports compressed with gzip or zstd, and archives of reports.
 
-use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
@@ -22,9 +21,7 @@ const ZIP: &[u8] = b"PK\x03\x04";
 pub(super) fn is_zip(path: &Path) -> bool {
     let mut start = [0; ZIP.len()];
     // A pipe can be read only once.
-    path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
-        && start == ZIP
+    symdex::open_regular_file(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == ZIP
 }
 
 /// The limits of a zip archive of reports.
