@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use crate::error::Error;
 use crate::report::{Site, Span, to_u32};
+use crate::steps::count;
 
 /// A parsed document. It borrows its text.
 pub(crate) struct Json<'t> {
@@ -34,6 +35,7 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
     loop {
         let rest = text.get(from..)?;
         let found = memchr::memchr2(b'"', b'\\', rest)?;
+        count(found + 1);
         from += found + 1;
         if rest[found] == b'"' {
             return Some(from);
@@ -47,7 +49,9 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 fn scalar_end(text: &[u8], start: usize) -> usize {
     let is_scalar = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
     let rest = text.get(start..).unwrap_or_default();
-    start + rest.iter().take_while(|byte| is_scalar(byte)).count()
+    let len = rest.iter().take_while(|byte| is_scalar(byte)).count();
+    count(len);
+    start + len
 }
 
 /// 2^53. This integer and larger ones may have been rounded when they were written with a fraction or an exponent.
@@ -206,6 +210,7 @@ impl<'j> Value<'j> {
         let end = if is_right { self.next() } else { at };
         std::iter::from_fn(move || {
             let child = (at < end).then_some(Value { json, node: at })?;
+            count(1);
             at = child.next();
             Some(child)
         })
@@ -266,6 +271,7 @@ impl<'j> Iterator for Descendants<'j> {
         let json = self.json;
         let is_object = |value: &Value<'_>| json.text.get(json.nodes[value.node] as usize) == Some(&b'{');
         loop {
+            count(1);
             let parent = Value { json, node: *self.open.last()? as usize };
             if self.at >= parent.next() {
                 self.open.pop();
@@ -301,6 +307,7 @@ const MAX_DEPTH: usize = 100_000;
 impl Parser<'_> {
     fn run(&mut self) -> Result<(), Error> {
         loop {
+            count(1);
             // A value follows: after an opening bracket, a comma, a colon, or at the start.
             self.skip_space();
             let node = to_u32(self.nodes.len());

@@ -101,11 +101,19 @@ mod render;
 mod report;
 mod sentry;
 mod source;
+mod steps;
 mod symbolicate;
 mod text;
 mod unknown;
 mod view;
 mod write;
+
+#[cfg(test)]
+extern crate self as symdex_report;
+/// Reports that tests of this crate share with the tests that use only public items.
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod test_reports;
 
 pub use breakpad::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use error::{Error, NearFormat};

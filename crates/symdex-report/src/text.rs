@@ -1,6 +1,7 @@
 //! Lines, words and numbers of text reports.
 
 use crate::report::Span;
+use crate::steps::count;
 
 /// The lines of `text` with their spans, without the line endings.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
@@ -8,6 +9,7 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
     std::iter::from_fn(move || {
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
         let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        count(len + 1);
         let line = &rest[..len];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let span = at..at + line.len();
