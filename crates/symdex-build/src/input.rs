@@ -60,7 +60,7 @@ pub struct Found {
     /// They may hold debug files, but are not read.
     pub archives: Vec<PathBuf>,
     /// FIFOs, sockets and devices in a folder, in the order of their paths. They are never opened. One in
-    /// `Contents/Resources/DWARF` of a bundle is an error in `debug_files` instead.
+    /// `Contents/Resources/DWARF` of a bundle is in `debug_files` instead, and reading it reports an error.
     pub special: SpecialFiles,
 }
 
@@ -104,18 +104,13 @@ pub fn search(input: &Path) -> Found {
     match std::fs::metadata(input) {
         Err(source) => only(Err(unreadable(input, source))),
         Ok(metadata) if metadata.is_dir() => search_below(input),
-        // Only regular files can be mapped.
-        Ok(metadata) if !metadata.is_file() => only(Err(unreadable(input, not_a_file()))),
+        // What is neither a file nor a folder is reported when it is opened.
         Ok(_) => only(Ok(input.to_owned())),
     }
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Io { doing: "read", path: path.to_owned(), source }
-}
-
-fn not_a_file() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "neither a file nor a folder")
 }
 
 fn search_below(folder: &Path) -> Found {
@@ -181,7 +176,6 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
 fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error> {
     let path = match &entry {
         Ok(entry) if entry.file_type().is_dir() => return Ok(None),
-        Ok(entry) if !entry.file_type().is_file() => return Err(unreadable(entry.path(), not_a_file())),
         Ok(entry) => entry.path(),
         Err(error) => error.path().unwrap_or(Path::new("")),
     };

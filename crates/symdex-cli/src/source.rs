@@ -25,7 +25,7 @@ pub(crate) enum AddressSource {
     DebugFiles {
         files: Box<ImageFiles>,
         /// Owns the files of an archive.
-        _archive: Option<Batch>,
+        _archive: Option<Box<Batch>>,
     },
 }
 
@@ -128,7 +128,7 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
                 return Err(failure);
             }
             archive.failures.iter().for_each(|failure| complain(&failure.message));
-            (std::mem::take(&mut archive.files), Some(archive))
+            (std::mem::take(&mut archive.files), Some(Box::new(archive)))
         }
     };
     if !files.special_files().is_empty() {

@@ -50,7 +50,6 @@ impl FailureKind {
     fn of_io(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,
-            io::ErrorKind::Unsupported => Self::Unsupported,
             _ => Self::Other,
         }
     }

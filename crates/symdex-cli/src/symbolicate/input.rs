@@ -212,7 +212,13 @@ impl Input {
                 Ok(text)
             };
         }
-        let file = self.open().map_err(|error| Failure::unreadable(&self.path, &error))?;
+        let file = self.open().map_err(|error| match error.kind() {
+            // As for any other entry of a folder that is not a report.
+            io::ErrorKind::Unsupported => {
+                Failure::new(FailureKind::Unsupported, format!("{}: {error}", self.path.display()))
+            }
+            _ => Failure::unreadable(&self.path, &error),
+        })?;
         packed::read(BufReader::new(file), self.size(), &self.path)
     }
 }
