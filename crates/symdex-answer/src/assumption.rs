@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use symdex::ImageId;
-use symdex_report::{Image, KnownImage, Unanswered};
+use symdex_report::{KnownImage, ReportImage, Unanswered};
 
 use symdex_store::IdPrefix;
 
@@ -80,7 +80,7 @@ impl ResolvedAssumption {
 
     /// Whether `image` has the name of the assumption, in frames or as the last part of its path. If so, the assumption
     /// counts as used.
-    pub(crate) fn applies_to(&self, image: &Image) -> bool {
+    pub(crate) fn applies_to(&self, image: &ReportImage) -> bool {
         let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
         if is_of {
             self.is_used.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl ResolvedAssumption {
 
     /// The id of the image that answers `image`. If several images fit its architecture, this is the one with its id,
     /// otherwise the one with exactly its architecture, otherwise the one with its name.
-    pub(crate) fn id_for(&self, image: &Image) -> Result<&ImageId, Unanswered> {
+    pub(crate) fn id_for(&self, image: &ReportImage) -> Result<&ImageId, Unanswered> {
         let images = match &self.target {
             ResolvedTarget::Id(id) => return Ok(id),
             ResolvedTarget::OneOf(images) => images,
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn the_fitting_image_of_a_file_with_several_is_used() {
         let image = |arch: &str| {
-            let mut image = Image::default();
+            let mut image = ReportImage::default();
             (image.name, image.arch) = ("App".to_owned(), Arch::from_name(arch));
             image
         };

@@ -10,7 +10,7 @@ use symdex_build::debug_files::{
 };
 use symdex_build::{Companions, DirectLookup, SharedCache};
 use symdex_pipeline::{BuiltIndex, Failure, FailureKind, Pipeline, PipelineOptions};
-use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
+use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use symdex_store::Error;
@@ -208,7 +208,7 @@ impl DebugFiles {
     pub(crate) fn answer_directly<T: Send>(
         &self,
         image: &DebugImage,
-        wanted: &Image,
+        wanted: &ReportImage,
         offsets: &[ImageOffset],
         answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
     ) -> Result<(T, FilesRead), Unanswered> {

@@ -186,7 +186,7 @@ fn damage(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use symdex::{ImageOffset, LinePolicy};
-    use symdex_report::Image;
+    use symdex_report::ReportImage;
 
     use super::*;
     use symdex_store::ReaderOptions;
@@ -208,7 +208,7 @@ mod tests {
     fn values_answer_as_the_index_and_a_lost_value_is_not_a_gap() {
         let fake = Fake::new(300);
         let offsets = [0x8, 0x800, 0x64_008, 0x64_800, 0x12b_008, 0x900_0000].map(ImageOffset);
-        let image = Image::default();
+        let image = ReportImage::default();
         let question = Question::new(&image, &offsets, LinePolicy::Statement);
         let ask = || {
             let reader = fake.reader(&ReaderOptions::new());
@@ -234,7 +234,7 @@ mod tests {
         let fake = Fake::new(3);
         let reader = fake.reader(&ReaderOptions::new());
         let offsets = [0x8, 0x2008, 0x3008].map(ImageOffset);
-        let image = Image::default();
+        let image = ReportImage::default();
         let question = Question::new(&image, &offsets, LinePolicy::Statement);
         let ask = || {
             let image = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");

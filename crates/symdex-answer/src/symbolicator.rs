@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index, Metadata};
-use symdex_report::{Image, KnownImage, Unanswered};
+use symdex_report::{KnownImage, ReportImage, Unanswered};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, IndexLocation};
@@ -239,7 +239,7 @@ impl Symbolicator {
     /// The index of each of `images` in the first store that has it, for its metadata. `None` if no store has it, or if it
     /// cannot be read. Single indexes, folders of indexes and debug files are not searched.
     #[must_use]
-    pub fn stored_images(&self, images: &[&Image]) -> Vec<Option<OpenImage>> {
+    pub fn stored_images(&self, images: &[&ReportImage]) -> Vec<Option<OpenImage>> {
         let wanted = self.wanted(images, None);
         let mut found: Vec<_> = images.iter().map(|_| None).collect();
         for store in self.stores.stores() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use symdex::ImageId;
-use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
+use symdex_report::{KnownImage, MatchedBy, ReportImage, Unanswered, match_by_name};
 use symdex_store::IdPrefix;
 
 use super::{Matching, Symbolicator, unanswered_by_store};
@@ -19,7 +19,7 @@ impl Symbolicator {
     /// The ids to search for `images`, and how each was chosen. `matching` replaces the symbolicator's own assumptions.
     pub(crate) fn wanted(
         &self,
-        images: &[&Image],
+        images: &[&ReportImage],
         matching: Option<&Matching>,
     ) -> Vec<Result<(ImageId, MatchedBy), Unanswered>> {
         let stated: Vec<_> = images.iter().map(|image| self.stated(image, matching)).collect();
@@ -35,7 +35,7 @@ impl Symbolicator {
         stated.into_iter().map(wanted).collect()
     }
 
-    fn stated(&self, image: &Image, matching: Option<&Matching>) -> Result<StatedId, Unanswered> {
+    fn stated(&self, image: &ReportImage, matching: Option<&Matching>) -> Result<StatedId, Unanswered> {
         let assumptions = matching.map_or(&self.assumptions, |matching| &matching.assumptions);
         let assumptions = assumptions.iter().filter(|assumption| assumption.applies_to(image));
         let mut assumed: Vec<_> = assumptions.map(|assumption| assumption.id_for(image)).collect();
@@ -62,7 +62,7 @@ impl Symbolicator {
 
     /// The one id of all sources that begins with each of `starts`. This is the start itself if there is none. Each store
     /// is asked for all of them together.
-    fn whole_ids(&self, starts: &[(&Image, ImageId)]) -> Vec<Result<ImageId, Unanswered>> {
+    fn whole_ids(&self, starts: &[(&ReportImage, ImageId)]) -> Vec<Result<ImageId, Unanswered>> {
         if starts.is_empty() {
             return Vec::new();
         }
@@ -76,10 +76,10 @@ impl Symbolicator {
                 }
             }
         }
-        let whole = |((image, start), (mut ids, first_error)): (&(&Image, ImageId), (BTreeSet<_>, _))| match (
-            ids.len(),
-            first_error,
-        ) {
+        let whole = |((image, start), (mut ids, first_error)): (
+            &(&ReportImage, ImageId),
+            (BTreeSet<_>, _),
+        )| match (ids.len(), first_error) {
             (0, Some(error)) => Err(unanswered_by_store(error)),
             (0 | 1, _) => Ok(ids.pop_first().unwrap_or_else(|| start.clone())),
             _ => {
@@ -100,7 +100,7 @@ impl Symbolicator {
     }
 
     /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.
-    fn known_image(&self, id: &ImageId, image: &Image) -> KnownImage {
+    fn known_image(&self, id: &ImageId, image: &ReportImage) -> KnownImage {
         let ids = std::slice::from_ref(id);
         let indexes = self.places().flat_map(|place| self.find(place, ids)).flatten().flatten();
         let known = indexes.filter_map(|index| index.known()).next();

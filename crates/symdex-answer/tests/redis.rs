@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use symdex::{ImageOffset, LinePolicy};
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
-use symdex_report::{Answer, Image, Question, Source as _, Unanswered};
+use symdex_report::{Answer, Question, ReportImage, Source as _, Unanswered};
 use symdex_store::{IndexFolder, ReaderOptions, RedisStore, StoreOptions};
 
 use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
@@ -175,7 +175,7 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     (1..=IMAGES).for_each(|byte| put(&redis, &index_of(long_id(byte, 7), 40)));
     let symbolicator = symbolicator([url], SymbolicatorOptions::new());
     let cut = |byte| {
-        let mut image = Image::default();
+        let mut image = ReportImage::default();
         (image.id, image.is_id_cut) = (Some(id(byte)), true);
         image
     };
@@ -199,8 +199,9 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     put(&redis, &index_of(long_id(1, 8), 3));
     let symbolicator = crate::reports::symbolicator([url], SymbolicatorOptions::new());
     let mut session = symbolicator.session(&|_| ());
-    let mut answer =
-        |image: &Image| session.answer(&[Question::new(image, &offsets, LinePolicy::Statement)]).remove(0);
+    let mut answer = |image: &ReportImage| {
+        session.answer(&[Question::new(image, &offsets, LinePolicy::Statement)]).remove(0)
+    };
     let error = answer(&cut(1)).expect_err("two images");
     assert!(matches!(error, Unanswered::Ambiguous { count: 2, .. }), "{error}");
     assert!(error.to_string().contains("demo arm64 01010101"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use symdex::LinePolicy::Statement;
 use symdex::{ImageId, ImageOffset};
 use symdex_answer::{Event, Note, Session, SourceError, Symbolicator, SymbolicatorOptions};
-use symdex_report::{Answer, Answers, Image, Question, Source, Unanswered};
+use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 use symdex_store::{IndexFolder, Store as _};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
@@ -19,18 +19,18 @@ fn open(options: &SymbolicatorOptions) -> Symbolicator {
     Symbolicator::open(options, skipped).expect("the sources are there")
 }
 
-fn image(symbolicator: &Symbolicator) -> Image {
-    let mut image = Image::default();
+fn image(symbolicator: &Symbolicator) -> ReportImage {
+    let mut image = ReportImage::default();
     image.id = Some(symbolicator.known()[0].id.clone());
     image
 }
 
-fn answer(session: &mut Session<'_>, image: &Image) -> Result<Answers, Unanswered> {
+fn answer(session: &mut Session<'_>, image: &ReportImage) -> Result<Answers, Unanswered> {
     session.answer(&[Question::new(image, &[OFFSET], Statement)]).remove(0)
 }
 
 /// The answers at [`OFFSET`], and the names of the events while they are found.
-fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
+fn ask(symbolicator: &Symbolicator, image: &ReportImage) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
     let events = Mutex::new(Vec::new());
     let on_event = |event: Event<'_>| {
         let name = match event {
@@ -170,7 +170,7 @@ fn an_assumption_that_no_report_needs_is_noted() {
     let assumption = format!("App={DSYM}").parse().expect("a name and a file");
     let symbolicator = open(&SymbolicatorOptions::new().assume(assumption));
     assert_eq!(symbolicator.notes(), [Note::AssumptionUnused { name: "App".to_owned() }]);
-    let mut app = Image::default();
+    let mut app = ReportImage::default();
     app.name = "App".to_owned();
     assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
     assert!(symbolicator.notes().is_empty());

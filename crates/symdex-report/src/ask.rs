@@ -7,7 +7,7 @@ use symdex::ImageOffset;
 use crate::limits::AnswerBytes;
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
-use crate::report::{Image, to_u32};
+use crate::report::{ReportImage, to_u32};
 use crate::source::{Answer, Answers, Function, MatchedBy, Question, Source, Unanswered};
 use crate::symbolicate::{LookupResult, ResolvedFrame};
 
@@ -58,7 +58,7 @@ pub(crate) struct AskedImage {
 
 /// Asks `source` for the offsets of each of `images`, which are distinct and ascend.
 pub(crate) fn ask(
-    images: &[(&Image, Vec<ImageOffset>)],
+    images: &[(&ReportImage, Vec<ImageOffset>)],
     source: &mut (impl Source + ?Sized),
     options: &Options,
     found: &mut FoundAnswers,
@@ -97,7 +97,7 @@ impl AskedImage {
     /// Adds what the source has `answered` for the next `len` offsets of `image`.
     fn add(
         &mut self,
-        image: &Image,
+        image: &ReportImage,
         answered: Result<Answers, Unanswered>,
         len: usize,
         options: &Options,

@@ -22,7 +22,7 @@ pub fn uuid(debug_id: &str) -> Option<ImageId> {
 /// Returns the first 16 bytes of the build id of the ELF image with Breakpad's `debug_id`, which has them in the order
 /// of a GUID: the first three fields are little-endian. `None` if it has fewer than 32 hexadecimal digits.
 ///
-/// An [`Image`](crate::Image) with this id has [`is_id_cut`](crate::Image::is_id_cut).
+/// An [`ReportImage`](crate::ReportImage) with this id has [`is_id_cut`](crate::ReportImage::is_id_cut).
 ///
 /// ```
 /// let start = symdex_report::build_id_start_of_debug_id("33221100554477668899AABBCCDDEEFF0");

@@ -8,7 +8,7 @@ use crate::format::{Edits, Format};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Parsed, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Parsed, ReportImage, SymbolDetail, Thread};
 use crate::text::is_object;
 
 /// The format of Bugsnag's events.
@@ -98,7 +98,7 @@ fn names_library(frame: Value<'_>) -> bool {
 /// The images that frames name, in the order of the frames.
 #[derive(Default)]
 struct Images {
-    images: Vec<Image>,
+    images: Vec<ReportImage>,
     /// Positions by load address and id.
     known: HashMap<(u64, String), usize>,
 }
@@ -119,7 +119,13 @@ impl Images {
         }
         let path = text(["machoFile", "file"]);
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        self.images.push(Image { name, path, id: id.parse().ok(), load_address, ..Image::default() });
+        self.images.push(ReportImage {
+            name,
+            path,
+            id: id.parse().ok(),
+            load_address,
+            ..ReportImage::default()
+        });
         self.known.insert((load_address, id), number);
         Some(number)
     }

@@ -17,7 +17,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::json::{Json, List, Value};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::is_object;
 
@@ -62,7 +62,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 /// Reads a library. The code id of an ELF image is its build id.
-fn image(lib: Value<'_>, is_elf: bool) -> Image {
+fn image(lib: Value<'_>, is_elf: bool) -> ReportImage {
     let text = |key: &str| lib.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let (path, debug_id) = (text("path"), text("breakpadId"));
     let code_id: Option<ImageId> = text("codeId").parse().ok();
@@ -70,13 +70,13 @@ fn image(lib: Value<'_>, is_elf: bool) -> Image {
     let stated = code_id.filter(|id| id.as_bytes().len() >= 16);
     let is_id_cut = stated.is_none() && is_elf;
     let of_debug_id = || if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) };
-    Image {
+    ReportImage {
         name: text("name"),
         path,
         arch: Arch::from_name(&text("arch")),
         id: stated.or_else(of_debug_id),
         is_id_cut,
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

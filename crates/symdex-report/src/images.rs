@@ -2,11 +2,11 @@
 
 use symdex::{Arch, FrameAddress, ImageOffset};
 
-use crate::report::{AddressKind, Base, Frame, Image};
+use crate::report::{AddressKind, Base, Frame, ReportImage};
 
 /// A report's images in the order of their addresses.
 pub(crate) struct ImageMap<'r> {
-    images: &'r [Image],
+    images: &'r [ReportImage],
     /// Positions of images, in the order of their load addresses, then of the report.
     order: Vec<usize>,
     /// Whether addresses may carry a pointer authentication code in their high bits.
@@ -17,7 +17,7 @@ pub(crate) struct ImageMap<'r> {
 const SIGNIFICANT_BITS: [u32; 2] = [47, 36];
 
 impl<'r> ImageMap<'r> {
-    pub(crate) fn new(images: &'r [Image]) -> Self {
+    pub(crate) fn new(images: &'r [ReportImage]) -> Self {
         let mut order: Vec<_> =
             (0..images.len()).filter(|number| images[*number].base != Base::Absolute).collect();
         order.sort_by_key(|number| (images[*number].load_address, *number));
@@ -64,7 +64,7 @@ impl<'r> ImageMap<'r> {
 }
 
 /// Returns `address`, which lies in `image`, without its pointer authentication code.
-pub(crate) fn without_code(image: &Image, address: u64, may_be_signed: bool) -> u64 {
+pub(crate) fn without_code(image: &ReportImage, address: u64, may_be_signed: bool) -> u64 {
     if image.contains(address) || !may_be_signed {
         return address;
     }
@@ -73,7 +73,7 @@ pub(crate) fn without_code(image: &Image, address: u64, may_be_signed: bool) -> 
 }
 
 /// Returns the offset at which to look up `address` in `image`. `None` if the address lies below the image.
-pub(crate) fn offset(image: &Image, address: u64, kind: AddressKind) -> Option<ImageOffset> {
+pub(crate) fn offset(image: &ReportImage, address: u64, kind: AddressKind) -> Option<ImageOffset> {
     let address = match kind {
         AddressKind::ProgramCounter => FrameAddress::ProgramCounter(address),
         AddressKind::ReturnAddress => FrameAddress::ReturnAddress(address),
@@ -90,8 +90,8 @@ pub(crate) fn offset(image: &Image, address: u64, kind: AddressKind) -> Option<I
 mod tests {
     use super::*;
 
-    fn image(load_address: u64, size: u64, arch: Arch) -> Image {
-        Image { load_address, size: Some(size), arch: Some(arch), ..Image::default() }
+    fn image(load_address: u64, size: u64, arch: Arch) -> ReportImage {
+        ReportImage { load_address, size: Some(size), arch: Some(arch), ..ReportImage::default() }
     }
 
     #[test]

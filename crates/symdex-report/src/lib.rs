@@ -126,7 +126,7 @@ pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use options::{Addresses, Options, OutputFormat};
 pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};
 pub use registers::Register;
-pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
+pub use report::{AddressKind, Base, Frame, Report, ReportImage, SymbolDetail, Thread};
 pub use source::{
     Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,

@@ -10,7 +10,7 @@ use crate::format::{Edits, Format};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Image, Parsed, Thread};
+use crate::report::{AddressKind, Parsed, ReportImage, Thread};
 use crate::text::is_object;
 
 /// The format of measure.sh's events.
@@ -79,11 +79,11 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
 }
 
-fn image(object: Value<'_>) -> Image {
+fn image(object: Value<'_>) -> ReportImage {
     let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let number = |key: &str| object.get(key).and_then(hexadecimal);
     let load_address = number("start_addr").or_else(|| number("base_addr")).unwrap_or_default();
-    Image {
+    ReportImage {
         name: text("name"),
         path: text("path"),
         arch: Arch::from_name(&text("arch")),
@@ -93,7 +93,7 @@ fn image(object: Value<'_>) -> Image {
         size: number("end_addr")
             .and_then(|end| end.checked_sub(load_address))
             .map(|size| size.saturating_add(1)),
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 
@@ -122,13 +122,13 @@ fn stack(
 /// The images of the list, then those that only frames name.
 #[derive(Default)]
 struct Images {
-    images: Vec<Image>,
+    images: Vec<ReportImage>,
     /// Positions by load address.
     known: BTreeMap<u64, usize>,
 }
 
 impl Images {
-    fn push(&mut self, image: Image) {
+    fn push(&mut self, image: ReportImage) {
         self.known.insert(image.load_address, self.images.len());
         self.images.push(image);
     }
@@ -143,7 +143,7 @@ impl Images {
         };
         if !self.known.contains_key(&load_address) && limit.take_image_of_frame() {
             let name = frame.get("binary_name").and_then(Value::text).unwrap_or_default().into_owned();
-            self.push(Image { name, load_address, ..Image::default() });
+            self.push(ReportImage { name, load_address, ..ReportImage::default() });
         }
         self.known.get(&load_address).copied()
     }

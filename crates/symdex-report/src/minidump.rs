@@ -16,7 +16,7 @@ use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_members};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
 /// The format of minidump-stackwalk's JSON.
@@ -85,7 +85,7 @@ fn info(dump: Value<'_>, os: &str) -> ReportInfo {
     info
 }
 
-fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> Image {
+fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> ReportImage {
     let text = |key: &str| module.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let number = |key: &str| module.get(key).and_then(hexadecimal);
     let load_address = number("base_addr").unwrap_or_default();
@@ -99,7 +99,7 @@ fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> Image {
             Err(_) => (breakpad::build_id_start(&text("debug_id")), true),
         },
     };
-    Image {
+    ReportImage {
         name: path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
         path,
         arch: arch.cloned(),
@@ -107,7 +107,7 @@ fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> Image {
         is_id_cut,
         load_address,
         size: number("end_addr").and_then(|end| end.checked_sub(load_address)),
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Serialize, Serializer};
 use symdex::{Arch, ImageId};
 
-use crate::report::Image;
+use crate::report::ReportImage;
 use crate::source::Unanswered;
 
 /// An image of which a source has an index or a debug file.
@@ -24,14 +24,14 @@ impl KnownImage {
     /// Whether its architecture is the one of `image` or of the same family, as arm64 and arm64e are. Returns `true` if
     /// the report does not state the architecture of `image`.
     #[must_use]
-    pub fn fits(&self, image: &Image) -> bool {
+    pub fn fits(&self, image: &ReportImage) -> bool {
         let Some(arch) = &image.arch else { return true };
         arch.name == self.arch || Arch::from_name(&self.arch).is_some_and(|own| own.cputype == arch.cputype)
     }
 
     /// Whether it has the name of `image`. The extensions `.debug` and `.dbg` of debug files do not count.
     #[must_use]
-    pub fn has_name_of(&self, image: &Image) -> bool {
+    pub fn has_name_of(&self, image: &ReportImage) -> bool {
         let names = [image.file_name(), image.name.as_str()];
         self.names().any(|own| names.contains(&own))
     }
@@ -53,10 +53,10 @@ fn id_as_text<S: Serializer>(id: &ImageId, serializer: S) -> Result<S::Ok, S::Er
 /// matches. The answers may be of another build.
 ///
 /// ```
-/// use symdex_report::{Image, KnownImage, match_by_name};
+/// use symdex_report::{ReportImage, KnownImage, match_by_name};
 ///
 /// let known = KnownImage { name: "App".into(), id: "6dcd4e9d".parse()?, arch: "arm64".into() };
-/// let mut image = Image::default();
+/// let mut image = ReportImage::default();
 /// image.name = "App".into();
 /// assert_eq!(match_by_name(&image, &[known.clone()])?, &known);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -66,7 +66,7 @@ fn id_as_text<S: Serializer>(id: &ImageId, serializer: S) -> Result<S::Ok, S::Er
 ///
 /// [`Unanswered::Missing`] if no image matches, and if the report states the id of `image`.
 /// [`Unanswered::Ambiguous`] if several builds or architectures match.
-pub fn match_by_name<'k>(image: &Image, known: &'k [KnownImage]) -> Result<&'k KnownImage, Unanswered> {
+pub fn match_by_name<'k>(image: &ReportImage, known: &'k [KnownImage]) -> Result<&'k KnownImage, Unanswered> {
     if image.id.is_some() {
         return Err(Unanswered::Missing);
     }
@@ -129,10 +129,10 @@ const NEAREST: usize = 3;
 /// Known images that can be searched by name and by id.
 ///
 /// ```
-/// use symdex_report::{Image, KnownImage, KnownImageMap, Nearness};
+/// use symdex_report::{ReportImage, KnownImage, KnownImageMap, Nearness};
 ///
 /// let known = [KnownImage { name: "App".into(), id: "6dcd4e9d".parse()?, arch: "arm64".into() }];
-/// let mut image = Image::default();
+/// let mut image = ReportImage::default();
 /// image.name = "App".into();
 /// assert_eq!(KnownImageMap::new(&known).nearest(&image), [(Nearness::SameName, &known[0])]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -158,7 +158,7 @@ impl<'k> KnownImageMap<'k> {
     /// Returns the three images that are nearest to `missing`, the nearest first. It compares only images that share
     /// the name or the id.
     #[must_use]
-    pub fn nearest(&self, missing: &Image) -> Vec<(Nearness, &'k KnownImage)> {
+    pub fn nearest(&self, missing: &ReportImage) -> Vec<(Nearness, &'k KnownImage)> {
         let with_id = missing.id.as_ref().and_then(|id| self.by_id.get(id));
         let with_name = [missing.file_name(), missing.name.as_str()].map(|name| self.by_name.get(name));
         let mut near = Vec::with_capacity(NEAREST + 1);
@@ -175,7 +175,7 @@ impl<'k> KnownImageMap<'k> {
 
 /// Returns how `known` relates to `missing`. `None` if they share neither id nor name, or are the same image.
 #[must_use]
-pub fn nearness(missing: &Image, known: &KnownImage) -> Option<Nearness> {
+pub fn nearness(missing: &ReportImage, known: &KnownImage) -> Option<Nearness> {
     let arch = missing.arch.as_ref().map(|arch| arch.name.as_str());
     let is_arch = arch.is_none_or(|arch| arch == known.arch);
     if missing.id.as_ref() == Some(&known.id) {

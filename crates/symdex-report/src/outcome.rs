@@ -6,7 +6,7 @@ use std::fmt;
 use symdex::ImageId;
 
 use crate::near::KnownImage;
-use crate::report::Image;
+use crate::report::ReportImage;
 use crate::source::{AnsweredBy, Unanswered};
 
 /// The result of asking the source about one image.
@@ -74,7 +74,7 @@ impl ImageOutcome {
     /// Whether the image lacks an index that a user is expected to have. Images of the system do not count,
     /// unless the source has an index of one and the index is unusable.
     #[must_use]
-    pub fn lacks_index_of(&self, image: &Image) -> bool {
+    pub fn lacks_index_of(&self, image: &ReportImage) -> bool {
         match self {
             ImageOutcome::Unused | ImageOutcome::Found(_) => false,
             ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),

@@ -20,7 +20,7 @@ pub struct Report<'t> {
     /// The byte order mark before the text, or nothing.
     pub(crate) mark: &'t [u8],
     pub(crate) text: &'t [u8],
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<ReportImage>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
     pub(crate) extent: Extent,
@@ -32,7 +32,7 @@ pub struct Report<'t> {
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     /// As [`Report::images`].
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<ReportImage>,
     /// As [`Report::threads`].
     pub(crate) threads: Vec<Thread>,
     /// As [`Report::info`].
@@ -43,7 +43,7 @@ pub(crate) struct Parsed {
 /// An image as the report describes it.
 #[non_exhaustive]
 #[derive(Clone, Debug, Default)]
-pub struct Image {
+pub struct ReportImage {
     /// The name by which frames refer to it: a file name, or on macOS a bundle identifier.
     pub name: String,
     /// The path of its file; empty if the report does not state it.
@@ -78,7 +78,7 @@ pub enum Base {
     File,
     /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
-    /// The function [`Image::function`] of the image. Reports state one if they state no load address. An image then
+    /// The function [`ReportImage::function`] of the image. Reports state one if they state no load address. An image then
     /// has an entry for each function.
     Function,
     /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
@@ -205,7 +205,7 @@ pub enum SymbolDetail {
     Line,
 }
 
-impl Image {
+impl ReportImage {
     /// The last component of the path, or the name if there is no path.
     #[must_use]
     pub fn file_name(&self) -> &str {
@@ -264,7 +264,7 @@ impl<'t> Report<'t> {
 
     /// The images that were loaded, in the report's order.
     #[must_use]
-    pub fn images(&self) -> &[Image] {
+    pub fn images(&self) -> &[ReportImage] {
         &self.images
     }
 

@@ -7,7 +7,7 @@ use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 use crate::limits::AnswerBytes;
 use crate::near::KnownImage;
-use crate::report::{Base, Image};
+use crate::report::{Base, ReportImage};
 
 /// Answers the questions of reports, for example from a folder of indexes or from the storage of a service.
 ///
@@ -46,8 +46,8 @@ impl<F: FnMut(&Question<'_>) -> Result<Answers, Unanswered>> Source for F {
 pub struct Question<'q> {
     /// The image, to be found by its id. An image without an id is [`Unanswered::Missing`], unless the user asked for a
     /// match by name; see [`match_by_name`](crate::match_by_name).
-    pub image: &'q Image,
-    /// Distinct offsets in ascending order. They count from what [`Image::base`] says. [`image_offsets`] converts them to
+    pub image: &'q ReportImage,
+    /// Distinct offsets in ascending order. They count from what [`ReportImage::base`] says. [`image_offsets`] converts them to
     /// offsets from the start of the image, and [`answer_from_index`] does so itself.
     pub offsets: &'q [ImageOffset],
     /// Which of the two lines of a range the answers state.
@@ -59,13 +59,13 @@ pub struct Question<'q> {
 impl<'q> Question<'q> {
     /// The question for `offsets` of `image`.
     #[must_use]
-    pub fn new(image: &'q Image, offsets: &'q [ImageOffset], lines: LinePolicy) -> Self {
+    pub fn new(image: &'q ReportImage, offsets: &'q [ImageOffset], lines: LinePolicy) -> Self {
         Self { image, offsets, lines, left: Arc::new(AnswerBytes::in_memory(0)) }
     }
 
     /// The questions for several images, to be asked together. Their answers share one limit of 64 MiB.
     pub fn of_images(
-        images: impl IntoIterator<Item = (&'q Image, &'q [ImageOffset])>,
+        images: impl IntoIterator<Item = (&'q ReportImage, &'q [ImageOffset])>,
         lines: LinePolicy,
     ) -> Vec<Self> {
         let left = Arc::new(AnswerBytes::in_memory(0));
@@ -275,12 +275,12 @@ pub enum Unanswered {
 ///
 /// ```
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-/// use symdex_report::{Answer, Image, Question, answer_from_index};
+/// use symdex_report::{Answer, ReportImage, Question, answer_from_index};
 ///
 /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
 /// let index = Index::open(std::fs::read(path)?)?;
 /// let offsets = [ImageOffset(0x3cf), ImageOffset(u64::MAX)];
-/// let image = Image::default();
+/// let image = ReportImage::default();
 /// let question = Question::new(&image, &offsets, LinePolicy::Statement);
 /// let answers = answer_from_index(&index, &question, &mut Scratch::default())?;
 /// assert!(matches!(&answers[0], Answer::Functions(functions) if functions.len() == 4));
@@ -385,7 +385,7 @@ fn functions(frames: Frames<'_>, distance: u64) -> Vec<Function> {
 /// As [`answer_from_lookups`].
 pub fn image_offsets(
     metadata: &Metadata,
-    image: &Image,
+    image: &ReportImage,
     offsets: &[ImageOffset],
 ) -> Result<Vec<ImageOffset>, Unanswered> {
     Ok(moved(offsets, base_distance(metadata, image)?))
@@ -393,7 +393,7 @@ pub fn image_offsets(
 
 /// The distance from the start of the image to the address that the report's offsets count from. It wraps: the
 /// distance to address 0 of the file is negative.
-fn base_distance(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> {
+fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unanswered> {
     // Reporters do not agree on the subtype: one image is arm64 or arm64e, armv7 or armv7s.
     let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
     if is_other {

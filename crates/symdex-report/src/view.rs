@@ -9,7 +9,7 @@ use crate::info::ReportInfo;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::registers::Register;
-use crate::report::Image;
+use crate::report::ReportImage;
 use crate::source::{Function, MatchedBy};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
@@ -118,7 +118,7 @@ pub struct NearView<'s> {
 impl<'s> NearView<'s> {
     /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`KnownImageMap::nearest`].
     #[must_use]
-    pub fn nearest(missing: &Image, known: &KnownImageMap<'s>) -> Vec<Self> {
+    pub fn nearest(missing: &ReportImage, known: &KnownImageMap<'s>) -> Vec<Self> {
         let near = known.nearest(missing).into_iter();
         near.map(|(nearness, image)| Self { nearness: nearness.name(), image }).collect()
     }
@@ -333,7 +333,11 @@ impl<'s> FunctionWithOffset<'s> {
     }
 }
 
-fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &KnownImageMap<'s>) -> ImageView<'s> {
+fn image_view<'s>(
+    image: &'s ReportImage,
+    outcome: &'s ImageOutcome,
+    known: &KnownImageMap<'s>,
+) -> ImageView<'s> {
     let by = outcome.answered_by();
     ImageView {
         name: &image.name,

@@ -5,8 +5,8 @@ mod common;
 use common::APP;
 use symdex::{Arch, Table};
 use symdex_report::{
-    Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy,
-    Nearness, Options, Question, Report, Source, Unanswered, match_by_name, nearness, symbolicate,
+    Answer, AnsweredBy, Answers, Function, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness,
+    Options, Question, Report, ReportImage, Source, Unanswered, match_by_name, nearness, symbolicate,
 };
 
 fn known(name: &str, arch: &str, id: u8) -> KnownImage {
@@ -17,14 +17,14 @@ fn known(name: &str, arch: &str, id: u8) -> KnownImage {
     }
 }
 
-fn image(name: &str, arch: &str) -> Image {
-    let mut image = Image::default();
+fn image(name: &str, arch: &str) -> ReportImage {
+    let mut image = ReportImage::default();
     (image.name, image.path, image.arch) = (name.to_owned(), format!("/opt/{name}"), Arch::from_name(arch));
     image
 }
 
 /// The image of [`image`], with the id of the app.
-fn image_with_id(name: &str, arch: &str) -> Image {
+fn image_with_id(name: &str, arch: &str) -> ReportImage {
     let mut image = image(name, arch);
     image.id = APP.parse().ok();
     image
@@ -40,7 +40,7 @@ fn the_only_image_of_a_name_is_matched() {
     assert_eq!(match_by_name(&image("f.so", "arm64"), &all), Err(Unanswered::Missing));
     let debug = [known("libf.so.debug", "arm64", 1), known("", "arm64", 2)];
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &debug), Ok(&debug[0]));
-    assert_eq!(match_by_name(&Image::default(), &debug), Err(Unanswered::Missing));
+    assert_eq!(match_by_name(&ReportImage::default(), &debug), Err(Unanswered::Missing));
     let mut in_package = image("libg.so", "arm64");
     in_package.path = "/data/base.apk!libg.so".to_owned();
     assert_eq!(match_by_name(&in_package, &all), Ok(&all[1]));
@@ -85,7 +85,7 @@ fn the_three_nearest_images_share_the_name_or_the_id() {
     let map = KnownImageMap::new(&all_twice);
     let near =
         |ids: &[u8], nearness| -> Vec<_> { ids.iter().map(|id| (nearness, format!("{id:032x}"))).collect() };
-    let nearest = |missing: &Image| -> Vec<_> {
+    let nearest = |missing: &ReportImage| -> Vec<_> {
         map.nearest(missing).into_iter().map(|(nearness, known)| (nearness, known.id.to_string())).collect()
     };
     assert_eq!(nearest(&missing), near(&[7, 1, 2], Nearness::SameName));
@@ -159,7 +159,7 @@ fn without_ids() -> Vec<(&'static str, String)> {
 }
 
 /// A source that matches every image by its name.
-struct ByName(Vec<(Image, Vec<u64>)>);
+struct ByName(Vec<(ReportImage, Vec<u64>)>);
 
 impl ByName {
     fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {

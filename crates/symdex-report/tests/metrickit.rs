@@ -94,7 +94,10 @@ fn crashes_can_begin_with_the_innermost_frame() {
     assert_eq!((thread.name.as_str(), thread.crashed), ("crash 0 Thread 0", true));
     assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
     // An image without a path is a library of the system if it lies in the shared cache.
-    assert_eq!(report.images().iter().map(symdex_report::Image::is_app).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        report.images().iter().map(symdex_report::ReportImage::is_app).collect::<Vec<_>>(),
+        [true, false]
+    );
 }
 
 /// The binary in which threads start is the outermost frame. Without it, a stack for each thread has the innermost

@@ -5,7 +5,7 @@ mod common;
 use std::fmt::Write as _;
 
 use common::{APP, crash, ips, readable, rewritten};
-use symdex_report::{Base, Image, Report, Thread};
+use symdex_report::{Base, Report, ReportImage, Thread};
 
 /// Members of an `.ips`: the header, the exception, and the stack that the exception was thrown from.
 const HEADER_MEMBERS: &str = r#""procName":"My App","pid":42,"procPath":"\/var\/App.app\/App",
@@ -68,8 +68,8 @@ fn with_frames(threads: &[Thread]) -> Vec<&Thread> {
 }
 
 /// The comparable fields of images, without the entry for addresses in no image.
-fn identities(images: &[Image]) -> Vec<String> {
-    let of = |Image { name, path, id, arch, load_address, size, .. }: &Image| {
+fn identities(images: &[ReportImage]) -> Vec<String> {
+    let of = |ReportImage { name, path, id, arch, load_address, size, .. }: &ReportImage| {
         let arch = arch.as_ref().map(|arch| arch.name.as_str());
         format!("{name} {path} {id:?} {arch:?} {load_address:#x} {size:?}")
     };

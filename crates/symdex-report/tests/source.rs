@@ -1,7 +1,7 @@
 //! `answer_from_index`: which images an index answers for, and what offsets count from.
 
 use symdex::{Arch, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{Answer, Base, Image, Question, Unanswered, answer_from_index};
+use symdex_report::{Answer, Base, Question, ReportImage, Unanswered, answer_from_index};
 
 fn index(bytes: &[u8]) -> Index<&[u8]> {
     Index::open(bytes).expect("an index")
@@ -12,14 +12,14 @@ fn bytes() -> Vec<u8> {
         .expect("readable")
 }
 
-fn answers(image: &Image, offsets: &[u64]) -> Result<Vec<Answer>, Unanswered> {
+fn answers(image: &ReportImage, offsets: &[u64]) -> Result<Vec<Answer>, Unanswered> {
     let offsets: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
     let question = Question::new(image, &offsets, LinePolicy::Exact);
     answer_from_index(&index(&bytes()), &question, &mut Scratch::default())
 }
 
-fn of_arch(name: &str) -> Image {
-    let mut image = Image::default();
+fn of_arch(name: &str) -> ReportImage {
+    let mut image = ReportImage::default();
     image.arch = Arch::from_name(name);
     image
 }

@@ -1,7 +1,7 @@
 //! Answers for offsets of several images.
 
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Answers, Image, Question, Source, Unanswered};
+use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 use symdex_store::OpenImage;
 
 use crate::app::App;
@@ -10,14 +10,14 @@ use crate::unasked::StoreFailures;
 /// The offsets of one image that a request asks for.
 #[derive(Default)]
 pub(crate) struct ImageOffsets {
-    pub(crate) image: Image,
+    pub(crate) image: ReportImage,
     /// In ascending order, each once.
     offsets: Vec<ImageOffset>,
 }
 
 impl ImageOffsets {
     /// `offsets` may be in any order.
-    pub(crate) fn new(image: Image, mut offsets: Vec<ImageOffset>) -> Self {
+    pub(crate) fn new(image: ReportImage, mut offsets: Vec<ImageOffset>) -> Self {
         offsets.sort_unstable();
         offsets.dedup();
         Self { image, offsets }
@@ -69,7 +69,7 @@ impl App {
 
     /// The index of each of `images`, for its metadata. They are fetched together. `None` if no store has it, or if it
     /// cannot be read. This blocks.
-    pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<OpenImage>> {
+    pub(crate) fn stored_images(&self, images: &[ReportImage]) -> Vec<Option<OpenImage>> {
         // Images that no store has are fetched.
         let questions = images.iter().map(|image| (image, &[][..]));
         self.session().answer(&Question::of_images(questions, LinePolicy::default()));

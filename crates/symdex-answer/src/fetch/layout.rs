@@ -3,7 +3,7 @@
 use std::fmt;
 
 use symdex::ImageId;
-use symdex_report::Image;
+use symdex_report::ReportImage;
 
 /// Where a symbol server keeps the files of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl WantedImage {
 
     /// The image `image` of a report. `None` if the report does not state its whole id.
     #[must_use]
-    pub fn of(image: &Image) -> Option<Self> {
+    pub fn of(image: &ReportImage) -> Option<Self> {
         let id = image.id.clone().filter(|_| !image.is_id_cut)?;
         let name = image.file_name();
         let is_elf = name.ends_with(".so") || name.contains(".so.");
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn images_of_reports_tell_their_kind() {
         let kind = |name: &str, path: &str, id: &str| {
-            let mut image = Image::default();
+            let mut image = ReportImage::default();
             (image.name, image.path, image.id) = (name.to_owned(), path.to_owned(), id.parse().ok());
             WantedImage::of(&image).expect("it has an id").kind
         };
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(kind("libc.so", "/system/lib/libc.so", uuid), Some(FileKind::Elf));
         assert_eq!(kind("tool", "/bin/tool", uuid), None);
         assert_eq!(kind("tool", "/bin/tool", &uuid.repeat(2)[..40]), Some(FileKind::Elf));
-        let mut cut = Image::default();
+        let mut cut = ReportImage::default();
         (cut.id, cut.is_id_cut) = (uuid.parse().ok(), true);
         assert_eq!(WantedImage::of(&cut), None);
     }

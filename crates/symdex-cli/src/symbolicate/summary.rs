@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::ImageId;
 use symdex_answer::Symbolicator;
 use symdex_report::{
-    AnsweredBy, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, SymbolDetail,
+    AnsweredBy, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, ReportImage, SymbolDetail,
     Symbolicated, Unanswered, apple_uuid,
 };
 
@@ -47,7 +47,7 @@ type ImageKey = (String, Option<ImageId>, Option<String>);
 
 #[derive(Clone)]
 pub(super) struct CountedImage {
-    pub(super) image: Image,
+    pub(super) image: ReportImage,
     pub(super) outcome: ImageOutcome,
     /// Frames without an answer.
     pub(super) frames: u64,
@@ -329,7 +329,7 @@ impl Hints {
     /// A line for each known image that is near a missing one. None for an ambiguous image: its reason names them.
     pub(super) fn near(
         &mut self,
-        image: &Image,
+        image: &ReportImage,
         outcome: &ImageOutcome,
         known: &KnownImageMap<'_>,
     ) -> Vec<String> {
@@ -425,7 +425,7 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
 }
 
 /// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report states it.
-pub(super) fn described(image: &Image) -> String {
+pub(super) fn described(image: &ReportImage) -> String {
     let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
     let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), apple_uuid);
     let described = format!("{} {arch} {id} {}", image.file_name(), image.path);

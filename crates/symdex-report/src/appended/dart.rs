@@ -5,7 +5,7 @@ use memchr::memmem::find;
 
 use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
 use crate::format::Format;
-use crate::report::{AddressKind, Base, Image};
+use crate::report::{AddressKind, Base, ReportImage};
 use crate::text::{Cursor, lossy};
 
 /// The format of Dart's stacks.
@@ -41,9 +41,9 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
 }
 
 /// Reads the image from `build_id: '0a1b2c'`.
-fn image(line: &[u8]) -> Option<Image> {
+fn image(line: &[u8]) -> Option<ReportImage> {
     let after = &line[find(line, b"build_id: '")? + b"build_id: '".len()..];
     let digits = &after[..memchr::memchr(b'\'', after)?];
     let id = lossy(digits).parse().ok();
-    Some(Image { name: NAME.to_owned(), id, base: Base::File, ..Image::default() })
+    Some(ReportImage { name: NAME.to_owned(), id, base: Base::File, ..ReportImage::default() })
 }

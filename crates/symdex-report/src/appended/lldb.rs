@@ -9,7 +9,7 @@ use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, pars
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
-use crate::report::{AddressKind, Image, Report, Span, SymbolDetail};
+use crate::report::{AddressKind, Report, ReportImage, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end, lossy};
 
@@ -111,7 +111,7 @@ fn distance(symbol: &[u8]) -> (&[u8], Option<u64>) {
 }
 
 /// Reads `[  0] 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 0x0000000104a34000 /opt/App`.
-fn image(line: &[u8]) -> Option<Image> {
+fn image(line: &[u8]) -> Option<ReportImage> {
     let mut cursor = Cursor::new(line);
     cursor.space();
     cursor.take(b"[")?;
@@ -127,7 +127,7 @@ fn image(line: &[u8]) -> Option<Image> {
     // The load address of an ELF image follows its path once more.
     let path = lossy(memmem::rfind(path, b" (0x").map_or(path, |open| &path[..open]).trim_ascii());
     let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-    Some(Image { name, path, id, load_address, ..Image::default() })
+    Some(ReportImage { name, path, id, load_address, ..ReportImage::default() })
 }
 
 /// Reads `* thread #1, queue = 'com.apple.main-thread', stop reason = signal SIGABRT`. The star marks the thread that

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use crate::limits::ReadLimit;
-use crate::report::Image;
+use crate::report::ReportImage;
 use crate::text::{Cursor, lines, lossy};
 
 /// Reads the images of the memory maps in `text`. An image begins with the mapping of the start of its file, and ends
 /// with the last mapping of the file.
-pub(super) fn images(text: &[u8], limit: &ReadLimit) -> Vec<Image> {
-    let mut images: Vec<Image> = Vec::new();
+pub(super) fn images(text: &[u8], limit: &ReadLimit) -> Vec<ReportImage> {
+    let mut images: Vec<ReportImage> = Vec::new();
     let mut known: HashMap<&[u8], usize> = HashMap::new();
     let mappings = lines(text).filter_map(|(_, line)| of_gdb(line).or_else(|| of_linux(line)));
     for Mapping { start, end, offset, path } in mappings {
@@ -21,7 +21,7 @@ pub(super) fn images(text: &[u8], limit: &ReadLimit) -> Vec<Image> {
             let path = lossy(path);
             let name = path.rsplit('/').next().unwrap_or_default().to_owned();
             let load_address = start.saturating_sub(offset);
-            images.push(Image { name, path, load_address, ..Image::default() });
+            images.push(ReportImage { name, path, load_address, ..ReportImage::default() });
         }
         let image = &mut images[number];
         image.size = image.size.max(end.checked_sub(image.load_address));

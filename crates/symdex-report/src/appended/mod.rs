@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::format::Edits;
 use crate::limits::{FUNCTIONS, ReadLimit};
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
 use crate::text::{lines, lossy};
 
 /// Reads the lines of one format.
 struct Dialect {
     frame: for<'l> fn(&'l [u8]) -> Option<FrameLine<'l>>,
     /// Reads the lists of images in a report.
-    images: fn(&[u8], &ReadLimit) -> Vec<Image>,
+    images: fn(&[u8], &ReadLimit) -> Vec<ReportImage>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
     /// Whether only a title begins a stack. Other lines may then occur between frames without numbers.
@@ -145,7 +145,11 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
 }
 
 /// Reads each line of `text` with `image`.
-fn images_in_lines(text: &[u8], limit: &ReadLimit, image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
+fn images_in_lines(
+    text: &[u8],
+    limit: &ReadLimit,
+    image: impl Fn(&[u8]) -> Option<ReportImage>,
+) -> Vec<ReportImage> {
     lines(text).filter_map(|(_, line)| image(line)).take_while(|_| limit.take_image()).collect()
 }
 
@@ -154,10 +158,10 @@ const EXECUTABLE: &str = "executable";
 
 /// The images of the memory map in `text`. Without one, the only image is the executable. Its addresses are then read
 /// as those of its file, which they are if it is not position-independent.
-fn mapped_or_executable(text: &[u8], limit: &ReadLimit) -> Vec<Image> {
+fn mapped_or_executable(text: &[u8], limit: &ReadLimit) -> Vec<ReportImage> {
     let mut images = memory_map::images(text, limit);
     if images.is_empty() {
-        images.push(Image { name: EXECUTABLE.to_owned(), base: Base::File, ..Image::default() });
+        images.push(ReportImage { name: EXECUTABLE.to_owned(), base: Base::File, ..ReportImage::default() });
     }
     images
 }
@@ -204,14 +208,14 @@ impl<'l> FrameLine<'l> {
 /// The images of a report, with their positions by name and load address.
 #[derive(Default)]
 struct Images {
-    images: Vec<Image>,
+    images: Vec<ReportImage>,
     known: HashMap<String, BTreeMap<u64, usize>>,
     /// The positions of images that are stated by a function, by path, function and its start address.
     functions: HashMap<(String, String, u64), usize>,
 }
 
 impl Images {
-    fn push(&mut self, image: Image) {
+    fn push(&mut self, image: ReportImage) {
         let by_address = self.known.entry(image.name.clone()).or_default();
         by_address.entry(image.load_address).or_insert(self.images.len());
         self.images.push(image);
@@ -226,7 +230,13 @@ impl Images {
             let known = &mut self.images[*number];
             known.id = known.id.take().or_else(id);
         } else if limit.take_image_of_frame() {
-            self.push(Image { path: name.clone(), name, id: id(), load_address, ..Image::default() });
+            self.push(ReportImage {
+                path: name.clone(),
+                name,
+                id: id(),
+                load_address,
+                ..ReportImage::default()
+            });
         }
     }
 
@@ -265,7 +275,14 @@ impl Images {
         limit.take_image_of_frame().then_some(())?;
         self.functions.insert(key, self.images.len());
         let (name, base) = (path.clone(), Base::Function);
-        self.images.push(Image { name, path, base, function, load_address: start, ..Image::default() });
+        self.images.push(ReportImage {
+            name,
+            path,
+            base,
+            function,
+            load_address: start,
+            ..ReportImage::default()
+        });
         Some(self.images.len() - 1)
     }
 }

@@ -5,7 +5,7 @@ use symdex::ImageId;
 
 use super::{APPENDED, Dialect, FrameLine, ImageReference, images_in_lines, parse};
 use crate::format::Format;
-use crate::report::{AddressKind, Image, SymbolDetail};
+use crate::report::{AddressKind, ReportImage, SymbolDetail};
 use crate::text::{Cursor, lines, lossy};
 
 /// The format of Swift's backtraces.
@@ -58,7 +58,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
 }
 
 /// Reads `0x0000000104a34000–0x0000000104a38000 6dcd4e9d...  App  /opt/App`.
-fn image(line: &[u8]) -> Option<Image> {
+fn image(line: &[u8]) -> Option<ReportImage> {
     let mut cursor = Cursor::new(line);
     let number = |cursor: &mut Cursor<'_>| cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits());
     let start = number(&mut cursor)?;
@@ -70,13 +70,13 @@ fn image(line: &[u8]) -> Option<Image> {
     let rest = cursor.rest();
     let slash = memchr::memmem::find(rest, b" /");
     let (name, path) = rest.split_at(slash.unwrap_or(rest.len()));
-    Some(Image {
+    Some(ReportImage {
         name: lossy(name.trim_ascii()),
         path: lossy(path.trim_ascii()),
         id,
         load_address: start,
         size: end.checked_sub(start),
-        ..Image::default()
+        ..ReportImage::default()
     })
 }
 

@@ -3,7 +3,7 @@
 use symdex::{Arch, ImageId};
 
 use crate::registers::Register;
-use crate::report::{Base, Image, Site};
+use crate::report::{Base, ReportImage, Site};
 use crate::text::{Cursor, lossy};
 
 /// Whether `name` is a placeholder.
@@ -21,7 +21,7 @@ pub(crate) fn is_images_header(line: &[u8]) -> bool {
 }
 
 /// Reads an image: `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`.
-pub(crate) fn image(line: &[u8]) -> Option<Image> {
+pub(crate) fn image(line: &[u8]) -> Option<ReportImage> {
     let mut cursor = Cursor::new(line);
     cursor.space();
     let load_address = cursor.hexadecimal()?;
@@ -50,7 +50,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     };
     let name =
         if name.is_empty() { path.rsplit('/').next().unwrap_or_default().to_owned() } else { lossy(name) };
-    Some(Image { name, path, arch, id, load_address, size, base, ..Image::default() })
+    Some(ReportImage { name, path, arch, id, load_address, size, base, ..ReportImage::default() })
 }
 
 /// Splits at `<6dcd4e9d...>` into the text before it, the id, and the text after it. A name may contain angle brackets.

@@ -9,7 +9,7 @@ use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, BareStack, is_nameless};
 use crate::limits::ReadLimit;
 use crate::registers::MAX_REGISTERS;
-use crate::report::{AddressKind, Frame, Image, Number, Parsed, Site, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -120,13 +120,13 @@ impl<'t> Reader<'t> {
         for FrameImage { load_address, id, image } in &frame_images {
             let mut push = |load_address| {
                 let (name, id, arch) = (lossy(image), id.clone(), arch.clone());
-                parsed.images.push(Image {
+                parsed.images.push(ReportImage {
                     name,
                     id,
                     load_address,
                     arch,
                     is_unlisted: true,
-                    ..Image::default()
+                    ..ReportImage::default()
                 });
                 parsed.images.len() - 1
             };

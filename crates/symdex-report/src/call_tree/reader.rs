@@ -11,7 +11,7 @@ use symdex::Arch;
 use super::lines::{self, Node, SampleLine};
 use crate::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -217,7 +217,12 @@ impl<'t> Reader<'t> {
         let mut number = |FrameImage { process, load_address, image }| {
             *loaded.entry((process, load_address)).or_insert_with(|| {
                 let arch = archs.get(process).cloned().flatten();
-                parsed.images.push(Image { name: lossy(image), load_address, arch, ..Image::default() });
+                parsed.images.push(ReportImage {
+                    name: lossy(image),
+                    load_address,
+                    arch,
+                    ..ReportImage::default()
+                });
                 parsed.images.len() - 1
             })
         };

@@ -19,7 +19,9 @@ use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{
+    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
+};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
@@ -106,7 +108,7 @@ fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
     Err(Error::Unsupported { what })
 }
 
-fn image(object: Value<'_>) -> Image {
+fn image(object: Value<'_>) -> ReportImage {
     let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let number = |key: &str| object.get(key).and_then(Value::number);
     let path = text("path");
@@ -123,14 +125,14 @@ fn image(object: Value<'_>) -> Image {
     let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
     let load_address = number("base").unwrap_or_default();
     let arch = Arch::from_name(&text("arch"));
-    Image { name, path, arch, id, load_address, size: number("size"), base, ..Image::default() }
+    ReportImage { name, path, arch, id, load_address, size: number("size"), base, ..ReportImage::default() }
 }
 
 fn stack(
     thread: Value<'_>,
     number: usize,
     faulting: Option<u64>,
-    images: &[Image],
+    images: &[ReportImage],
     limit: &ReadLimit,
 ) -> Option<Thread> {
     let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
@@ -151,7 +153,7 @@ fn stack(
 }
 
 /// Reads a frame. `None` if its offset is not stated, or if its offset or the position of its image is malformed.
-fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {
+fn frame(object: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<Frame> {
     let image = match object.get("imageIndex") {
         Some(index) => Some(usize::try_from(index.number()?).ok().filter(|index| *index < images.len())?),
         None => None,

@@ -12,7 +12,9 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{
+    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
+};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
@@ -65,7 +67,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 /// Reads an image: `[uuid, base, source]`.
-fn image(array: Value<'_>) -> Image {
+fn image(array: Value<'_>) -> ReportImage {
     let mut elements = array.elements();
     let id = elements.next().and_then(Value::text);
     let load_address = elements.next().and_then(Value::number).unwrap_or_default();
@@ -79,14 +81,14 @@ fn image(array: Value<'_>) -> Image {
     let id = id.filter(|_| base != Base::Absolute);
     // Frames have no other name for the image.
     let name = id.as_ref().map_or_else(String::new, ToString::to_string);
-    Image { name, id, load_address, base, ..Image::default() }
+    ReportImage { name, id, load_address, base, ..ReportImage::default() }
 }
 
 fn stack(
     (pid, process): (Value<'_>, Value<'_>),
     (id, thread): (Value<'_>, Value<'_>),
     (kind, frames): (&str, Value<'_>),
-    images: &[Image],
+    images: &[ReportImage],
     limit: &ReadLimit,
 ) -> Thread {
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
@@ -104,7 +106,7 @@ fn stack(
     }
 }
 
-fn frame(array: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {
+fn frame(array: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<Frame> {
     let mut elements = array.elements();
     let index = usize::try_from(elements.next()?.number()?).ok();
     let offset = elements.next()?.number()?;

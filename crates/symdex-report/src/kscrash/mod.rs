@@ -18,7 +18,7 @@ use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
@@ -80,11 +80,11 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     })
 }
 
-fn image(object: Value<'_>) -> Image {
+fn image(object: Value<'_>) -> ReportImage {
     let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     let number = |key: &str| object.get(key).and_then(Value::number);
     let path = text("name");
-    Image {
+    ReportImage {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         arch: cpu(object.get("cpu_type"))
@@ -93,7 +93,7 @@ fn image(object: Value<'_>) -> Image {
         id: text("uuid").parse().ok(),
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

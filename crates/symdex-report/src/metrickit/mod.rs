@@ -23,7 +23,7 @@ use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread, to_u32};
+use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread, to_u32};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::write::Editor;
 
@@ -370,7 +370,7 @@ impl<'t> Wrap<'t> {
 /// The images that frames name, in the order of the frames.
 #[derive(Default)]
 struct ImageTable<'j> {
-    images: Vec<Image>,
+    images: Vec<ReportImage>,
     /// Positions by id and name, as they are written, and by load address.
     known: HashMap<(&'j [u8], &'j [u8], u64), usize>,
 }
@@ -385,12 +385,12 @@ impl<'j> ImageTable<'j> {
         limit.take_image_of_frame().then_some(())?;
         let text = |key: &str| node.object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
         self.known.insert(key, self.images.len());
-        self.images.push(Image {
+        self.images.push(ReportImage {
             name: text("binaryName"),
             arch: arch.cloned(),
             id: text("binaryUUID").parse().ok(),
             load_address: node.load_address(),
-            ..Image::default()
+            ..ReportImage::default()
         });
         Some(self.images.len() - 1)
     }

@@ -9,7 +9,7 @@ use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -168,19 +168,19 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
+fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> ReportImage {
     // Paths that are not files: `[vdso]`, `<anonymous:7f00>`, `Not mapped`.
     let is_file = !matches!(path.first(), Some(b'[' | b'<'))
         && !path.starts_with(b"anonymous:")
         && !matches!(path, b"Not mapped" | b"Unknown");
     let name = path.rsplit(|byte| matches!(byte, b'/' | b'!')).next().unwrap_or(path);
-    Image {
+    ReportImage {
         name: lossy(name),
         path: lossy(path),
         arch,
         id: id.and_then(build_id).filter(|_| is_file),
         base: if is_file { Base::File } else { Base::Absolute },
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

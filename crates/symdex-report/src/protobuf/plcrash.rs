@@ -12,7 +12,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
@@ -100,18 +100,18 @@ fn info(report: &Message<'_>) -> ReportInfo {
     info
 }
 
-fn image(message: &Message<'_>) -> Image {
+fn image(message: &Message<'_>) -> ReportImage {
     let path = message.string(3);
     let processor = message.message(5);
     let cpu = |number| u32::try_from(processor.as_ref()?.number(number)?).ok();
-    Image {
+    ReportImage {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         arch: cpu(2).zip(cpu(3)).map(|(cputype, subtype)| Arch::from_macho(cputype, subtype)),
         id: ImageId::new(message.bytes(4)),
         load_address: message.number(1).unwrap_or_default(),
         size: message.number(2),
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

@@ -13,7 +13,9 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Number, Parsed, Report, Site, Span, SymbolDetail, Thread};
+use crate::report::{
+    AddressKind, Frame, Number, Parsed, Report, ReportImage, Site, Span, SymbolDetail, Thread,
+};
 use crate::symbolicate::{ResolvedFrame, Symbolicated};
 use crate::text::lossy;
 
@@ -93,19 +95,19 @@ impl<'t> Tables<'t> {
         Some((name, self.string(file), line.number(2).unwrap_or_default()))
     }
 
-    fn image(&self, mapping: &Message<'_>) -> Image {
+    fn image(&self, mapping: &Message<'_>) -> ReportImage {
         let number = |number| mapping.number(number).unwrap_or_default();
         let text = |field| self.string(usize::try_from(number(field)).unwrap_or(usize::MAX));
         let path = text(5);
         let load_address = number(2).wrapping_sub(number(4));
         let id: Option<ImageId> = text(6).parse().ok();
-        Image {
+        ReportImage {
             name: path.rsplit('/').next().unwrap_or_default().to_owned(),
             path,
             id,
             load_address,
             size: number(3).checked_sub(load_address),
-            ..Image::default()
+            ..ReportImage::default()
         }
     }
 

@@ -15,7 +15,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
 use crate::info::{ReportInfo, set};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Image, Number, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
@@ -122,7 +122,7 @@ fn info(tombstone: &Message<'_>) -> ReportInfo {
 /// The images that frames name, in the order of the frames.
 #[derive(Default)]
 struct Images {
-    images: Vec<Image>,
+    images: Vec<ReportImage>,
     /// Positions by path and build id.
     known: HashMap<(String, String), usize>,
     arch: Option<Arch>,
@@ -158,13 +158,13 @@ impl Images {
         limit.take_image_of_frame().then_some(())?;
         let (path, id) = key.clone();
         self.known.insert(key, number);
-        self.images.push(Image {
+        self.images.push(ReportImage {
             name: path.rsplit(['/', '!']).next().unwrap_or_default().to_owned(),
             path,
             arch: self.arch.clone(),
             id: id.parse().ok(),
             base: Base::File,
-            ..Image::default()
+            ..ReportImage::default()
         });
         Some(number)
     }

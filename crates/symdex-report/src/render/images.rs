@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use symdex_demangle::printable;
 
-use crate::report::{Base, Image, Report};
+use crate::report::{Base, Report, ReportImage};
 
 /// Writes the images in the order of the report.
 pub(crate) fn write_images(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -13,7 +13,7 @@ pub(crate) fn write_images(report: &Report<'_>, out: &mut dyn Write) -> io::Resu
 }
 
 /// `       0x104a34000 -        0x104a3ffff MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
-fn line(image: &Image) -> String {
+fn line(image: &ReportImage) -> String {
     if image.base == Base::Absolute {
         // The line that Apple's reports have for addresses in no image.
         return format!("{:>18} - {:#x} ??? (*)  <{:032}> ???", "0x0", u64::MAX, 0);
@@ -36,17 +36,17 @@ mod tests {
 
     #[test]
     fn a_line_of_an_image_is_read_back_as_the_image() {
-        let whole = Image {
+        let whole = ReportImage {
             name: "My App".to_owned(),
             path: "/var/My App.app/My App".to_owned(),
             arch: symdex::Arch::from_name("arm64e"),
             id: "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0".parse().ok(),
             load_address: 0x1_0000_0000,
             size: Some(0x4000),
-            ..Image::default()
+            ..ReportImage::default()
         };
-        let unknown = Image { arch: None, id: None, size: None, ..whole.clone() };
-        let absolute = Image { base: Base::Absolute, ..Image::default() };
+        let unknown = ReportImage { arch: None, id: None, size: None, ..whole.clone() };
+        let absolute = ReportImage { base: Base::Absolute, ..ReportImage::default() };
         for image in [whole, unknown, absolute] {
             let read =
                 apple_text::image(line(&image).as_bytes()).unwrap_or_else(|| panic!("{}", line(&image)));

@@ -6,7 +6,7 @@ use symdex_demangle::printable;
 
 use crate::apple_text;
 use crate::existing::ExistingSymbol;
-use crate::report::{Base, Image};
+use crate::report::{Base, ReportImage};
 use crate::symbolicate::Symbolicated;
 
 /// The stacks of a report, with the symbols that the report has.
@@ -52,7 +52,7 @@ impl<'s> Stacks<'s> {
     }
 
     /// The image of a frame; `None` if the frame lies in no image.
-    pub(super) fn image(&self, thread: usize, frame: usize) -> Option<&Image> {
+    pub(super) fn image(&self, thread: usize, frame: usize) -> Option<&ReportImage> {
         let image = self.symbolicated.report.images.get(self.symbolicated.image_of(thread, frame)?)?;
         (image.base != Base::Absolute).then_some(image)
     }

@@ -13,7 +13,7 @@ use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Image, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
 
@@ -152,7 +152,7 @@ fn address(value: Value<'_>) -> Option<u64> {
     }
 }
 
-fn image(object: Value<'_>) -> Image {
+fn image(object: Value<'_>) -> ReportImage {
     let text =
         |keys: &[&str]| keys.iter().find_map(|key| object.get(key)?.text()).unwrap_or_default().into_owned();
     let number = |key: &str| object.get(key).and_then(address);
@@ -167,7 +167,7 @@ fn image(object: Value<'_>) -> Image {
     let is_id_cut = is_elf && code_id.is_none();
     let id = code_id
         .or_else(|| if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) });
-    Image {
+    ReportImage {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         arch,
@@ -175,7 +175,7 @@ fn image(object: Value<'_>) -> Image {
         is_id_cut,
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        ..Image::default()
+        ..ReportImage::default()
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, AnswerBytes, Function, Image, build_id_start_of_debug_id, uuid_of_debug_id};
+use symdex_report::{
+    Answer, AnswerBytes, Function, ReportImage, build_id_start_of_debug_id, uuid_of_debug_id,
+};
 
 use super::request::{Frame, Job};
 use super::response::Debug;
@@ -103,25 +105,25 @@ impl<'j> Lookup<'j> {
 }
 
 /// The offsets to look up in `image`. If there are none, one offset makes sure that the image is looked for.
-fn image_offsets(image: Image, offsets: &[ImageOffset]) -> ImageOffsets {
+fn image_offsets(image: ReportImage, offsets: &[ImageOffset]) -> ImageOffsets {
     let probe = if offsets.is_empty() { &[ImageOffset(0)][..] } else { offsets };
     ImageOffsets::new(image, probe.to_vec())
 }
 
 /// The Mach-O image of a debug id: the id is the UUID.
-fn macho_image(debug_id: &str) -> Option<Image> {
+fn macho_image(debug_id: &str) -> Option<ReportImage> {
     Some(image(uuid_of_debug_id(without_age(debug_id)?)?))
 }
 
 /// The ELF image of a debug id, which has the start of the build id.
-fn elf_image(debug_id: &str) -> Option<Image> {
+fn elf_image(debug_id: &str) -> Option<ReportImage> {
     let mut image = image(build_id_start_of_debug_id(without_age(debug_id)?)?);
     image.is_id_cut = true;
     Some(image)
 }
 
-fn image(id: ImageId) -> Image {
-    let mut image = Image::default();
+fn image(id: ImageId) -> ReportImage {
+    let mut image = ReportImage::default();
     image.id = Some(id);
     image
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
-use symdex_report::{Frame as ReportFrame, Image, Report, Thread, apple_uuid};
+use symdex_report::{Frame as ReportFrame, Report, ReportImage, Thread, apple_uuid};
 
 use super::modules::Module;
 use super::request::{AddrMode, Frame, Request, Stacktrace};
@@ -85,7 +85,7 @@ fn stacktrace(thread: &Thread, report: &Report<'_>) -> Stacktrace {
     }
 }
 
-fn module(image: &Image) -> Module {
+fn module(image: &ReportImage) -> Module {
     let path = Some(&image.path).filter(|path| !path.is_empty()).unwrap_or(&image.name);
     Module {
         kind: "macho".to_owned(),

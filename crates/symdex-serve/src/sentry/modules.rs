@@ -1,7 +1,7 @@
 //! The modules of a request: which one an address lies in, and the image of each.
 
 use serde::{Deserialize, Serialize};
-use symdex_report::{Image, apple_uuid, build_id_start_of_debug_id, uuid_of_debug_id};
+use symdex_report::{ReportImage, apple_uuid, build_id_start_of_debug_id, uuid_of_debug_id};
 
 use super::request::AddrMode;
 use crate::v1::Address;
@@ -45,8 +45,8 @@ impl Module {
     /// The image to look up. `None` if the module has no id.
     ///
     /// An ELF image has its build id in `code_id`, or the start of it in `debug_id`.
-    pub(super) fn image(&self) -> Option<Image> {
-        let mut image = Image::default();
+    pub(super) fn image(&self) -> Option<ReportImage> {
+        let mut image = ReportImage::default();
         let debug_id = self.debug_id.as_deref();
         let code_id = || self.code_id.as_deref()?.parse().ok();
         image.id = match self.kind.as_str() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use symdex::{Arch, ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, Image, ImageStatus, Unanswered};
+use symdex_report::{Answer, Function, ImageStatus, ReportImage, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
 use super::modules::Modules;
@@ -79,7 +79,7 @@ impl Symbolicated {
         }
         // The architecture says how far a call is before its return address, so that it comes first.
         let used = (0..outcomes.len()).filter(|at| outcomes[*at].is_used);
-        let (used, images): (Vec<usize>, Vec<Image>) =
+        let (used, images): (Vec<usize>, Vec<ReportImage>) =
             used.filter_map(|at| Some((at, modules.modules[at].image()?))).unzip();
         let mut ids: Vec<_> = images.iter().map(|image| image.id.clone()).collect();
         for ((at, id), index) in used.iter().zip(&mut ids).zip(app.stored_images(&images)) {

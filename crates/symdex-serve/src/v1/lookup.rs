@@ -9,7 +9,8 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy};
 use symdex_report::{
-    AddressKind, Answer, AnswerBytes, AnsweredFunction, FunctionWithOffset, Image, ImageStatus, Unanswered,
+    AddressKind, Answer, AnswerBytes, AnsweredFunction, FunctionWithOffset, ImageStatus, ReportImage,
+    Unanswered,
 };
 use utoipa::ToSchema;
 
@@ -150,7 +151,7 @@ fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<ImageAnswers>
         let id: ImageId =
             request.id.parse().map_err(|error| Problem::bad_request(format!("`{}`: {error}", request.id)))?;
         let offsets = request.addresses.iter().filter_map(|address| request.offset(*address)).collect();
-        let mut image = Image::default();
+        let mut image = ReportImage::default();
         image.id = Some(id);
         images.push((request.lines, ImageOffsets::new(image, offsets)));
     }
