@@ -5,9 +5,10 @@
 mod reports;
 
 use std::any::Any;
+use std::fmt::Write as _;
 use std::time::Duration;
 
-use symdex::{ImageOffset, LinePolicy};
+use symdex::{ImageId, ImageOffset, LinePolicy};
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Question, ReportImage, Source as _, Unanswered};
 use symdex_store::{IndexFolder, ReaderOptions, RedisStore, StoreOptions};
@@ -71,6 +72,28 @@ fn a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_
 fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
     let cluster = Cluster::start();
     a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(&cluster.url());
+}
+
+fn a_report_of_many_images_needs_few_round_trips() {
+    const MANY: u16 = 1520;
+    let server = Server::start(&[]);
+    let store = store(&server.url(), &StoreOptions::new().zstd_level(1));
+    let image = |number: u16| ImageId::new(&number.to_be_bytes().repeat(8)).expect("an id");
+    let mut text = String::new();
+    for number in 1..=MANY {
+        put(&store, &index_of(image(number), 8));
+        let load = 0x1_0000_0000 + u64::from(number) * 0x10_0000;
+        // In two values.
+        for offset in [9, 0x5009] {
+            writeln!(text, "App {:#x} {load:#x} {}", load + offset, image(number)).expect("memory");
+        }
+    }
+    let symbolicator = symbolicator([&*server.url()], SymbolicatorOptions::new());
+    let expected: Vec<_> = (0..MANY).flat_map(|_| ["f0", "f5"]).collect();
+    let ask = || assert_eq!(names(&symbolicator, &text).0, expected);
+    // One for the metadata, and one for the values of each 512 images.
+    assert_eq!(round_trips(&symbolicator, 0, ask), 1 + 3);
+    assert_eq!(round_trips(&symbolicator, 0, ask), 0, "warm");
 }
 
 fn images_that_a_folder_has_are_not_asked_for() {
@@ -222,6 +245,7 @@ fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
 symdex_testkit::main! {
     a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
     a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
+    a_report_of_many_images_needs_few_round_trips,
     images_that_a_folder_has_are_not_asked_for,
     a_better_index_that_comes_between_two_reports_answers_the_second_one,
     a_folder_answers_while_the_server_is_lost_slow_or_cut_off,
