@@ -32,6 +32,19 @@ pub(crate) fn lost_connections_and_half_answers_are_retried() {
     assert_eq!(proxy.connections(), 9 * 3);
 }
 
+pub(crate) fn a_bit_that_flips_on_the_way_is_no_damage() {
+    let server = Server::start(&[]);
+    put(&store_in(&server), &index(0xab, 12));
+    let proxy = Proxy::start(server.port);
+    // In the metadata and in the values.
+    for at in (150..1000).step_by(50) {
+        proxy.spoil(Fault::FlipAt(at), 1);
+        let store = through(&proxy, LONG);
+        assert_eq!(whole(&open(&store, 0xab)), 3, "{at}");
+        assert_eq!(store.counts().round_trips, 3, "{at}: what was damaged is read again");
+    }
+}
+
 pub(crate) fn a_publisher_with_lost_connections_leaves_a_whole_index() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port);

@@ -38,6 +38,7 @@ symdex_testkit::main! {
     expiry::gc_removes_what_was_not_used_for_a_time,
     expiry::the_set_of_long_ids_lives_as_long_as_their_values,
     faults::lost_connections_and_half_answers_are_retried,
+    faults::a_bit_that_flips_on_the_way_is_no_damage,
     faults::a_publisher_with_lost_connections_leaves_a_whole_index,
     faults::late_answers_are_awaited_and_silence_is_a_time_out,
     faults::a_server_that_is_not_there_is_unavailable,

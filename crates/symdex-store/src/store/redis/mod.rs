@@ -156,12 +156,16 @@ impl Store for RedisStore {
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        self.image(id, find_one(&self.client, id))
+        self.open_many(std::slice::from_ref(id)).pop().unwrap_or(Ok(None))
     }
 
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
-        let found = find(&self.client, ids);
-        ids.iter().zip(found).map(|(id, found)| self.image(id, found)).collect()
+        let open = |(id, found)| match self.image(id, found) {
+            // Most often, only the transfer went wrong.
+            Err(error) if error.is_damage() => self.image(id, find_one(&self.client, id)),
+            image => image,
+        };
+        ids.iter().zip(find(&self.client, ids)).map(open).collect()
     }
 
     fn images_at_once(&self) -> usize {

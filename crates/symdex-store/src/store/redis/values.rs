@@ -54,6 +54,15 @@ impl RedisValues {
         ValueName { id: &self.record.metadata.id, generation: self.record.generation, number }
     }
 
+    /// The values with these numbers, which Redis has sent as `raw`.
+    fn open_all(&self, numbers: &[u64], raw: Result<Vec<Option<Vec<u8>>>, Failure>) -> FetchedValues {
+        let raw = raw.map_err(|failure| self.error(failure))?;
+        let open = |(number, value): (&u64, Option<Vec<u8>>)| {
+            value.map(|value| self.name(*number).open(&value, &self.location)).transpose()
+        };
+        numbers.iter().zip(raw).map(open).collect()
+    }
+
     fn error(&self, failure: Failure) -> Error {
         failure.at(&self.location, "read")
     }
@@ -87,12 +96,13 @@ pub(super) fn fetch(client: &Arc<Client>, requests: &[(&RedisValues, &[u64])]) -
     let mut fetched: Vec<_> = requests
         .iter()
         .zip(raw)
-        .map(|((values, numbers), raw)| {
-            let raw = raw.map_err(|failure| values.error(failure))?;
-            let open = |(number, value): (&u64, Option<Vec<u8>>)| {
-                value.map(|value| values.name(*number).open(&value, &values.location)).transpose()
-            };
-            numbers.iter().zip(raw).map(open).collect::<Result<Vec<_>, _>>()
+        .map(|((values, numbers), raw)| match values.open_all(numbers, raw) {
+            // Most often, only the transfer went wrong.
+            Err(error) if error.is_damage() => {
+                let again = fetch_raw(client, &[(&values.record, numbers)]).pop();
+                again.map_or(Err(error), |raw| values.open_all(numbers, raw))
+            }
+            opened => opened,
         })
         .collect();
     check_generations(client, requests, &mut fetched);
