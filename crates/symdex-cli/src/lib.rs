@@ -31,7 +31,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::config::Config;
-use crate::failure::{CommandError, Failure, FailureKind, complain};
+#[cfg(feature = "serve")]
+use crate::failure::Failure;
+use crate::failure::{CommandError, FailureKind, complain};
 
 /// Builds small indexes from debug files, and answers crash addresses from them.
 ///
