@@ -38,9 +38,7 @@ impl ImageAnswers {
         let answer = self.offsets.binary_search(&offset).ok().and_then(|at| answers.answers.get(at));
         Ok(answer.unwrap_or(&Answer::NoFunction))
     }
-}
 
-impl ImageAnswers {
     /// Adds what stores have failed at to `failures`. The image has this name in the request.
     pub(crate) fn note(&self, failures: &mut StoreFailures, name: &str) {
         match &self.answered {
