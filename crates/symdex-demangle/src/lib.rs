@@ -19,6 +19,11 @@
 //! read as libiberty reads them, and printed in the style of LLVM: conversions to templates (`operator
 //! std::list<int>()`), members of dependent types (`std::is_same<T, U>::value`), inherited constructors, old argument
 //! packs, and clones for transactional memory. llvm-cxxfilt has no [`limits`].
+//!
+//! # Features
+//!
+//! `swift`, on by default: Swift names. Their demangler is written in C++. Without it, they are returned unchanged, and
+//! the crate needs no C++ compiler.
 
 #![cfg_attr(
     not(test),
@@ -33,11 +38,15 @@
 
 mod cpp;
 pub mod limits;
-#[cfg(test)]
+#[cfg(all(test, feature = "swift"))]
 mod lists;
+#[cfg(feature = "swift")]
 mod old_swift;
 mod rust;
+mod stack;
+#[cfg(feature = "swift")]
 mod swift;
+#[cfg(feature = "swift")]
 mod swift_cost;
 
 use std::borrow::Cow;
@@ -55,6 +64,7 @@ const CUT: &str = "…";
 ///
 /// ```
 /// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
+/// # #[cfg(feature = "swift")]
 /// assert_eq!(symdex_demangle::demangle(b"$s4Demo6widget4sizeySi_tF"), "widget(size:)");
 /// assert_eq!(symdex_demangle::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
 /// ```
@@ -70,7 +80,10 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let (before, rest) = raw.split_at(target.start);
     let (target, after) = rest.split_at(target.len());
     let demangled = match language(target.as_bytes()) {
+        #[cfg(feature = "swift")]
         Some(Language::Swift) => swift::simplified(target),
+        #[cfg(not(feature = "swift"))]
+        Some(Language::Swift) => None,
         Some(Language::Rust) => rust::demangled(target),
         Some(Language::Cpp) => cpp::demangled(target),
         Some(Language::ObjC) | None => None,
@@ -180,6 +193,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "swift")]
     #[test]
     fn swift_names_have_labels_for_parameters() {
         assert_demangled(&[
@@ -197,6 +211,7 @@ mod tests {
         ]);
     }
 
+    #[cfg(feature = "swift")]
     #[test]
     fn swift_closures_and_thunks_keep_what_tells_them_apart() {
         assert_demangled(&[
@@ -208,6 +223,7 @@ mod tests {
         ]);
     }
 
+    #[cfg(feature = "swift")]
     #[test]
     fn parts_and_copies_of_swift_functions_have_their_names() {
         assert_demangled(&[
@@ -241,6 +257,7 @@ mod tests {
         assert!(text.len() <= MAX_TEXT && text.ends_with(CUT), "{} bytes", text.len());
     }
 
+    #[cfg(feature = "swift")]
     #[test]
     fn swift_names_of_before_swift_4_read_like_todays() {
         assert_demangled(&[
@@ -291,6 +308,7 @@ mod tests {
         assert_demangled(&[
             ("DYLD-STUB$$_Znwm", "DYLD-STUB$$operator new(unsigned long)"),
             ("DYLD-STUB$$_ZNSt3__15mutex4lockEv", "DYLD-STUB$$std::__1::mutex::lock()"),
+            #[cfg(feature = "swift")]
             ("DYLD-STUB$$$s4Demo6WidgetC4drawyyF", "DYLD-STUB$$Widget.draw()"),
             ("DYLD-STUB$$_Block_object_dispose", "DYLD-STUB$$_Block_object_dispose"),
             ("_ZdlPv@plt", "operator delete(void*)@plt"),

@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 
 use crate::limits::{MAX_RUST_STEPS, MAX_TEXT, RUST_STACK};
 use crate::mark_as_cut;
+use crate::stack::with_stack;
 
 /// Returns whether `name` is a Rust name in the legacy mangling. Such a name has the form of a nested C++ name. Its
 /// last identifier is a hash: `h` and 16 hexadecimal digits. Identifiers may contain dots, and a suffix that begins
@@ -38,7 +39,7 @@ pub(super) fn is_v0(name: &[u8]) -> bool {
 
 /// The text of the mangled `name` without its hash. Returns `None` if it is not a mangled Rust name.
 pub(super) fn demangled(name: &str) -> Option<String> {
-    stacker::maybe_grow(RUST_STACK, RUST_STACK, || {
+    with_stack(RUST_STACK, || {
         let demangled = rustc_demangle::try_demangle(name).ok()?;
         let mut text =
             Bounded { text: String::new(), writes: MAX_RUST_STEPS / name.len().max(1), is_cut: false };

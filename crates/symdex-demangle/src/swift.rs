@@ -13,6 +13,7 @@ use symbolic_demangle::{Demangle, DemangleOptions};
 use super::swift_cost::{Estimate, estimate};
 use super::{CUT, old_swift};
 use crate::limits::{MAX_OPAQUE_NAME, MAX_SWIFT_NAME, MAX_SWIFT_NODES, SWIFT_STACK};
+use crate::stack::with_stack;
 
 /// The simplified form of `name`. `None` if it is not a Swift name.
 pub(super) fn simplified(name: &str) -> Option<String> {
@@ -45,7 +46,7 @@ pub(super) fn modern(name: &str) -> Option<Cow<'_, str>> {
 /// The text of symbolic-demangle for a name of [`modern`]. `None` if it does not read the name or returns it unchanged.
 pub(super) fn printed(modern: &str, options: DemangleOptions) -> Option<String> {
     let symbol = Name::new(modern, NameMangling::Mangled, Language::Swift);
-    stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| text != modern)
+    with_stack(SWIFT_STACK, || symbol.demangle(options)).filter(|text| text != modern)
 }
 
 /// `typed` with labels instead of types. `bare` is the text without parameters. `None` if the texts differ elsewhere.
