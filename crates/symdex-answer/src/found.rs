@@ -174,7 +174,7 @@ pub(crate) fn ask_stored(
     }
 }
 
-/// The text for an address at which the index is damaged. [`SourceAnswers`](super::gathered::SourceAnswers) names the
+/// The text for an address at which the index is damaged. [`SourceAnswers`](symdex_report::SourceAnswers) names the
 /// index.
 fn damage(error: &Error) -> String {
     match error {

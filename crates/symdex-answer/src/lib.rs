@@ -47,7 +47,6 @@ mod assumption;
 mod debug_files;
 pub mod fetch;
 mod found;
-mod gathered;
 mod known;
 mod matching;
 mod options;

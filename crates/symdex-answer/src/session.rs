@@ -4,13 +4,13 @@ use std::fmt;
 
 use symdex::{ImageId, Index, Scratch};
 use symdex_report::{
-    Answer, Answers, Base, MatchedBy, Question, Source, Unanswered, answer_from_index, image_offsets,
+    Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, Source, SourceAnswers, Unanswered,
+    answer_from_index, image_offsets,
 };
 use symdex_store::{SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
-use super::gathered::{GatheredAnswers, SourceAnswers};
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
 /// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
@@ -174,7 +174,7 @@ impl<'a> Session<'a> {
         if is_direct && debug_files.are_few(file, offsets.len()) {
             let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, scratch);
             let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
-            return Ok(SourceAnswers::from_files(read, answers));
+            return Ok(answers_of_files(read, answers));
         }
         let NewIndex { location, read } = debug_files.index(file, on_event)?;
         let answers = match location {
@@ -184,7 +184,7 @@ impl<'a> Session<'a> {
             }
             IndexLocation::Memory(index) => answer_from_index(index, question, scratch)?,
         };
-        Ok(SourceAnswers::from_files(read.clone(), answers))
+        Ok(answers_of_files(read.clone(), answers))
     }
 }
 
@@ -203,10 +203,8 @@ impl<'q> Asked<'q> {
     }
 }
 
-impl SourceAnswers {
-    fn from_files(read: FilesRead, answers: Vec<Answer>) -> Self {
-        Self { answers, source: read.path.display().to_string(), failures: read.failures }
-    }
+fn answers_of_files(read: FilesRead, answers: Vec<Answer>) -> SourceAnswers {
+    SourceAnswers { answers, source: read.path.display().to_string(), failures: read.failures }
 }
 
 /// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
@@ -229,5 +227,5 @@ fn availability_of(file: &DebugImage, question: &Question<'_>) -> Result<SourceA
     }
     let answers = vec![Answer::NoFunction; question.offsets.len()];
     let read = FilesRead { path: file.path().to_owned(), failures: Vec::new() };
-    Ok(SourceAnswers::from_files(read, answers))
+    Ok(answers_of_files(read, answers))
 }

@@ -1,19 +1,35 @@
 //! The answers of several sources for one image, combined.
 
-use symdex_report::{Answer, AnsweredBy, Answers, MatchedBy, Unanswered};
+use crate::source::{Answer, AnsweredBy, Answers, MatchedBy, Unanswered};
 
-/// What one source has answered.
-pub(crate) struct SourceAnswers {
-    pub(crate) answers: Vec<Answer>,
-    /// The path of the source.
-    pub(crate) source: String,
+/// What one index or debug file has answered for an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceAnswers {
+    /// An answer for each offset of the question, in their order.
+    pub answers: Vec<Answer>,
+    /// The path or the name of the source, for messages.
+    pub source: String,
     /// Why files that belong to the source could not be read.
-    pub(crate) failures: Vec<Unanswered>,
+    pub failures: Vec<Unanswered>,
 }
 
-/// The answers for one image from the sources that were asked so far.
-#[derive(Default)]
-pub(crate) struct GatheredAnswers {
+/// The answers for one image from the sources that were asked so far. A [`Source`](crate::Source) with several indexes
+/// of an image uses it: addresses that are damaged in one index are answered by the next one that has them.
+///
+/// ```
+/// use symdex_report::{Answer, GatheredAnswers, MatchedBy, SourceAnswers, Unanswered};
+///
+/// let mut gathered = GatheredAnswers::default();
+/// let answers = vec![Answer::NoFunction];
+/// let is_whole =
+///     gathered.add(Ok(SourceAnswers { answers, source: "app.symdex".into(), failures: Vec::new() }));
+/// assert!(is_whole);
+/// let answers = gathered.finish(MatchedBy::Id)?;
+/// assert_eq!(answers.by.source.as_deref(), Some("app.symdex"));
+/// # Ok::<(), Unanswered>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct GatheredAnswers {
     /// The answers so far, and the source that gave all of them; `None` if several sources gave them.
     answers: Option<(Vec<Answer>, Option<String>)>,
     passed_over: Vec<Unanswered>,
@@ -23,7 +39,7 @@ pub(crate) struct GatheredAnswers {
 
 impl GatheredAnswers {
     /// Adds what one source has answered. Returns whether every address is answered.
-    pub(crate) fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) -> bool {
+    pub fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) -> bool {
         let SourceAnswers { answers: new, source, failures } = match answered {
             Ok(new) => new,
             Err(Unanswered::Missing) => return false,
@@ -58,8 +74,12 @@ impl GatheredAnswers {
         }
     }
 
-    /// The combined answers; without answers, the gravest reason.
-    pub(crate) fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
+    /// The combined answers.
+    ///
+    /// # Errors
+    ///
+    /// The gravest reason if no source has answered. [`Unanswered::Missing`] if there was none.
+    pub fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
         let Self { answers, passed_over, no_match } = self;
         if let Some((answers, source)) = answers {
             let mut by = AnsweredBy::new(matched);
