@@ -2,7 +2,8 @@
 
 import { showImage, showImages } from "./browser.js";
 import { announce, byId } from "./dom.js";
-import { chosen, dropped, sorted } from "./files.js";
+import { sorted } from "./files.js";
+import { listen } from "./given.js";
 import { fromLink, keptReports } from "./kept.js";
 import { answerAllAgain, knownImages, openPasted, openReports, restore } from "./reports.js";
 import { askForToken } from "./token.js";
@@ -14,62 +15,6 @@ async function take(files) {
   if (debugFiles.length > 0) uploadAll(debugFiles, answerAllAgain);
   await openReports(given);
   if (given.length + debugFiles.length === 0) announce("No report or debug file found");
-}
-
-function listen() {
-  const pasted = byId("pasted");
-  const form = byId("paste-form");
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (pasted.value.trim() === "") {
-      pasted.focus();
-      announce("Paste a report first");
-      return;
-    }
-    // The field keeps the text until there is an answer.
-    openPasted(pasted.value);
-  });
-  pasted.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-  });
-  document.addEventListener("paste", (event) => {
-    const { files } = event.clipboardData;
-    const isInField = event.target.closest?.("input, textarea");
-    const text = event.clipboardData.getData("text/plain");
-    if (files.length > 0) take([...files].map((file) => ({ file, path: file.name })));
-    else if (!isInField && text.trim()) openPasted(text);
-  });
-  for (const [button, input] of [
-    ["choose-reports", "report-files"],
-    ["choose-debug-files", "debug-files"],
-  ]) {
-    byId(button).addEventListener("click", () => byId(input).click());
-    byId(input).addEventListener("change", () => take(chosen(byId(input))));
-  }
-  byId("token-button").addEventListener("click", () => askForToken());
-  listenToDrops();
-  window.addEventListener("hashchange", route);
-}
-
-function listenToDrops() {
-  const veil = byId("drop-veil");
-  const hasFiles = (event) => event.dataTransfer?.types.includes("Files");
-  const over = (event) => {
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    veil.hidden = false;
-  };
-  document.addEventListener("dragenter", over);
-  document.addEventListener("dragover", over);
-  document.addEventListener("dragleave", (event) => {
-    if (event.relatedTarget === null) veil.hidden = true;
-  });
-  document.addEventListener("drop", async (event) => {
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    veil.hidden = true;
-    take(await dropped(event.dataTransfer));
-  });
 }
 
 /** The image that is shown, and what shows an address of it. */
@@ -114,7 +59,9 @@ function route() {
   else if (isImages) byId("images-page").querySelector("h1").focus();
 }
 
-listen();
+listen(take, openPasted, { "choose-reports": "report-files", "choose-debug-files": "debug-files" });
+byId("token-button").addEventListener("click", () => askForToken());
+window.addEventListener("hashchange", route);
 // They are read before the report of a link replaces them.
 const kept = keptReports();
 route();

@@ -1,6 +1,7 @@
 // The frames of a thread: their functions, files and lines, and what they lie in.
 
 import { copyButton, count, el, fileName, longList } from "./dom.js";
+import { imageLink } from "./place.js";
 
 /** So many frames of a thread are shown at first, and more when the user asks. */
 const FRAMES = 300;
@@ -127,7 +128,7 @@ function functionView(report, frame, one, isLast) {
       "div",
       { class: "place" },
       one?.file && sourceButton(one),
-      isLast && image && name && imageLink(image, frame),
+      isLast && image && name && imageView(image, frame),
       isLast && el("span", { class: "muted address" }, frame.address),
     ),
   );
@@ -161,10 +162,10 @@ export function sourceButton({ file, line }) {
   return copyButton(sourceOf({ file: fileName(file), line }), sourceOf({ file, line }));
 }
 
-function imageLink(image, frame) {
+function imageView(image, frame) {
   const offset = offsetOf(frame, image);
-  if (image.status !== "found" || !image.id || offset === null)
-    return el("span", { class: "muted" }, image.name);
-  const link = `#image=${encodeURIComponent(image.id)}&address=${offset}`;
+  const isFound = image.status === "found" && image.id && offset !== null;
+  const link = isFound ? imageLink(image.id, offset) : null;
+  if (!link) return el("span", { class: "muted" }, image.name);
   return el("a", { href: link, title: `Show ${offset} in the image` }, image.name);
 }

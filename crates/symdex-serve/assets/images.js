@@ -1,6 +1,7 @@
 // The images of a report: what is there, what is missing, and what helps.
 
 import { copyButton, count, el, longList, spelledId } from "./dom.js";
+import { ADD_INDEXES, ADD_INDEXES_HELP, OWNER, imageLink } from "./place.js";
 
 const IMAGES = 100;
 
@@ -85,9 +86,8 @@ function uploadView(images, { upload }) {
   return lackingView(
     "missing-title",
     `${count(images.length, "debug file")} missing`,
-    actionButton("Upload debug files…", upload),
-    "Upload the dSYM (zipped or as a folder), the DWARF file in it, or the ELF file with debug information. It must " +
-      "be of the same build: its UUID decides, not its name.",
+    actionButton(ADD_INDEXES, upload),
+    ADD_INDEXES_HELP,
     imageList(images, missingItem),
   );
 }
@@ -121,7 +121,7 @@ function unnamedView(images, options, { setOptions }) {
       image.path && image.path !== image.name && el("div", { class: "muted path" }, image.path),
       candidates.length > 0
         ? el("ul", { class: "near" }, candidates)
-        : el("div", {}, "The server has no image of this name."),
+        : el("div", {}, `${OWNER} has no image of this name.`),
     );
   };
   return lackingView(
@@ -156,7 +156,7 @@ const imageHead = (image) =>
 
 function missingItem(image) {
   const near = (image.near ?? []).map(({ nearness, name, id, arch }) =>
-    el("li", {}, `The server has ${NEARNESS[nearness] ?? nearness}: ${name}, ${arch}, `, code(spelledId(id))),
+    el("li", {}, `${OWNER} has ${NEARNESS[nearness] ?? nearness}: ${name}, ${arch}, `, code(spelledId(id))),
   );
   return el(
     "li",
@@ -220,8 +220,8 @@ export function allImages(report) {
 const rank = (image) => (image.is_app ? 0 : 10) + ORDER.indexOf(image.status);
 
 function imageRow(image) {
-  const isFound = image.status === "found" && image.id;
-  const name = isFound ? el("a", { href: `#image=${encodeURIComponent(image.id)}` }, image.name) : image.name;
+  const link = image.status === "found" && image.id ? imageLink(image.id) : null;
+  const name = link ? el("a", { href: link }, image.name) : image.name;
   return el(
     "tr",
     {},
