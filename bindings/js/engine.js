@@ -1,0 +1,85 @@
+// The WebAssembly module: its memory, and how calls to it fail. src/exports.rs has the other side.
+
+import { SymdexError } from "./error.js";
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+let compiled;
+let current;
+
+/** Sets the compiled module of the package. */
+export function start(module) {
+  compiled = module;
+}
+
+/** The engine that opens the next index. */
+export function engine() {
+  if (!current || current.isBroken) current = new Engine(compiled);
+  return current;
+}
+
+/** An instance of the module. After a trap, its memory is not used again, and the next index gets a new instance. */
+class Engine {
+  isBroken = false;
+
+  constructor(module) {
+    this.exports = new WebAssembly.Instance(module, {}).exports;
+    this.bytes = new Uint8Array();
+    this.numbers = new Uint32Array();
+  }
+
+  /** Returns what `work` returns, which calls functions of the module. */
+  guard(work) {
+    if (this.isBroken) throw crashed();
+    try {
+      return work(this.exports);
+    } catch (error) {
+      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+      this.isBroken = true;
+      throw crashed();
+    }
+  }
+
+  /** Makes the views of the memory, which growing the memory has made invalid. */
+  refresh() {
+    const { buffer } = this.exports.memory;
+    if (this.bytes.buffer === buffer) return;
+    this.bytes = new Uint8Array(buffer);
+    this.numbers = new Uint32Array(buffer);
+  }
+
+  /** Puts parts, one after the other, into the input of the next call. */
+  input(...parts) {
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    // The length of a buffer is a number of 32 bits, and a signed one in Rust.
+    let at = size < 2 ** 31 ? this.exports.input(size) >>> 0 : 0;
+    if (at === 0) throw new SymdexError("out_of_memory", `WebAssembly has no memory for ${size} bytes`);
+    this.refresh();
+    for (const part of parts) {
+      this.bytes.set(part, at);
+      at += part.length;
+    }
+  }
+
+  /** The bytes of the result. They are valid until the next call. */
+  result() {
+    this.refresh();
+    const at = this.exports.text() >>> 0;
+    return this.bytes.subarray(at, at + this.exports.text_len());
+  }
+
+  /** The result as text. */
+  text() {
+    const bytes = this.result();
+    return bytes.length === 0 ? "" : decoder.decode(bytes);
+  }
+
+  /** The error that is the result. */
+  failure() {
+    const { kind, message } = JSON.parse(this.text());
+    return new SymdexError(kind, message);
+  }
+}
+
+const crashed = () =>
+  new SymdexError("crashed", "the WebAssembly module has ended, most likely for lack of memory; open the indexes again");

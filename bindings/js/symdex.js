@@ -1,0 +1,192 @@
+// The package: indexes, lookups and reports. index.d.ts documents it.
+
+import { AnswerReader } from "./answers.js";
+import { engine } from "./engine.js";
+import { SymdexError } from "./error.js";
+
+export { SymdexError };
+
+const encoder = new TextEncoder();
+
+/** Closes the indexes that nobody has closed and nobody can use any more. */
+const unused = new FinalizationRegistry(close);
+
+function close({ engine: from, number }) {
+  if (!from.isBroken) from.guard((exports) => exports.index_close(number));
+}
+
+/** The bytes of `data`: text, a buffer, or a view of a buffer. */
+function bytesOf(data, what) {
+  if (typeof data === "string") return encoder.encode(data);
+  if (data instanceof Uint8Array) return data;
+  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (data instanceof ArrayBuffer || data instanceof SharedArrayBufferOrNothing) return new Uint8Array(data);
+  throw new TypeError(`${what}: expected bytes, found ${data === null ? "null" : typeof data}`);
+}
+
+/** Pages have no SharedArrayBuffer unless they are isolated. */
+const SharedArrayBufferOrNothing = globalThis.SharedArrayBuffer ?? class {};
+
+/** An image offset as a number. */
+function offsetOf(offset) {
+  const number = typeof offset === "bigint" ? Number(offset) : offset;
+  if (!Number.isSafeInteger(number) || number < 0) {
+    throw new RangeError(`${String(offset)}: an offset is a whole number from 0 to 2^53 - 1`);
+  }
+  return number;
+}
+
+/** A runtime address as a bigint of 64 bits. */
+function addressOf(address) {
+  const isExact = typeof address === "bigint" || Number.isSafeInteger(address);
+  const exact = isExact ? BigInt(address) : -1n;
+  if (exact < 0n || exact >= 1n << 64n) {
+    throw new RangeError(`${String(address)}: an address is a whole number of 64 bits; above 2^53 - 1, a bigint`);
+  }
+  return exact;
+}
+
+/** Whether `value` is the second of two words, of which the first is the default. */
+function isSecond(value, words, what) {
+  if (value === undefined || value === words[0]) return false;
+  if (value === words[1]) return true;
+  throw new TypeError(`${what}: expected "${words.join('" or "')}", found ${String(value)}`);
+}
+
+const isExact = ({ lines } = {}) => isSecond(lines, ["statement", "exact"], "lines");
+const isReadable = ({ demangle = true } = {}) => Boolean(demangle);
+
+export class Index {
+  #opened;
+  #metadata;
+
+  /** Indexes are opened with {@link Index.open}. */
+  constructor(opened) {
+    this.#opened = opened;
+    unused.register(this, opened, this);
+  }
+
+  static open(bytes, { name } = {}) {
+    const from = engine();
+    return from.guard((exports) => {
+      from.input(bytesOf(bytes, "bytes of an index"));
+      const number = exports.index_open();
+      if (number < 0) throw from.failure();
+      if (name !== undefined) {
+        from.input(encoder.encode(name));
+        exports.index_name(number);
+      }
+      return new Index({ engine: from, number });
+    });
+  }
+
+  get #open() {
+    if (this.#opened === null) throw new SymdexError("closed", "the index is closed");
+    return this.#opened;
+  }
+
+  get metadata() {
+    const { engine: from, number } = this.#open;
+    this.#metadata ??= from.guard((exports) => {
+      exports.index_metadata(number);
+      const stated = JSON.parse(from.text());
+      const address = (text) => (text === null ? null : BigInt(text));
+      return Object.freeze({
+        ...stated,
+        base: address(stated.base),
+        text_exec_base: address(stated.text_exec_base),
+      });
+    });
+    return this.#metadata;
+  }
+
+  get id() {
+    return this.metadata.id;
+  }
+
+  imageOffset(address, loadAddress, { kind } = {}) {
+    const { engine: from, number } = this.#open;
+    const isReturn = !isSecond(kind, ["return_address", "program_counter"], "kind");
+    const [at, load] = [addressOf(address), addressOf(loadAddress)];
+    const offset = from.guard((exports) => exports.image_offset(number, at, load, isReturn));
+    return offset < 0 ? null : offset;
+  }
+
+  lookup(offset, options) {
+    const { engine: from, number } = this.#open;
+    const at = offsetOf(offset);
+    const [exact, readable] = [isExact(options), isReadable(options)];
+    const answer = from.guard((exports) => {
+      exports.lookup(number, at, exact, readable);
+      return new AnswerReader(from).next(at);
+    });
+    if (answer instanceof SymdexError) throw answer;
+    return answer;
+  }
+
+  lookupMany(offsets, options) {
+    const { engine: from, number } = this.#open;
+    const numbers = Float64Array.from(offsets, offsetOf);
+    const [exact, readable] = [isExact(options), isReadable(options)];
+    return from.guard((exports) => {
+      from.input(new Uint8Array(numbers.buffer));
+      exports.lookup_many(number, exact, readable);
+      const reader = new AnswerReader(from);
+      return Array.from(numbers, (offset) => reader.next(offset));
+    });
+  }
+
+  close() {
+    if (this.#opened === null) return;
+    unused.unregister(this);
+    close(this.#opened);
+    this.#opened = null;
+  }
+
+  [Symbol.dispose ?? Symbol.for("Symbol.dispose")]() {
+    this.close();
+  }
+
+  /** The number of an open index of `from`. */
+  static _numberIn(from, index) {
+    const opened = index.#open;
+    if (opened.engine !== from) throw new SymdexError("closed", "the index was open when the module has ended");
+    return opened.number;
+  }
+}
+
+/** Calls a function of the module that reads a report. Returns its result as bytes of their own. */
+function readReport(call, report, indexes, options) {
+  const from = engine();
+  const { assume = {}, ...rest } = options;
+  const numbers = Array.from(indexes, (index) => Index._numberIn(from, index));
+  const request = encoder.encode(JSON.stringify({ ...rest, assume: Object.entries(assume), indexes: numbers }));
+  return from.guard((exports) => {
+    from.input(request, bytesOf(report, "report"));
+    const isRead = exports[call](request.length);
+    const result = isRead ? from.result().slice() : from.failure();
+    exports.release();
+    if (!isRead) throw result;
+    return result;
+  });
+}
+
+const decoder = new TextDecoder();
+
+export function symbolicate(report, indexes, options = {}) {
+  const { format = "json" } = options;
+  const bytes = readReport("symbolicate", report, indexes, { ...options, format });
+  if (format === "native") return bytes;
+  const text = decoder.decode(bytes);
+  return format === "text" ? text : JSON.parse(text);
+}
+
+export function neededImages(report, options = {}) {
+  return JSON.parse(decoder.decode(readReport("needed_images", report, [], options)));
+}
+
+export async function symbolicateWith(report, find, options = {}) {
+  const found = await Promise.all(neededImages(report, options).map((image) => find(image)));
+  const indexes = new Set(found.flat().filter((index) => index instanceof Index));
+  return symbolicate(report, indexes, options);
+}

@@ -1,0 +1,132 @@
+// The answers of lookups are those of the command.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Index, SymdexError } from "symdex";
+
+import { engine } from "../engine.js";
+import { built, golden, isSwift, random, read, symdex, testWithCommand, testdata } from "./support.mjs";
+
+const hexadecimal = (offset) => `0x${offset.toString(16)}`;
+
+/** The answers of the command for the offsets, with its numbers as this package has them. */
+function expected(file, offsets, options = []) {
+  const input = offsets.map(hexadecimal).join("\n");
+  const lines = symdex(["lookup", "--json", ...options, file], { input }).toString().trimEnd().split("\n");
+  const number = (text) => (text === null ? null : Number(text));
+  return lines.map((line) => {
+    const { frames, error } = JSON.parse(line);
+    assert.equal(error, undefined);
+    if (frames.length === 0) return null;
+    return frames.map(({ aliases, function_start: start, function_offset: offset, ...frame }) => {
+      const shown = { ...frame, function_start: number(start), function_offset: number(offset) };
+      return isSwift(frame.name) ? { ...shown, function: frame.name } : shown;
+    });
+  });
+}
+
+/** Offsets in the image and past its end: all of a small one, some of a large one. */
+function offsetsOf(index, count) {
+  const { size } = index.metadata;
+  const below = random(size);
+  if (size <= count) return Array.from({ length: size + 16 }, (_, offset) => offset);
+  return [0, size - 1, size, ...Array.from({ length: count }, () => below(size + 64))];
+}
+
+function compare(file, bytes, count) {
+  const index = Index.open(bytes);
+  const offsets = offsetsOf(index, count);
+  for (const [options, own] of [
+    [[], {}],
+    [["--lines", "exact", "--no-demangle"], { lines: "exact", demangle: false }],
+  ]) {
+    const answers = expected(file, offsets, options);
+    const many = index.lookupMany(offsets, own);
+    assert.equal(answers.length, offsets.length);
+    offsets.forEach((offset, at) => {
+      const where = `${file} ${hexadecimal(offset)}`;
+      assert.deepEqual(many[at], answers[at], where);
+      if (at % 7 === 0) assert.deepEqual(index.lookup(offset, own), answers[at], where);
+    });
+  }
+  return offsets.length;
+}
+
+testWithCommand("the golden indexes have the answers of the command", () => {
+  for (const name of golden) compare(testdata(name), read(name), 4000);
+});
+
+testWithCommand("the indexes of the debug files of the repository have the answers of the command", () => {
+  const { indexes } = built("demo", "dsyms", "elf");
+  const compared = indexes.map(({ path, bytes }) => compare(path, bytes, 1000));
+  assert.ok(compared.length > 20, `${compared.length} indexes`);
+});
+
+test("frames are the innermost inlined function first", () => {
+  const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
+  const offset = index.imageOffset(0x104a343d0n, 0x104a34000n);
+  assert.equal(offset, 0x3cf);
+  const frames = index.lookup(offset);
+  assert.deepEqual(
+    frames.map((frame) => [frame.function, frame.line, frame.inlined]),
+    [
+      ["cell", 9, true],
+      ["row", 16, true],
+      ["mip", 6, true],
+      ["pyramid", 11, false],
+    ],
+  );
+  assert.equal(frames[0].function_start, frames[3].function_start);
+  assert.equal(frames[3].function_start + frames[3].function_offset, offset);
+  assert.equal(index.lookup(2 ** 40), null);
+});
+
+test("runtime addresses have 64 bits", () => {
+  const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
+  const kernel = 0xfffffe0007004000n;
+  assert.equal(index.imageOffset(kernel + 0x3d0n, kernel), 0x3cf);
+  assert.equal(index.imageOffset(kernel + 0x3d0n, kernel, { kind: "program_counter" }), 0x3d0);
+  assert.equal(index.imageOffset(0x1000, 0x2000), null, "below the image");
+  assert.equal(index.imageOffset(kernel, 0), null, "no image is so large");
+  for (const address of [2 ** 60, -1, 1.5, NaN, 1n << 64n, "0x10"]) {
+    assert.throws(() => index.imageOffset(address, 0), RangeError, String(address));
+  }
+  for (const offset of [2 ** 53, -1, 0.5, Infinity, 1n << 60n]) {
+    assert.throws(() => index.lookup(offset), RangeError, String(offset));
+    assert.throws(() => index.lookupMany([0, offset]), RangeError, String(offset));
+  }
+  assert.throws(() => index.lookup(0, { lines: "all" }), TypeError);
+});
+
+test("the metadata describe the image", () => {
+  const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
+  const { base, id, arch, counts, partial } = index.metadata;
+  assert.equal(typeof base, "bigint");
+  assert.match(id, /^[0-9a-f]{32}$/);
+  assert.equal(index.id, id);
+  assert.equal(arch, "arm64");
+  assert.ok(counts.functions > 0 && Array.isArray(partial));
+});
+
+test("a closed index says so, and closing it again does nothing", () => {
+  const index = Index.open(read(golden[0]));
+  const other = Index.open(read(golden[1]));
+  index.close();
+  index.close();
+  const isClosed = (error) => error instanceof SymdexError && error.kind === "closed";
+  assert.throws(() => index.lookup(0), isClosed);
+  assert.throws(() => index.metadata, isClosed);
+  assert.ok(other.metadata.id, "the other index is open");
+  other.close();
+});
+
+test("indexes that are closed leave their memory to others", () => {
+  const bytes = read(golden[0]);
+  const open = () => Index.open(bytes).close();
+  for (let turn = 0; turn < 1000; turn += 1) open();
+  const size = () => engine().exports.memory.buffer.byteLength;
+  const before = size();
+  for (let turn = 0; turn < 20_000; turn += 1) open();
+  assert.equal(size(), before);
+});
