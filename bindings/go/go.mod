@@ -1,0 +1,3 @@
+module symdex
+
+go 1.24

@@ -1,0 +1,169 @@
+package symdex
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const golden = "../../testdata/golden/v1"
+
+// The texts of the golden indexes have the answers of every range of both tables. This prints them with this reader and
+// compares.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob(golden + "/*.symdex")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden indexes: %v", err)
+	}
+	for _, path := range files {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			index, err := OpenFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := index.Verify(); err != nil {
+				t.Fatal(err)
+			}
+			text, err := os.ReadFile(strings.TrimSuffix(path, ".symdex") + ".txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, answers, _ := strings.Cut(string(text), " chunks ")
+			_, answers, _ = strings.Cut(answers, "\n")
+			if printed := printMetadata(index); !strings.HasPrefix(head, printed) {
+				t.Errorf("the metadata is\n%s\ninstead of\n%s", printed, head)
+			}
+			compareAnswers(t, index, strings.Split(strings.TrimSuffix(answers, "\n"), "\n"))
+		})
+	}
+}
+
+// compareAnswers compares the answers at the first byte of each range, and at the last one of dwarf, with the lines of a golden text.
+func compareAnswers(t *testing.T, index *Index, lines []string) {
+	ranges, table, scratch := 0, "", &Scratch{}
+	for i := 0; i < len(lines); {
+		from, to, isRange := strings.Cut(strings.TrimSpace(lines[i]), "..")
+		if !isRange {
+			table, _, _ = strings.Cut(lines[i], " chunk ")
+			i++
+			continue
+		}
+		first := i + 1
+		for i = first; i < len(lines) && strings.HasPrefix(lines[i], "   "); i++ {
+		}
+		want := strings.ReplaceAll(strings.Join(lines[first:i], "\n"), `""`, "-")
+		start, end := parseOffset(t, from), parseOffset(t, to)
+		offsets := []uint64{start}
+		if table == "dwarf" { // another range of dwarf can begin within one of symbol_table
+			offsets = append(offsets, end-1)
+		}
+		for _, offset := range offsets {
+			if got := printAnswers(t, index, offset, table == "symbol_table", scratch); got != want {
+				t.Fatalf("at %#x is\n%s\ninstead of\n%s", offset, got, want)
+			}
+		}
+		ranges++
+	}
+	if ranges == 0 {
+		t.Error("the text has no ranges")
+	}
+}
+
+func parseOffset(t *testing.T, text string) uint64 {
+	offset, err := strconv.ParseUint(text, 0, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offset
+}
+
+func printMetadata(index *Index) string {
+	m := index.Metadata()
+	executable, partial, textExec := []string{}, []string{}, "None"
+	for _, r := range m.Executable {
+		executable = append(executable, fmt.Sprintf("(%x, %x)", r.Start, r.End))
+	}
+	for _, p := range m.Partial {
+		partial = append(partial, fmt.Sprint(p.Reason, p.Count))
+	}
+	if m.HasTextExecBase {
+		textExec = fmt.Sprintf("Some(%#x)", m.TextExecBase)
+	}
+	return fmt.Sprintf("format 1 image %v %q\n"+
+		"arch Arch { name: %q, cputype: %d, cpusubtype: %d } base %#x size %#x\n"+
+		"executable [%s] __TEXT_EXEC %s\nchunk span %#x\n"+
+		"Counts { units: %d, functions: %d, ranges: %d, symbols: %d, names: %d, files: %d }\n"+
+		"partial [%s] builder %q\n",
+		m.ID, m.ImageName, m.Arch.Name, m.Arch.CPUType, m.Arch.CPUSubtype, m.Base, m.ImageSize,
+		strings.Join(executable, ", "), textExec, m.ChunkSpan, m.Counts.Units, m.Counts.Functions, m.Counts.Ranges,
+		m.Counts.Symbols, m.Counts.Names, m.Counts.Files, strings.Join(partial, ", "), m.Builder)
+}
+
+func printAnswers(t *testing.T, index *Index, offset uint64, aliases bool, s *Scratch) string {
+	exact := printAnswer(t, index, offset, Exact, aliases, s)
+	statement := printAnswer(t, index, offset, Statement, aliases, s)
+	if exact == statement {
+		return exact
+	}
+	return exact + "\n   statement\n" + statement
+}
+
+func printAnswer(t *testing.T, index *Index, offset uint64, policy LinePolicy, aliases bool, s *Scratch) string {
+	frames, err := index.Lookup(offset, policy, s)
+	if errors.Is(err, ErrNoAnswer) {
+		return ""
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, f := range frames {
+		line := fmt.Sprintf("    %s %s:%s", quoteBytes(f.Name), quoteBytes(f.File), number(uint64(f.Line), f.HasLine))
+		if f.HasFunctionStart {
+			line += fmt.Sprintf(" function %#x", f.FunctionStart)
+		}
+		line += " " + f.Table.String()
+		if f.Inlined {
+			line += " inlined"
+		}
+		lines = append(lines, line)
+	}
+	if last := frames[len(frames)-1]; aliases && last.HasFunctionStart {
+		names, err := index.FunctionNames(last.FunctionStart, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if name != last.Name {
+				lines = append(lines, "    alias "+quoteBytes(name))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func number(n uint64, ok bool) string {
+	if !ok {
+		return "-"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// quoteBytes prints bytes as the golden texts do, but for empty strings, which this reader does not tell from none.
+func quoteBytes(text string) string {
+	if text == "" {
+		return "-"
+	}
+	quoted := `"`
+	for _, b := range []byte(text) {
+		if b >= ' ' && b < 0x7f {
+			quoted += string(rune(b))
+		} else {
+			quoted += fmt.Sprintf(`\x%02x`, b)
+		}
+	}
+	return quoted + `"`
+}

@@ -1,0 +1,232 @@
+package symdex
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"sync/atomic"
+)
+
+const (
+	formatVersion = 1
+	headerSize    = 128
+	trailerSize   = 32
+	// preReleaseHeaderSize is the size of the headers of versions 1 and 2 before the first release.
+	preReleaseHeaderSize = 192
+
+	featureAliases  = 1 << 0
+	featureReleased = 1 << 1
+	knownFeatures   = featureAliases | featureReleased
+)
+
+const (
+	magic        = "\x89SYMDEX\n"
+	trailerMagic = "XEDMYS\n\x89"
+	zstdMagic    = "\x28\xb5\x2f\xfd"
+)
+
+// An Index answers the addresses of one image. Any number of goroutines can use it at the same time, each with a
+// [Scratch] of its own.
+type Index struct {
+	data     []byte
+	metadata *Metadata
+	chunks   section
+	codes    section
+	code     codes
+	// groupBits is the logarithm of the number of source locations in a group.
+	groupBits uint
+	// placesAt is the bit of the first place in the section of codes, and placeWidth the bits of a place.
+	placesAt   uint64
+	placeWidth uint
+	names      stringTable
+	files      stringTable
+	// serial tells indexes apart in the caches of a Scratch.
+	serial uint64
+}
+
+var indexes atomic.Uint64
+
+// Options say how indexes are opened. The zero value opens index files as they are.
+type Options struct {
+	// Zstd decompresses a zstd frame. Stores keep indexes compressed. Without it, opening a compressed index fails with
+	// ErrCompressed. The decoder has to limit its output.
+	Zstd func(compressed []byte) ([]byte, error)
+}
+
+// Open opens the index in data, which must not change as long as the index is used. Only the header, the metadata and
+// the heads of the other parts are read.
+//
+// The error is a [*DamagedError], an [*UnsupportedError], [ErrCompressed] or [ErrNotIndex].
+func Open(data []byte) (*Index, error) { return Options{}.Open(data) }
+
+// OpenFile reads the index file at path into memory and opens it. Other errors than those of [Open] are those of
+// [os.ReadFile].
+func OpenFile(path string) (*Index, error) { return Options{}.OpenFile(path) }
+
+// OpenFS reads the index file of this name into memory and opens it. Other errors than those of [Open] are those of
+// [fs.ReadFile].
+func OpenFS(fsys fs.FS, name string) (*Index, error) { return Options{}.OpenFS(fsys, name) }
+
+// OpenFile is as the function [OpenFile].
+func (o Options) OpenFile(path string) (*Index, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return o.Open(data)
+}
+
+// OpenFS is as the function [OpenFS].
+func (o Options) OpenFS(fsys fs.FS, name string) (*Index, error) {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	return o.Open(data)
+}
+
+// Open is as the function [Open]. An error of the decoder is returned unchanged.
+func (o Options) Open(data []byte) (*Index, error) {
+	if bytes.HasPrefix(data, []byte(zstdMagic)) {
+		if o.Zstd == nil {
+			return nil, ErrCompressed
+		}
+		decompressed, err := o.Zstd(data)
+		if err != nil {
+			return nil, err
+		}
+		data = decompressed
+	}
+	return open(data)
+}
+
+// Metadata returns what the index states about its image. It must not be modified.
+func (ix *Index) Metadata() *Metadata { return ix.metadata }
+
+// header has the parts of the header that the rest of the file is read with.
+type header struct {
+	id    ImageID
+	sizes [6]uint64
+}
+
+func open(data []byte) (*Index, error) {
+	h, err := parseHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := h.parts(data)
+	if err != nil {
+		return nil, err
+	}
+	metadata, codes, chunks, names, files, checksums := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+	fields := data[metadata.Start:metadata.End]
+	if len(fields) < 8 || placedChecksum(fields[8:], h.id, 1) != word(fields, 0) {
+		return nil, damaged("metadata", "it has another checksum")
+	}
+	ix := &Index{data: data, serial: indexes.Add(1)}
+	if ix.metadata, err = parseMetadata(fields[8:], h.id); err != nil {
+		return nil, err
+	}
+	rest := data[checksums.Start:checksums.End]
+	ix.codes, rest = newSection("codes", 2, h.id, data[codes.Start:], h.sizes[1], rest)
+	ix.chunks, rest = newSection("chunks", 3, h.id, data[chunks.Start:], h.sizes[2], rest)
+	ix.names.section, rest = newSection("names", 4, h.id, data[names.Start:], h.sizes[3], rest)
+	ix.files.section, _ = newSection("files", 5, h.id, data[files.Start:], h.sizes[4], rest)
+	if err := ix.parseCodes(); err != nil {
+		return nil, err
+	}
+	if err := ix.names.parse(ix.metadata.Counts.Names); err != nil {
+		return nil, err
+	}
+	if err := ix.files.parse(ix.metadata.Counts.Files); err != nil {
+		return nil, err
+	}
+	return ix, nil
+}
+
+func parseHeader(data []byte) (*header, error) {
+	if !bytes.HasPrefix(data, []byte(magic)) {
+		return nil, ErrNotIndex
+	}
+	if len(data) < 12 {
+		return nil, damaged("header", "the file ends after %d bytes", len(data))
+	}
+	version := binary.LittleEndian.Uint16(data[8:])
+	size := int(binary.LittleEndian.Uint16(data[10:]))
+	if size < 20 || size > len(data) {
+		return nil, damaged("header", "it has %d bytes, and the file %d", size, len(data))
+	}
+	if xxh3(data[:size-8]) != word(data, size-8) {
+		return nil, damaged("header", "it has another checksum")
+	}
+	if version != formatVersion || size == preReleaseHeaderSize {
+		return nil, &UnsupportedError{Version: version}
+	}
+	if size != headerSize {
+		return nil, damaged("header", "it has %d bytes, and %d are expected", size, headerSize)
+	}
+	if features := word(data, 16); features&^knownFeatures != 0 || features&featureReleased == 0 {
+		return nil, &UnsupportedError{Version: version, Features: features &^ knownFeatures}
+	}
+	h := &header{id: ImageID{size: data[12], hash: data[13] == 1}}
+	copy(h.id.bytes[:], data[32:64])
+	if data[12] == 0 || data[12] > 32 || data[13] > 1 || len(bytes.Trim(data[32+data[12]:64], "\x00")) != 0 {
+		return nil, damaged("header", "the image id is invalid")
+	}
+	for i := range h.sizes {
+		h.sizes[i] = word(data, 72+8*i)
+	}
+	return h, nil
+}
+
+// parts returns where the parts between header and trailer are, after a check of all sizes.
+func (h *header) parts(data []byte) (parts [6]Range, err error) {
+	if stated := word(data, 64); stated != uint64(len(data)) {
+		return parts, damaged("header", "the file has %d bytes, and the header states %d", len(data), stated)
+	}
+	at := uint64(headerSize)
+	pages := uint64(0)
+	for i, size := range h.sizes {
+		if size > uint64(len(data))-at {
+			return parts, damaged("header", "the parts are larger than the file")
+		}
+		parts[i] = Range{at, at + size}
+		at += size
+		if i >= 1 && i <= 4 {
+			pages += (size + pageSize - 1) / pageSize
+		}
+	}
+	if at+trailerSize != uint64(len(data)) {
+		return parts, damaged("header", "the parts and the trailer end at %d, and the file has %d bytes",
+			at+trailerSize, len(data))
+	}
+	if h.sizes[5] != pages*checksumSize {
+		return parts, damaged("header", "%d pages have %d bytes of checksums", pages, h.sizes[5])
+	}
+	trailer := data[at:]
+	if word(trailer, 0) != uint64(len(data)) || string(trailer[24:]) != trailerMagic {
+		return parts, damaged("trailer", "the file does not end as an index")
+	}
+	return parts, nil
+}
+
+// Verify reads the whole index and compares every byte with its checksums and the digest. Lookups check what they read,
+// so this is for indexes that come from elsewhere.
+//
+// The error is a [*DamagedError].
+func (ix *Index) Verify() error {
+	for _, s := range []*section{&ix.codes, &ix.chunks, &ix.names.section, &ix.files.section} {
+		if s.size > 0 {
+			if err := s.check(0, s.size); err != nil {
+				return err
+			}
+		}
+	}
+	end := len(ix.data) - trailerSize
+	high, low := xxh3Long128(ix.data[:end])
+	if trailer := ix.data[end:]; word(trailer, 8) != low || word(trailer, 16) != high {
+		return damaged("trailer", "the file has another digest")
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package symdex
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+)
+
+const (
+	pageSize     = 512
+	checksumSize = 4
+)
+
+// A section is a part of an index that is divided into pages. Each page is checked before the first read from it. The
+// set of checked pages is the only state that goroutines share.
+type section struct {
+	name string
+	// data begins with the section, and goes on to the end of the file: 8 bytes can be read from each of its bytes on.
+	data []byte
+	// size is the size of the section itself.
+	size      uint64
+	checksums []byte
+	checked   []atomic.Uint32
+	place     [44]byte
+}
+
+// newSection returns the section with this number, whose checksums come first in checksums, and the other checksums.
+func newSection(name string, number uint32, id ImageID, data []byte, size uint64, checksums []byte) (section, []byte) {
+	pages := (size + pageSize - 1) / pageSize
+	s := section{name: name, data: data, size: size, checksums: checksums[:pages*checksumSize]}
+	s.checked = make([]atomic.Uint32, (pages+31)/32)
+	copy(s.place[:], id.bytes[:])
+	binary.LittleEndian.PutUint32(s.place[32:], number)
+	return s, checksums[pages*checksumSize:]
+}
+
+// check returns an error if a page with a byte from start to end, which is in the section, is damaged. Ranges that are
+// empty or not in the section are damage, too.
+func (s *section) check(start, end uint64) error {
+	if start >= end || end > s.size {
+		return damaged(s.name, "bytes %d to %d are not in the section, which has %d", start, end, s.size)
+	}
+	for page := start / pageSize; page <= (end-1)/pageSize; page++ {
+		if s.checked[page/32].Load()&(1<<(page%32)) == 0 {
+			if err := s.checkPage(page); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *section) checkPage(page uint64) error {
+	start := page * pageSize
+	bytes := s.data[start:min(start+pageSize, s.size)]
+	place := s.place
+	binary.LittleEndian.PutUint64(place[36:], page)
+	if uint32(xxh3(bytes)^xxh3(place[:])) != binary.LittleEndian.Uint32(s.checksums[page*checksumSize:]) {
+		return damaged(s.name, "page %d has another checksum", page)
+	}
+	s.checked[page/32].Or(1 << (page % 32))
+	return nil
+}
+
+// placedChecksum returns the whole checksum of bytes that are no page.
+func placedChecksum(data []byte, id ImageID, number uint32) uint64 {
+	var place [44]byte
+	copy(place[:], id.bytes[:])
+	binary.LittleEndian.PutUint32(place[32:], number)
+	return xxh3(data) ^ xxh3(place[:])
+}
