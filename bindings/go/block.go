@@ -214,7 +214,10 @@ func (b *block) linked(link uint64) (int32, error) {
 			return noFrame, damaged("chunks", "a link goes up %d callers", k)
 		}
 		frame := b.previous
-		for ; k > 0 && frame != noFrame; k-- {
+		for range k {
+			if frame == noFrame {
+				return noFrame, damaged("chunks", "a link goes up %d callers, and there are fewer", k)
+			}
 			frame = b.frames[frame].caller
 		}
 		return frame, nil

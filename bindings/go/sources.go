@@ -77,11 +77,11 @@ func (s *sources) location(ix *Index, c *chunk, number uint64) (*location, error
 		last = int(min(1<<ix.groupBits, c.locations-groupNumber<<ix.groupBits)) - 1
 	}
 	g.serial, g.place, g.number, g.decoded = ix.serial, c.place, groupNumber, 0
-	if err := g.decode(ix, c, last); err != nil {
+	// Damage after the location does not matter.
+	if err := g.decode(ix, c, last); err != nil && within >= g.decoded {
 		g.serial = 0
 		return nil, err
 	}
-	g.decoded = last + 1
 	return &g.locations[within], nil
 }
 
@@ -112,7 +112,7 @@ func (ix *Index) groupRow(c *chunk, number uint64) (bits bitReader, expected uin
 	return bits, expected, err
 }
 
-// decode decodes the source locations of the group up to the last one asked for.
+// decode decodes the source locations of the group up to this one, or as many as it can.
 func (g *group) decode(ix *Index, c *chunk, last int) error {
 	bits, expected, err := ix.groupRow(c, g.number)
 	if err != nil {
@@ -135,11 +135,12 @@ func (g *group) decode(ix *Index, c *chunk, last int) error {
 		if err != nil {
 			return err
 		}
+		if d.bits.overrun() {
+			return damaged("chunks", "a group of source locations is too short")
+		}
 		d.afterKnown = k != 0
 		d.previous = int64(g.locations[i].first)
-	}
-	if d.bits.overrun() {
-		return damaged("chunks", "a group of source locations is too short")
+		g.decoded = i + 1
 	}
 	return nil
 }
