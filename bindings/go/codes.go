@@ -114,8 +114,8 @@ func (ix *Index) parseCodes() error {
 	tables := &ix.metadata.tables
 	places := tables[Dwarf].count + tables[SymbolTable].count + 1
 	if ix.groupBits > maxGroupBits || !fitsRow(ix.placeWidth) ||
-		ix.placesAt+places*uint64(ix.placeWidth) > 8*s.size {
-		return damaged("codes", "%d places of %d bits do not fit", places, ix.placeWidth)
+		(ix.placesAt+places*uint64(ix.placeWidth)+7)/8 != s.size {
+		return damaged("codes", "%d places of %d bits do not have the size of the section", places, ix.placeWidth)
 	}
 	return nil
 }

@@ -223,6 +223,9 @@ func describe(t *testing.T, index *Index, offset uint64, policy LinePolicy, s *S
 			// The command lists no other name if the symbol table has only one.
 			if len(names) > 1 {
 				aliases = slices.DeleteFunc(names, func(name string) bool { return name == f.Name })
+				for i := range aliases {
+					aliases[i] = string([]rune(aliases[i])) // as JSON has it
+				}
 			}
 		}
 		lines = append(lines, fmt.Sprintf("%q %q %s %s inlined %v %s %q", string([]rune(f.Name)),

@@ -99,7 +99,7 @@ func (f *fields) text() string {
 	return string(taken)
 }
 
-// option returns whether a value follows.
+// option returns whether a value follows, or whether an id is a hash.
 func (f *fields) option() bool {
 	flag := f.u8()
 	f.failed = f.failed || flag > present
@@ -123,7 +123,7 @@ func parseMetadata(data []byte, id ImageID) (*Metadata, error) {
 	}
 	f := &fields{rest: data}
 	m := &Metadata{}
-	m.ID.hash = f.u8() == 1
+	m.ID.hash = f.option()
 	idBytes := f.take(f.u64())
 	if len(idBytes) > len(m.ID.bytes) {
 		return nil, damaged("metadata", "the image id has %d bytes", len(idBytes))
@@ -168,6 +168,14 @@ func (m *Metadata) checkLimits() error {
 	}
 	if m.Counts.Names > maxStrings || m.Counts.Files > maxStrings {
 		return damaged("metadata", "there are %d names and %d files", m.Counts.Names, m.Counts.Files)
+	}
+	end := uint64(0)
+	for _, r := range m.Executable {
+		if r.Start < end || r.Start >= r.End || r.End > m.ImageSize {
+			return damaged("metadata", "an executable range, %#x to %#x, is empty, out of order or outside the image",
+				r.Start, r.End)
+		}
+		end = r.End
 	}
 	for _, table := range m.tables {
 		last, overflow := bits.Add64(table.first, table.count, 0)

@@ -66,8 +66,8 @@ func (t *stringTable) parse(strings uint64) error {
 	t.rulesAt = t.groupsAt + (strings+stringsPerGroup-1)/stringsPerGroup*stringGroupSize
 	t.symbolsAt = t.rulesAt + (t.rules*2*uint64(t.width)+7)/8
 	t.textsAt = t.symbolsAt + (t.symbols*uint64(t.width)+7)/8
-	if head.failed || t.textsAt+texts > t.size {
-		return damaged(t.name, "the section is too small for its parts")
+	if head.failed || t.textsAt+texts != t.size {
+		return damaged(t.name, "the parts do not have the size of the section")
 	}
 	return nil
 }
