@@ -79,6 +79,17 @@ impl AsRef<[u8]> for BuiltIndex {
     }
 }
 
+impl BuiltIndex {
+    /// The index, without a copy if it was built in this process.
+    #[must_use]
+    pub fn into_bytes(self) -> IndexBytes {
+        match self.bytes {
+            BuiltBytes::Here(bytes) => bytes,
+            _ => self.as_ref().to_vec().into(),
+        }
+    }
+}
+
 /// The comparison of an index with its debug file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Verified {

@@ -57,6 +57,18 @@ impl PublishOutcome {
         matches!(self, PublishOutcome::ConflictKept | PublishOutcome::ConflictReplaced)
     }
 
+    /// The name in JSON: `written`, `unchanged`, `repaired`, `kept` or `replaced`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Unchanged => "unchanged",
+            Self::Repaired { .. } => "repaired",
+            Self::Kept | Self::ConflictKept => "kept",
+            Self::Replaced | Self::ConflictReplaced => "replaced",
+        }
+    }
+
     /// Whether the existing index stays.
     #[must_use]
     pub fn keeps_existing(&self) -> bool {

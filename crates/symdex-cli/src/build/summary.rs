@@ -158,20 +158,19 @@ pub(super) fn publish(
 
 /// The outcome in one word and as text; `None` if the index was not published.
 pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
-    match outcome {
-        Some(PublishOutcome::Written) => ("written", "written"),
-        Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),
-        Some(PublishOutcome::Repaired { .. }) => ("repaired", "written, in place of a damaged index"),
-        Some(PublishOutcome::Kept) => ("kept", "not written: the existing index of this id is kept"),
-        Some(PublishOutcome::Replaced) => ("replaced", "written, in place of another index of this id"),
-        Some(PublishOutcome::ConflictKept) => {
-            ("kept", "conflict: a different index of this id exists and is kept")
-        }
+    let sentence = match outcome {
+        Some(PublishOutcome::Written) => "written",
+        Some(PublishOutcome::Unchanged) => "unchanged: the same index exists",
+        Some(PublishOutcome::Repaired { .. }) => "written, in place of a damaged index",
+        Some(PublishOutcome::Kept) => "not written: the existing index of this id is kept",
+        Some(PublishOutcome::Replaced) => "written, in place of another index of this id",
+        Some(PublishOutcome::ConflictKept) => "conflict: a different index of this id exists and is kept",
         Some(PublishOutcome::ConflictReplaced) => {
-            ("replaced", "conflict: a different index of this id existed and is replaced")
+            "conflict: a different index of this id existed and is replaced"
         }
-        None => ("rejected", "not published: its answers differ from the debug file"),
-    }
+        None => "not published: its answers differ from the debug file",
+    };
+    (outcome.map_or("rejected", PublishOutcome::name), sentence)
 }
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say
