@@ -1,0 +1,92 @@
+//! The exceptions, and which of them an error of symdex becomes.
+
+use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
+use pyo3::{PyErr, create_exception};
+use symdex_answer::SourceError;
+use symdex_pipeline::{Failure, FailureKind};
+
+create_exception!(
+    symdex,
+    Error,
+    PyException,
+    "Something could not be read, built, found or written.\n\nThe message says what was found, what was expected, and \
+     what to do. The subclasses tell the cases apart that programs treat differently."
+);
+create_exception!(
+    symdex,
+    DamagedError,
+    Error,
+    "A file, an index or a report is damaged. Copying or building it again helps."
+);
+create_exception!(
+    symdex,
+    UnsupportedError,
+    Error,
+    "A file is of a kind or version that symdex does not read, or this build has no code for a kind of store."
+);
+create_exception!(
+    symdex,
+    MissingError,
+    Error,
+    "A file, an image or an architecture that was asked for is not there."
+);
+create_exception!(
+    symdex,
+    UnavailableError,
+    Error,
+    "A store cannot be reached or is overloaded. The same call may succeed later."
+);
+create_exception!(
+    symdex,
+    SourceWarning,
+    PyUserWarning,
+    "A source of answers or a part of an input is left out, because it cannot be read. The others are used."
+);
+
+/// The exception for `failure`.
+pub(crate) fn of_failure(failure: Failure) -> PyErr {
+    let Failure { kind, message, .. } = failure;
+    match kind {
+        FailureKind::Damaged => DamagedError::new_err(message),
+        FailureKind::Unsupported => UnsupportedError::new_err(message),
+        FailureKind::Missing | FailureKind::NotFound => MissingError::new_err(message),
+        FailureKind::Usage => PyValueError::new_err(message),
+        FailureKind::Other | FailureKind::Killed => Error::new_err(message),
+    }
+}
+
+/// The exception for an error of an open index.
+pub(crate) fn of_index(error: symdex::Error) -> PyErr {
+    of_failure(Failure::new(FailureKind::of_index(&error), error.to_string()))
+}
+
+/// The exception for an error of a store or of an index in it.
+pub(crate) fn of_store(error: symdex_store::Error) -> PyErr {
+    match error.is_unavailable() {
+        true => UnavailableError::new_err(error.to_string()),
+        false => of_failure(error.into()),
+    }
+}
+
+/// The exception for a source of answers that cannot be used.
+pub(crate) fn of_source(error: SourceError) -> PyErr {
+    match error {
+        SourceError::Index(error) => of_store(error),
+        SourceError::DebugFile(error) => of_failure(error.into()),
+        SourceError::SharedCache { .. } => UnsupportedError::new_err(error.to_string()),
+        error => Error::new_err(error.to_string()),
+    }
+}
+
+/// The exception for a report that cannot be read.
+pub(crate) fn of_report(error: symdex_report::Error) -> PyErr {
+    match error {
+        symdex_report::Error::Malformed { .. } => DamagedError::new_err(error.to_string()),
+        error => UnsupportedError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for a wrong argument.
+pub(crate) fn of_argument(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
