@@ -1,0 +1,12 @@
+import type { ConfigPlugin } from "@expo/config-plugins";
+
+/** Where the indexes go. Without any option, to the stores in the environment variable SYMDEX_STORE. */
+export interface Options {
+  /** The folder for the indexes, relative to the project. */
+  indexes?: string;
+  /** The program; by default the one on the PATH. */
+  symdex?: string;
+}
+
+declare const withSymdex: ConfigPlugin<Options | void>;
+export default withSymdex;

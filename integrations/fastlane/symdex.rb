@@ -1,0 +1,102 @@
+require "json"
+require "open3"
+
+module Fastlane
+  module Actions
+    module SharedValues
+      SYMDEX_IMAGES = :SYMDEX_IMAGES
+    end
+
+    # Builds the indexes of an app's dSYMs. `fastlane action symdex` prints the documentation.
+    class SymdexAction < Action
+      def self.run(params)
+        command = command_of(params)
+        UI.command(command.join(" "))
+        out, messages, status = Open3.capture3(*command)
+        messages.each_line(chomp: true) { |line| UI.important(line) }
+        results = out.each_line.map { |line| JSON.parse(line) }
+        images = results.select { |result| result.key?("index") }
+        images.each { |image| UI.message("#{image["image"]} #{image["arch"]} #{image["id"]}: #{image["outcome"]}") }
+        UI.user_error!("symdex build has failed (exit code #{status.exitstatus}): #{messages}") unless status.success?
+        Actions.lane_context[SharedValues::SYMDEX_IMAGES] = images
+      rescue Errno::ENOENT
+        UI.user_error!("#{params[:executable]} is not installed; name symdex with the option executable")
+      end
+
+      def self.command_of(params)
+        inputs = Array(params[:inputs] || inputs_of_lane)
+        UI.user_error!("there are no inputs: call build_app before symdex, or give inputs") if inputs.empty?
+        command = [params[:executable], "build", "--json"]
+        command << "--require-all" if params[:require_all]
+        command.push("--output", params[:output]) if params[:output]
+        command.push("--store", params[:store]) if params[:store]
+        command.push("--", *inputs)
+      end
+
+      # What the actions build_app and download_dsyms have made.
+      def self.inputs_of_lane
+        context = Actions.lane_context
+        made = [context[:IPA_OUTPUT_PATH], context[:DSYM_OUTPUT_PATH], *context[:DSYM_PATHS]]
+        made.compact.uniq
+      end
+
+      def self.description
+        "Builds the symdex indexes of an app's dSYMs"
+      end
+
+      def self.details
+        "Fails if one of the binaries has no dSYM. Without output and store, the indexes go to the stores in the " \
+          "environment variable SYMDEX_STORE."
+      end
+
+      def self.available_options
+        [
+          FastlaneCore::ConfigItem.new(
+            key: :inputs, env_name: "SYMDEX_INPUTS", type: Array, optional: true,
+            description: "The dSYMs, archives and folders. The default is what build_app and download_dsyms have made"
+          ),
+          FastlaneCore::ConfigItem.new(
+            key: :output, env_name: "SYMDEX_OUTPUT", type: String, optional: true,
+            description: "The folder for the indexes"
+          ),
+          FastlaneCore::ConfigItem.new(
+            key: :store, type: String, optional: true,
+            description: "The URL of the store for the indexes, without a password"
+          ),
+          FastlaneCore::ConfigItem.new(
+            key: :require_all, env_name: "SYMDEX_REQUIRE_ALL", type: Boolean, default_value: true,
+            description: "Whether to fail if an image gets no index with debug information"
+          ),
+          FastlaneCore::ConfigItem.new(
+            key: :executable, env_name: "SYMDEX_EXECUTABLE", type: String, default_value: "symdex",
+            description: "The program"
+          )
+        ]
+      end
+
+      def self.output
+        [["SYMDEX_IMAGES", "The images with an index, as `symdex build --json` prints them"]]
+      end
+
+      def self.return_value
+        "The value of SYMDEX_IMAGES"
+      end
+
+      def self.authors
+        ["The symdex developers"]
+      end
+
+      def self.is_supported?(platform)
+        %i[ios mac android].include?(platform)
+      end
+
+      def self.example_code
+        ['symdex(output: "indexes")', 'symdex(inputs: ["App.xcarchive"], store: "s3://bucket/indexes")']
+      end
+
+      def self.category
+        :building
+      end
+    end
+  end
+end

@@ -1,0 +1,40 @@
+#!/bin/sh
+# A build phase of Xcode: builds the index of the product's dSYM. README.md says how to add it.
+#
+# The build setting SYMDEX_INDEXES is the folder for the indexes. Without it, they go to the stores in SYMDEX_STORE.
+# The build setting SYMDEX is the program.
+set -eu
+
+# Xcode starts scripts with the PATH of the system.
+PATH="$PATH:$HOME/.cargo/bin:/opt/homebrew/bin:/usr/local/bin"
+symdex=${SYMDEX:-symdex}
+# Xcode shows lines that begin with error: as errors.
+fail() {
+    echo "error: symdex: $1"
+    exit 1
+}
+
+if [ "${DEBUG_INFORMATION_FORMAT:-dwarf-with-dsym}" != dwarf-with-dsym ]; then
+    echo "note: symdex: no index, because DEBUG_INFORMATION_FORMAT is $DEBUG_INFORMATION_FORMAT"
+    exit 0
+fi
+command -v "$symdex" >/dev/null || fail "$symdex is not installed; name it with the build setting SYMDEX"
+dsym="$DWARF_DSYM_FOLDER_PATH/$DWARF_DSYM_FILE_NAME"
+[ -f "$dsym/Contents/Resources/DWARF/$EXECUTABLE_NAME" ] ||
+    fail "$dsym has no debug information of $EXECUTABLE_NAME; are the input files of this build phase those of input.xcfilelist?"
+
+set -- "$dsym" --require-all
+if [ -n "${SYMDEX_INDEXES:-}" ]; then
+    set -- "$@" --output "$SYMDEX_INDEXES"
+elif [ -z "${SYMDEX_STORE:-}" ]; then
+    fail "set the build setting SYMDEX_INDEXES to a folder, or SYMDEX_STORE to the URL of a store"
+fi
+# The ids of the product: a dSYM of another build is no match.
+ids=$("$symdex" ids "$TARGET_BUILD_DIR/$EXECUTABLE_PATH") || fail "cannot read the ids of $EXECUTABLE_PATH"
+for id in $(echo "$ids" | cut -d' ' -f1); do
+    set -- "$@" --id "$id"
+done
+"$symdex" build "$@" || fail "there is no index of $EXECUTABLE_PATH; see the messages above"
+
+# Xcode runs the phase again only if an input file is newer.
+[ -z "${SCRIPT_OUTPUT_FILE_0:-}" ] || touch "$SCRIPT_OUTPUT_FILE_0"
