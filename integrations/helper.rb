@@ -7,7 +7,9 @@ require "tmpdir"
 
 ROOT = File.expand_path("..", __dir__)
 SYMDEX = ENV["SYMDEX_COMMAND"] || File.join(ROOT, "target/debug/symdex")
-abort "#{SYMDEX} is missing; run `cargo build -p symdex-cli`, or name the command with SYMDEX_COMMAND" unless File.file?(SYMDEX)
+unless File.file?(SYMDEX)
+  abort "#{SYMDEX} is missing; run `cargo build -p symdex-cli`, or name the command with SYMDEX_COMMAND"
+end
 
 class IntegrationTest < Minitest::Test
   def setup

@@ -19,7 +19,8 @@ class GitHubActionTest < IntegrationTest
         value.gsub(/\$\{\{ inputs\.([\w-]+) \}\}/) { values.fetch($1) || flunk("the input #{$1} is required") }
       end
       env.merge!("GITHUB_ACTION_PATH" => __dir__, "GITHUB_STEP_SUMMARY" => in_root("summary.md"))
-      of_step, ok = run_in_root(env.merge(variables), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.fetch("run"))
+      shell = %w[bash --noprofile --norc -eo pipefail -c]
+      of_step, ok = run_in_root(env.merge(variables), *shell, step.fetch("run"))
       out += of_step
       return [out, false] unless ok
     end
@@ -44,7 +45,8 @@ class GitHubActionTest < IntegrationTest
   end
 
   def test_without_output_the_indexes_go_to_the_store
-    out, ok = run_action({ "inputs" => dsym("cxx"), "arguments" => "--verify\n--jobs=1" }, { "SYMDEX_STORE" => in_root("store") })
+    inputs = { "inputs" => dsym("cxx"), "arguments" => "--verify\n--jobs=1" }
+    out, ok = run_action(inputs, { "SYMDEX_STORE" => in_root("store") })
     assert ok, out
     assert_equal 1, Dir.glob(in_root("store", "**", "*.symdex")).size
   end

@@ -21,7 +21,7 @@ fi
 command -v "$symdex" >/dev/null || fail "$symdex is not installed; name it with the build setting SYMDEX"
 dsym="$DWARF_DSYM_FOLDER_PATH/$DWARF_DSYM_FILE_NAME"
 [ -f "$dsym/Contents/Resources/DWARF/$EXECUTABLE_NAME" ] ||
-    fail "$dsym has no debug information of $EXECUTABLE_NAME; are the input files of this build phase those of input.xcfilelist?"
+    fail "$dsym has no debug information of $EXECUTABLE_NAME; give this build phase the input files of input.xcfilelist"
 
 set -- "$dsym" --require-all
 if [ -n "${SYMDEX_INDEXES:-}" ]; then

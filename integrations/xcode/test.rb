@@ -27,6 +27,12 @@ class XcodeTest < IntegrationTest
     run_in_root(@settings.merge(changes).compact, "sh", SCRIPT)
   end
 
+  # The paths of a list of files, as Xcode reads it.
+  def paths_of(list)
+    lines = File.readlines(File.join(__dir__, "#{list}.xcfilelist"), chomp: true)
+    lines.reject { |line| line.start_with?("#") }.map { |line| line.gsub(/\$\((\w+)\)/) { @settings.fetch($1) } }
+  end
+
   def test_every_architecture_gets_an_index
     out, ok = run_phase
     assert ok, out
@@ -38,13 +44,10 @@ class XcodeTest < IntegrationTest
   end
 
   def test_the_phase_waits_for_the_files_of_its_list
-    lists = %w[input output].to_h { |kind| [kind, File.readlines(File.join(__dir__, "#{kind}.xcfilelist"), chomp: true)] }
-    paths = lists.transform_values do |lines|
-      lines.reject { |line| line.start_with?("#") }.map { |line| line.gsub(/\$\((\w+)\)/) { @settings.fetch($1) } }
-    end
-    assert_equal [in_root("Build/App.app.dSYM/Contents/Resources/DWARF/App"), in_root("Build/App.app/App")], paths["input"]
-    assert(paths["input"].all? { |path| File.file?(path) })
-    assert_equal [@settings["SCRIPT_OUTPUT_FILE_0"]], paths["output"]
+    expected = [in_root("Build/App.app.dSYM/Contents/Resources/DWARF/App"), in_root("Build/App.app/App")]
+    assert_equal expected, paths_of("input")
+    assert(expected.all? { |path| File.file?(path) })
+    assert_equal [@settings["SCRIPT_OUTPUT_FILE_0"]], paths_of("output")
   end
 
   def test_a_dsym_of_another_build_is_an_error
