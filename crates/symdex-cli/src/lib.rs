@@ -5,6 +5,7 @@ mod atos;
 mod build;
 mod config;
 mod debug_sources;
+mod export;
 mod failure;
 mod ids;
 mod image_lookup;
@@ -78,6 +79,7 @@ enum Command {
     Symbolicate(symbolicate::Args),
     Ids(ids::Args),
     Inspect(inspect::Args),
+    Export(export::Args),
     Verify(verify::Args),
     Store(store::Args),
     #[cfg(feature = "serve")]
@@ -125,6 +127,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Symbolicate(args) => symbolicate::run(&args),
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
         #[cfg(feature = "serve")]

@@ -217,6 +217,18 @@ fn answers_of_addresses_conform() {
     schema.check(&folded);
 }
 
+fn exported_indexes_conform() {
+    let schema = Schema::new("export");
+    let root = folder();
+    let index = common::index_of("inline-dwarf4", root.path());
+    let lines = common::symdex_on(&index, "export {} --format json").json();
+    schema.check(&lines);
+    assert!(lines.iter().any(|line| line["inlined"][1]["parent"].is_number()), "{lines:?}");
+    for changed in lines.iter().flat_map(with_a_member_more) {
+        assert!(!schema.is_valid(&changed), "{changed}");
+    }
+}
+
 /// The help abbreviates the header, the totals and registers.
 fn the_help_lists_the_members() {
     let definitions = ["image", "thread", "frame", "function", "needed", "report", "failure", "error"];
@@ -352,6 +364,7 @@ symdex_testkit::main! {
     a_report_that_failed_has_its_object_in_its_own_file,
     real_reports_conform,
     answers_of_addresses_conform,
+    exported_indexes_conform,
     the_help_lists_the_members,
     an_index_and_its_ranges_conform,
     an_index_in_redis_conforms,

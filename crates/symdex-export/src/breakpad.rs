@@ -1,0 +1,126 @@
+//! Symbol files of Breakpad, as its documentation of symbol files describes them. They are texts with a record in each
+//! line. Numbers are decimal if they are lines or numbers of records, and hexadecimal if they are addresses.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use symdex::{ImageId, Index, LinePolicy, NonMaxU32};
+
+use crate::function::{Function, each_function};
+use crate::{Error, Spell};
+
+/// Writes a symbol file of Breakpad. Addresses are image offsets. Code without debug information has a `FUNC` record
+/// without lines, because a `PUBLIC` record does not say where a function ends. What has no name, and a file that is
+/// not known, is named `??`.
+///
+/// `os` is the operating system as Breakpad writes it: `Linux`, `Android`, `mac` or `ios`. On the latter two, the id is
+/// a UUID. On the others, it is a build id, whose first 16 bytes Breakpad writes as a GUID; a record `INFO CODE_ID` has
+/// all of it.
+///
+/// # Errors
+///
+/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails.
+pub fn breakpad<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    policy: LinePolicy,
+    spell: Spell<'_>,
+    os: &str,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let metadata = index.metadata();
+    let image = line(metadata.image_name.as_bytes());
+    let id = debug_id(index.id(), matches!(os, "mac" | "ios"));
+    write!(out, "MODULE {os} {} {id} ", metadata.arch.name)?;
+    write_line(out, &image)?;
+    if !matches!(os, "mac" | "ios") {
+        writeln!(out, "INFO CODE_ID {}", hexadecimal(index.id().as_bytes()))?;
+    }
+    write_names(index, policy, spell, out)?;
+    each_function(index, policy, |function| write_function(index, function, spell, out))
+}
+
+/// Writes the files, and the names of functions that are inlined. Others are in their `FUNC` records.
+fn write_names<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    policy: LinePolicy,
+    spell: Spell<'_>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let mut files = BTreeSet::new();
+    let mut inlined = BTreeSet::new();
+    each_function(index, policy, |function| {
+        files.extend(function.lines.iter().map(|line| Some(line.file)));
+        files.extend(function.calls.iter().map(|inlined| inlined.call.file));
+        inlined.extend(function.calls.iter().map(|inlined| inlined.call.name));
+        Ok(())
+    })?;
+    let mut strings = index.strings();
+    for file in files {
+        write!(out, "FILE {} ", number(file))?;
+        write_line(out, &line(file.map_or(Ok(&b"??"[..]), |file| strings.file(file))?))?;
+    }
+    for name in inlined {
+        write!(out, "INLINE_ORIGIN {} ", number(name))?;
+        let name = name.map(|name| strings.name(name).map(spell)).transpose()?;
+        write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
+    }
+    Ok(())
+}
+
+fn write_function<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    function: &Function,
+    spell: Spell<'_>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let name = function.name.map(|name| index.strings().name(name).map(spell)).transpose()?;
+    write!(out, "FUNC {:x} {:x} 0 ", function.range.start, function.range.end - function.range.start)?;
+    write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
+    for inlined in &function.calls {
+        let call = inlined.call;
+        let (line, file, origin) = (call.line.unwrap_or(0), number(call.file), number(call.name));
+        write!(out, "INLINE {} {line} {file} {origin}", inlined.depth)?;
+        for range in &inlined.ranges {
+            write!(out, " {:x} {:x}", range.start, range.end - range.start)?;
+        }
+        writeln!(out)?;
+    }
+    for line in &function.lines {
+        let (start, size) = (line.range.start, line.range.end - line.range.start);
+        writeln!(out, "{start:x} {size:x} {} {}", line.line, number(Some(line.file)))?;
+    }
+    Ok(())
+}
+
+/// The number of a file or of a name in the symbol file. 0 is what is not known.
+fn number(id: Option<NonMaxU32>) -> u64 {
+    id.map_or(0, |id| u64::from(id.get()) + 1)
+}
+
+/// Text as it can stand in a record: line feeds and carriage returns would end it.
+fn line(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect()
+}
+
+fn write_line(out: &mut impl Write, text: &[u8]) -> Result<(), Error> {
+    out.write_all(text)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+/// The id of a module: a GUID, whose first three fields are little-endian in a build id, and the age 0.
+fn debug_id(id: &ImageId, is_uuid: bool) -> String {
+    let mut guid = [0; 16];
+    for (to, from) in guid.iter_mut().zip(id.as_bytes()) {
+        *to = *from;
+    }
+    if !is_uuid {
+        guid[..4].reverse();
+        guid[4..6].reverse();
+        guid[6..8].reverse();
+    }
+    hexadecimal(&guid) + "0"
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}

@@ -1,0 +1,345 @@
+//! LLVM's GSYM, version 1, as `llvm/DebugInfo/GSYM` reads it: a header, sorted addresses, a place for each of them, files,
+//! strings, and for each address a function with its lines and inlined calls. Numbers are little-endian.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::Range;
+
+use symdex::{Index, LinePolicy, NonMaxU32, StringReader};
+
+use crate::function::{Function, each_function};
+use crate::{Error, Spell};
+
+const MAGIC: u32 = 0x4753_594d;
+const VERSION: u16 = 1;
+const HEADER_SIZE: usize = 48;
+/// The longest id that the header holds.
+const MAX_ID: usize = 20;
+
+/// The place of the name `??` in the strings.
+const NO_NAME: u32 = 1;
+
+/// The parts of a function.
+const LINES: u32 = 1;
+const INLINED_CALLS: u32 = 2;
+const END: u32 = 0;
+
+/// Operations of a line table. All above advance address and line, and add a row.
+const END_OF_LINES: u8 = 0;
+const SET_FILE: u8 = 1;
+const ADVANCE_ADDRESS: u8 = 2;
+const ADVANCE_LINE: u8 = 3;
+const FIRST_SPECIAL: u8 = 4;
+/// The lines by which a special operation advances.
+const LINE_ADVANCES: std::ops::RangeInclusive<i64> = -4..=10;
+
+/// Writes the index in LLVM's GSYM format. Addresses are those that the image was linked at. Code without a line is a
+/// function of its own, without inlined calls, because readers do not find its name otherwise. An id of more than 20
+/// bytes is cut. What has no name is named `??`. All of the output is kept in memory until it is written.
+///
+/// # Errors
+///
+/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::TooLarge`] for more than 4 GiB.
+pub fn gsym<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    policy: LinePolicy,
+    spell: Spell<'_>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let mut tables = Tables {
+        strings: index.strings(),
+        spell,
+        text: b"\0??\0".to_vec(),
+        names: HashMap::new(),
+        files: HashMap::new(),
+        parts_of_paths: HashMap::new(),
+        file_entries: vec![[0, 0]],
+    };
+    let (mut addresses, mut places, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+    each_function(index, policy, |function| {
+        for part in parts(function) {
+            addresses.push(part.range.start);
+            pad(&mut functions, 4);
+            places.push(functions.len());
+            tables.function(&part, &mut functions)?;
+        }
+        Ok(())
+    })?;
+
+    let metadata = index.metadata();
+    let base = metadata.base.wrapping_add(addresses.first().copied().unwrap_or(0));
+    let offsets: Vec<u64> = addresses.iter().map(|address| address - addresses[0]).collect();
+    // Offsets have 4 bytes unless the image is larger.
+    let wide = offsets.last().is_some_and(|last| u32::try_from(*last).is_err());
+    let offset_size = if wide { 8 } else { 4 };
+    let mut body = vec![0; HEADER_SIZE];
+    for offset in &offsets {
+        body.extend_from_slice(&offset.to_le_bytes()[..offset_size]);
+    }
+    let places_at = body.len();
+    let files_at = places_at + 4 * places.len();
+    let text_at = files_at + 4 + 8 * tables.file_entries.len();
+    let mut functions_at = text_at + tables.text.len();
+    functions_at = functions_at.next_multiple_of(4);
+    for place in places {
+        body.extend_from_slice(&size32(functions_at + place)?.to_le_bytes());
+    }
+    body.extend_from_slice(&size32(tables.file_entries.len())?.to_le_bytes());
+    for part in tables.file_entries.iter().flatten() {
+        body.extend_from_slice(&part.to_le_bytes());
+    }
+    body.extend_from_slice(&tables.text);
+    pad(&mut body, 4);
+
+    let id = index.id().as_bytes();
+    let id = &id[..id.len().min(MAX_ID)];
+    let mut header = Vec::with_capacity(HEADER_SIZE);
+    header.extend_from_slice(&MAGIC.to_le_bytes());
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&[if wide { 8 } else { 4 }, u8::try_from(id.len()).unwrap_or(0)]);
+    header.extend_from_slice(&base.to_le_bytes());
+    header.extend_from_slice(&size32(addresses.len())?.to_le_bytes());
+    header.extend_from_slice(&size32(text_at)?.to_le_bytes());
+    header.extend_from_slice(&size32(tables.text.len())?.to_le_bytes());
+    header.extend_from_slice(id);
+    header.resize(HEADER_SIZE, 0);
+    body[..HEADER_SIZE].copy_from_slice(&header);
+    out.write_all(&body)?;
+    Ok(out.write_all(&functions)?)
+}
+
+/// The parts of a function that have lines and those that have none. A reader of GSYM has no answer, not even the name,
+/// for an address without a line if its function has others.
+fn parts(function: &Function) -> Vec<Function> {
+    let mut parts: Vec<Range<u64>> = Vec::new();
+    let mut at = function.range.start;
+    let mut has_line = false;
+    for line in &function.lines {
+        if at < line.range.start {
+            parts.push(at..line.range.start);
+            has_line = false;
+        }
+        match parts.last_mut().filter(|_| has_line) {
+            Some(last) => last.end = line.range.end,
+            None => parts.push(line.range.clone()),
+        }
+        has_line = true;
+        at = line.range.end;
+    }
+    if at < function.range.end {
+        parts.push(at..function.range.end);
+    }
+    parts.into_iter().map(|part| function.part(part)).collect()
+}
+
+/// Strings and files, each once.
+struct Tables<'a, B> {
+    strings: StringReader<'a, B>,
+    spell: Spell<'a>,
+    /// All strings, each with a zero at its end. The first one is empty, the second one is [`NO_NAME`].
+    text: Vec<u8>,
+    names: HashMap<NonMaxU32, u32>,
+    files: HashMap<NonMaxU32, u64>,
+    parts_of_paths: HashMap<Vec<u8>, u32>,
+    /// Folder and name of each file. The first one is "no file".
+    file_entries: Vec<[u32; 2]>,
+}
+
+impl<B: AsRef<[u8]>> Tables<'_, B> {
+    fn function(&mut self, function: &Function, out: &mut Vec<u8>) -> Result<(), Error> {
+        let size = size32(function.range.end - function.range.start)?;
+        let name = self.name(function.name)?;
+        out.extend_from_slice(&size.to_le_bytes());
+        out.extend_from_slice(&name.to_le_bytes());
+        if !function.lines.is_empty() {
+            let lines = self.lines(function)?;
+            part(out, LINES, &lines)?;
+        }
+        if !function.calls.is_empty() {
+            let calls = self.calls(function, name)?;
+            part(out, INLINED_CALLS, &calls)?;
+        }
+        part(out, END, &[])
+    }
+
+    /// The line table. All code of the function has lines.
+    fn lines(&mut self, function: &Function) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::new();
+        let first_line = function.lines.first().map_or(0, |line| line.line);
+        signed(&mut out, *LINE_ADVANCES.start());
+        signed(&mut out, *LINE_ADVANCES.end());
+        unsigned(&mut out, first_line.into());
+        let (mut at, mut file, mut last_line) = (function.range.start, 1, i64::from(first_line));
+        for line in &function.lines {
+            let (next_file, next_line) = (self.file(Some(line.file))?, i64::from(line.line));
+            if next_file != file {
+                out.push(SET_FILE);
+                unsigned(&mut out, next_file);
+            }
+            advance(&mut out, line.range.start - at, next_line - last_line);
+            (at, file, last_line) = (line.range.start, next_file, next_line);
+        }
+        out.push(END_OF_LINES);
+        Ok(out)
+    }
+
+    /// The tree of inlined calls below a root that is the function. Each node ends its list of children with a node
+    /// without ranges.
+    fn calls(&mut self, function: &Function, name: u32) -> Result<Vec<u8>, Error> {
+        let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
+        for (number, inlined) in function.calls.iter().enumerate() {
+            if !inlined.ranges.is_empty() {
+                children.entry(inlined.call.parent).or_default().push(number);
+            }
+        }
+        let mut out = Vec::new();
+        ranges(&mut out, std::slice::from_ref(&function.range), function.range.start);
+        out.push(1);
+        out.extend_from_slice(&name.to_le_bytes());
+        out.extend_from_slice(&[0, 0]);
+        // The nodes whose children are being written: what is left of these, and the address that they count from.
+        let take = |children: &mut HashMap<Option<usize>, Vec<usize>>, node| {
+            let mut left = children.remove(&node).unwrap_or_default();
+            left.reverse();
+            left
+        };
+        let mut open = vec![(take(&mut children, None), function.range.start)];
+        while let Some((left, base)) = open.last_mut() {
+            let Some(number) = left.pop() else {
+                out.push(0);
+                open.pop();
+                continue;
+            };
+            let inlined = &function.calls[number];
+            ranges(&mut out, &inlined.ranges, *base);
+            let below = take(&mut children, Some(number));
+            out.push(u8::from(!below.is_empty()));
+            out.extend_from_slice(&self.name(inlined.call.name)?.to_le_bytes());
+            unsigned(&mut out, self.file(inlined.call.file)?);
+            unsigned(&mut out, inlined.call.line.unwrap_or(0).into());
+            if !below.is_empty() {
+                open.push((below, inlined.ranges.first().map_or(0, |range| range.start)));
+            }
+        }
+        Ok(out)
+    }
+
+    /// The place of a name in the strings.
+    fn name(&mut self, id: Option<NonMaxU32>) -> Result<u32, Error> {
+        let Some(id) = id else { return Ok(NO_NAME) };
+        if let Some(place) = self.names.get(&id) {
+            return Ok(*place);
+        }
+        let name = (self.spell)(self.strings.name(id)?);
+        let place = push_string(&mut self.text, &name)?;
+        self.names.insert(id, place);
+        Ok(place)
+    }
+
+    /// The number of a file.
+    fn file(&mut self, id: Option<NonMaxU32>) -> Result<u64, Error> {
+        let Some(id) = id else { return Ok(0) };
+        if let Some(number) = self.files.get(&id) {
+            return Ok(*number);
+        }
+        let path = self.strings.file(id)?;
+        // Readers put a slash between the two, and none if there is no folder.
+        let end_of_folder = path.iter().rposition(|byte| *byte == b'/').filter(|end| *end > 0);
+        let (folder, name) = end_of_folder.map_or((&b""[..], path), |end| (&path[..end], &path[end + 1..]));
+        let mut entry = [0; 2];
+        for (place, part) in entry.iter_mut().zip([folder, name]) {
+            *place = match self.parts_of_paths.get(part) {
+                Some(known) => *known,
+                None => {
+                    let new = push_string(&mut self.text, part)?;
+                    self.parts_of_paths.insert(part.to_vec(), new);
+                    new
+                }
+            };
+        }
+        let number = self.file_entries.len() as u64;
+        self.file_entries.push(entry);
+        self.files.insert(id, number);
+        Ok(number)
+    }
+}
+
+/// Adds a string. A zero would end it.
+fn push_string(text: &mut Vec<u8>, string: &[u8]) -> Result<u32, Error> {
+    if string.is_empty() {
+        return Ok(0);
+    }
+    let place = size32(text.len())?;
+    text.extend(string.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }));
+    text.push(0);
+    Ok(place)
+}
+
+/// Adds a part of a function: its kind, its size, its bytes.
+fn part(out: &mut Vec<u8>, kind: u32, bytes: &[u8]) -> Result<(), Error> {
+    out.extend_from_slice(&kind.to_le_bytes());
+    out.extend_from_slice(&size32(bytes.len())?.to_le_bytes());
+    out.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Adds ranges, relative to `base`.
+fn ranges(out: &mut Vec<u8>, ranges: &[Range<u64>], base: u64) {
+    unsigned(out, ranges.len() as u64);
+    for range in ranges {
+        unsigned(out, range.start - base);
+        unsigned(out, range.end - range.start);
+    }
+}
+
+/// Adds the row that lies `bytes` and `lines` after the previous one.
+fn advance(out: &mut Vec<u8>, bytes: u64, lines: i64) {
+    let count = u64::try_from(LINE_ADVANCES.end() - LINE_ADVANCES.start() + 1).unwrap_or(1);
+    let special = u64::try_from(lines - LINE_ADVANCES.start())
+        .ok()
+        .filter(|_| LINE_ADVANCES.contains(&lines))
+        .and_then(|line| bytes.checked_mul(count)?.checked_add(line)?.checked_add(FIRST_SPECIAL.into()))
+        .and_then(|operation| u8::try_from(operation).ok());
+    match special {
+        Some(operation) => out.push(operation),
+        None => {
+            if lines != 0 {
+                out.push(ADVANCE_LINE);
+                signed(out, lines);
+            }
+            out.push(ADVANCE_ADDRESS);
+            unsigned(out, bytes);
+        }
+    }
+}
+
+/// Adds a number as ULEB128.
+fn unsigned(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push((number & 0x7f) as u8);
+}
+
+/// Adds a number as SLEB128.
+fn signed(out: &mut Vec<u8>, mut number: i64) {
+    while !(-64..64).contains(&number) {
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push((number & 0x7f) as u8);
+}
+
+fn pad(bytes: &mut Vec<u8>, to: usize) {
+    bytes.resize(bytes.len().next_multiple_of(to), 0);
+}
+
+/// A size or a place, which have 4 bytes.
+fn size32<N: TryInto<u32>>(size: N) -> Result<u32, Error> {
+    size.try_into().map_err(|_| Error::TooLarge {
+        what: "the index makes more than 4 GiB",
+        format: "GSYM",
+        limit: u32::MAX.into(),
+    })
+}
