@@ -87,7 +87,7 @@ pub enum Error {
         what: String,
     },
     /// A store has lost a value of an index.
-    #[error("{location}: value {number} of the index is missing; put the index into the store again")]
+    #[error("{location}: the store has lost value {number} of the index; put the index into the store again")]
     LostValue {
         /// Where the index is: a URL with a key.
         location: String,
@@ -154,6 +154,12 @@ impl Error {
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
             _ => false,
         }
+    }
+
+    /// Whether the store has lost the index or a part of it.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::LostValue { .. })
     }
 
     /// Whether the index is of an unsupported version.

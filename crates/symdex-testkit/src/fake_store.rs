@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use symdex::{ImageId, ImageOffset, Index, Metadata};
 use symdex_store::{
-    Error, FetchedValues, GcCounts, IndexBytes, PublishOutcome, PutOptions, ReaderOptions, RecordedUses,
-    Store, StoreEntry, StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
+    Error, FetchedValue, FetchedValues, GcCounts, IndexBytes, PublishOutcome, PutOptions, ReaderOptions,
+    RecordedUses, Store, StoreEntry, StoreReader, StoreUrl, StoredImage, StoredValues, ValueRequest,
 };
 
 use crate::indexes::{id, index};
@@ -30,6 +30,8 @@ pub struct Fake {
     opened: AtomicU64,
     fetched: AtomicU64,
     pub is_down: AtomicBool,
+    /// Whether calls that open images panic.
+    pub panics: AtomicBool,
     /// Calls that open images wait for it.
     pub gate: Mutex<Option<Gate>>,
 }
@@ -94,14 +96,17 @@ impl StoredValues for FakeValues {
         self.generation
     }
 
-    fn fetch(&self, numbers: &[u64]) -> Result<Vec<Option<Index<IndexBytes>>>, Error> {
+    fn fetch(&self, numbers: &[u64]) -> FetchedValues {
         self.shared.answer()?;
         if self.generation != self.shared.generation.load(Ordering::Relaxed) {
             return Err(Error::Replaced { location: "fake".to_owned() });
         }
         let values = self.shared.values.lock().expect("not poisoned");
-        let open = |bytes: &Vec<u8>| Index::open(bytes.clone().into()).expect("a value");
-        Ok(numbers.iter().map(|number| values.get(number).map(open)).collect())
+        let open = |bytes: &Vec<u8>| match Index::open(IndexBytes::from(bytes.clone())) {
+            Ok(index) => FetchedValue::Index(Arc::new(index)),
+            Err(damage) => FetchedValue::Damaged(damage.to_string()),
+        };
+        Ok(numbers.iter().map(|number| values.get(number).map_or(FetchedValue::Lost, open)).collect())
     }
 }
 
@@ -134,6 +139,7 @@ impl Store for FakeStore {
         std::thread::sleep(Duration::from_millis(20));
         let gate = self.shared.gate.lock().expect("not poisoned").clone();
         gate.iter().for_each(Gate::pass);
+        assert!(!self.shared.panics.load(Ordering::Relaxed), "as the test wants");
         ids.iter().map(|id| self.open(id)).collect()
     }
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 use symdex::{ImageId, Index, Metadata, VerifiedCounts};
 use symdex_pipeline::{in_order, pool};
-use symdex_store::{Error, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
+use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
@@ -185,18 +185,7 @@ impl Checked {
         }
         let numbers: Vec<u64> = ranges.into_iter().flatten().collect();
         for batch in numbers.chunks(BATCH) {
-            match values.fetch(batch) {
-                // One damaged value is an error of the whole batch.
-                Err(error) if error.is_damage() => {
-                    for number in batch {
-                        match values.fetch(&[*number]) {
-                            Err(error) if error.is_damage() => self.damaged.push(*number),
-                            fetched => self.check_fetched(&[*number], &fetched?),
-                        }
-                    }
-                }
-                fetched => self.check_fetched(batch, &fetched?),
-            }
+            self.check_fetched(batch, &values.fetch(batch)?);
         }
         let all = text::count(self.values, "value");
         let wrong = [(&self.lost, "lost"), (&self.damaged, "damaged")].into_iter();
@@ -208,9 +197,17 @@ impl Checked {
         Ok(())
     }
 
-    fn check_fetched(&mut self, numbers: &[u64], values: &[Option<Index<IndexBytes>>]) {
+    fn check_fetched(&mut self, numbers: &[u64], values: &[FetchedValue]) {
         for (number, value) in numbers.iter().zip(values) {
-            match value.as_ref().map(Index::verify) {
+            let verified = match value {
+                FetchedValue::Index(index) => Some(index.verify()),
+                FetchedValue::Lost => None,
+                FetchedValue::Damaged(_) => {
+                    self.damaged.push(*number);
+                    continue;
+                }
+            };
+            match verified {
                 None => self.lost.push(*number),
                 Some(Ok(VerifiedCounts { chunks, ranges, pages, .. })) => {
                     self.counts.chunks += chunks;

@@ -2,14 +2,17 @@
 
 mod breaker;
 mod counts;
+mod hedge;
 mod ids;
 mod memory;
 mod open_image;
 mod options;
 mod publish;
+mod refresh;
+mod values;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
@@ -20,22 +23,17 @@ use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::provenance::PutOptions;
 use crate::publish::PublishOutcome;
-use crate::single_flight::SingleFlight;
-use crate::store::{Store, StoreEntry, StoreUrl, StoredImage, StoredValues, ValueRequest};
+use crate::single_flight::{LONGEST_WAIT, SingleFlight};
+use crate::store::{Store, StoreEntry, StoreUrl, StoredImage, StoredValues};
 
 pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
+pub use self::hedge::{HEDGE_DELAY, HedgedAnswer, HedgedCalls};
 pub use self::open_image::OpenImage;
 pub use self::options::ReaderOptions;
 
-/// How many threads of one store may ask again for images in memory at one time.
-const MAX_REFRESHING: usize = 4;
-
 /// An image that was opened; `None` if the store does not have it.
 type Opened = Result<Option<OpenImage>, Error>;
-
-/// Values of an image. `None` stands for a value that the store has lost.
-type ReadValues = Vec<Option<Arc<Index<IndexBytes>>>>;
 
 /// Reads images from several stores, with one memory for all of them. Threads share it.
 ///
@@ -75,6 +73,8 @@ pub struct SharedStore {
     failure: Mutex<String>,
     /// How many threads ask again for images in memory, and may wait longer than the requests that need them.
     refreshing: AtomicUsize,
+    /// How many [`HedgedCalls`] of it are late.
+    late: AtomicUsize,
     shared: Arc<Shared>,
 }
 
@@ -111,6 +111,7 @@ impl StoreReader {
                 counts: Counts::default(),
                 failure: Mutex::default(),
                 refreshing: AtomicUsize::new(0),
+                late: AtomicUsize::new(0),
                 shared: Arc::clone(&shared),
             })
         };
@@ -123,21 +124,19 @@ impl StoreReader {
         &self.stores
     }
 
-    /// The image `id` of the first store that has it. `None` if no store has it.
+    /// The image `id` of the first store that has it. If a store has not answered within [`HEDGE_DELAY`], the next one is
+    /// asked at the same time, and the first that has the image counts. `None` if no store has it.
     ///
     /// # Errors
     ///
     /// The first [`Error`], if a store has failed and no other store has the image.
     pub fn find(&self, id: &ImageId) -> Result<Option<OpenImage>, Error> {
-        let mut first_error = None;
-        for store in &self.stores {
-            match store.open(id) {
-                Ok(Some(image)) => return Ok(Some(image)),
-                Ok(None) => {}
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
+        let mut failures: Vec<_> = self.stores.iter().map(|_| None).collect();
+        let found = self.find_noting(id, &mut failures);
+        match (found, failures.into_iter().flatten().next()) {
+            (None, Some(error)) => Err(error),
+            (found, _) => Ok(found),
         }
-        first_error.map_or(Ok(None), Err)
     }
 
     /// What the stores have answered until now, in their order.
@@ -206,43 +205,6 @@ impl SharedStore {
         self.open_left(ids, keys, opened)
     }
 
-    /// Asks the store again for the images `ids`, which are in memory. If it does not answer within `patience`, those in
-    /// memory are the result.
-    fn refresh(self: &Arc<Self>, ids: Vec<ImageId>, patience: Duration) -> Vec<Opened> {
-        if ids.is_empty() {
-            return Vec::new();
-        }
-        let (store, asked, (sender, refreshed)) = (Arc::clone(self), ids.clone(), mpsc::sync_channel(1));
-        let ask = move || {
-            let keys = asked.iter().map(|id| store.key(id, Part::Image)).collect();
-            let opened = store.open_left(&asked, keys, asked.iter().map(|_| None).collect());
-            store.refreshing.fetch_sub(1, Ordering::Relaxed);
-            let _ = sender.send(opened);
-        };
-        // While as many wait, the store does not answer.
-        let may_ask = self.refreshing.fetch_add(1, Ordering::Relaxed) < MAX_REFRESHING;
-        let thread = std::thread::Builder::new().name("symdex-refresh".to_owned());
-        let in_time = match may_ask && thread.spawn(ask).is_ok() {
-            true => refreshed.recv_timeout(patience).ok(),
-            false => {
-                self.refreshing.fetch_sub(1, Ordering::Relaxed);
-                None
-            }
-        };
-        in_time.unwrap_or_else(|| {
-            let in_memory = |id| self.old_image(&self.key(id, Part::Image));
-            ids.iter().map(|id| in_memory(id).map(Some).ok_or_else(|| self.unanswered())).collect()
-        })
-    }
-
-    /// The image in memory, however old it is.
-    fn old_image(self: &Arc<Self>, key: &Key) -> Option<OpenImage> {
-        match self.shared.memory().get(key)? {
-            (Kept::Image(image), _) => Some(self.image(image)),
-            _ => None,
-        }
-    }
-
     /// Opens those of the images `ids` that are not in `opened`.
     fn open_left(
         self: &Arc<Self>,
@@ -253,14 +215,17 @@ impl SharedStore {
         let mut left: Vec<_> = (0..keys.len()).filter(|at| opened[*at].is_none()).collect();
         if !left.is_empty() {
             let waiting: Vec<_> = left.iter().map(|at| keys[*at].clone()).collect();
-            let _flight = self.shared.flights.turn(&waiting);
+            let flight = self.shared.flights.turn(&waiting, LONGEST_WAIT);
             // Other threads may have opened some of them meanwhile.
             left.retain(|at| {
                 opened[*at] = self.fresh_image(&keys[*at]).map(Ok);
                 opened[*at].is_none()
             });
             let ids: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
-            let new = self.ask(ids.len(), || self.store.open_many(&ids));
+            let new = match flight {
+                Some(_) => self.ask(ids.len(), || self.store.open_many(&ids)),
+                None => ids.iter().map(|_| Err(self.unanswered(LONGEST_WAIT))).collect(),
+            };
             for (at, new) in left.into_iter().zip(new) {
                 opened[at] = Some(self.keep(&keys[at], new));
             }
@@ -291,94 +256,24 @@ impl SharedStore {
 
     /// The image in memory, if it need not be asked for again.
     fn fresh_image(self: &Arc<Self>, key: &Key) -> Option<Option<OpenImage>> {
+        let image = self.known_image(key)?;
+        Some(image.map(|image| {
+            count(&self.counts.from_memory);
+            self.image(image)
+        }))
+    }
+
+    /// As [`fresh_image`](Self::fresh_image), without counting it.
+    fn known_image(&self, key: &Key) -> Option<Option<Arc<StoredImage>>> {
         let (kept, since) = self.shared.memory().get(key)?;
         match kept {
-            Kept::Image(image) if since.elapsed() < self.shared.fresh => {
-                count(&self.counts.from_memory);
-                Some(Some(self.image(image)))
-            }
+            Kept::Image(image) if since.elapsed() < self.shared.fresh => Some(Some(image)),
             Kept::Absent if since.elapsed() < self.shared.absent => Some(None),
             _ => None,
         }
     }
 
-    /// The values of the image `id` with these numbers, in the order of `numbers`. `image` is what
-    /// [`open`](Self::open) has returned for it. The values that are not in memory are fetched at once. `None` stands
-    /// for a value that the store has lost.
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] if the store cannot be read or a value is damaged. [`Error::Replaced`] if the index was removed or
-    /// replaced since it was opened, and its values are gone.
-    fn values(&self, image: &StoredImage, numbers: &[u64]) -> Result<ReadValues, Error> {
-        self.values_many(&[(image, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
-    }
-
-    /// Values of several images, in the order of `requests`. Each result is that of
-    /// [`values`](Self::values). The store is asked once for those that are not in memory.
-    fn values_many(&self, requests: &[(&StoredImage, &[u64])]) -> Vec<Result<ReadValues, Error>> {
-        let mut found: Vec<_> =
-            requests.iter().map(|(image, numbers)| Ok(self.values_in_memory(image, numbers))).collect();
-        let mut missing: Vec<(usize, &dyn StoredValues, Vec<u64>)> = Vec::new();
-        for (at, ((image, numbers), found)) in requests.iter().zip(&found).enumerate() {
-            let (StoredImage::Values(values), Ok(found)) = (image, found) else { continue };
-            let numbers = numbers.iter().zip(found).filter(|(_, value)| value.is_none());
-            let numbers: Vec<_> = numbers.map(|(number, _)| *number).collect();
-            if !numbers.is_empty() {
-                missing.push((at, &**values, numbers));
-            }
-        }
-        let wanted = missing.iter().map(|(_, values, numbers)| ValueRequest { values: *values, numbers });
-        let wanted: Vec<_> = wanted.collect();
-        let fetched = self.ask(wanted.len(), || self.store.fetch_many(&wanted));
-        for ((at, values, numbers), fetched) in missing.into_iter().zip(fetched) {
-            match (fetched, &mut found[at]) {
-                (Ok(fetched), Ok(found)) => self.keep_values(values, &numbers, fetched, found),
-                (Err(error), found) => *found = Err(error),
-                (Ok(_), Err(_)) => {}
-            }
-        }
-        found
-    }
-
-    /// The values of `image` that are in memory. The others are `None`.
-    fn values_in_memory(&self, image: &StoredImage, numbers: &[u64]) -> ReadValues {
-        let StoredImage::Values(values) = image else { return vec![None; numbers.len()] };
-        let mut memory = self.shared.memory();
-        let mut kept = |number| match memory.get(&self.value_key(&**values, number)) {
-            Some((Kept::Value(index), _)) => {
-                count(&self.counts.from_memory);
-                Some(index)
-            }
-            _ => None,
-        };
-        numbers.iter().map(|number| kept(*number)).collect()
-    }
-
-    /// Keeps the values that were fetched, and puts them into the gaps of `found`, which are in the order of `numbers`.
-    fn keep_values(
-        &self,
-        values: &dyn StoredValues,
-        numbers: &[u64],
-        fetched: Vec<Option<Index<IndexBytes>>>,
-        found: &mut ReadValues,
-    ) {
-        let counts = &self.counts;
-        let gaps = found.iter_mut().filter(|value| value.is_none());
-        for ((number, value), gap) in numbers.iter().zip(fetched).zip(gaps) {
-            let Some(value) = value else {
-                count(&counts.lost_values);
-                continue;
-            };
-            count(&counts.found);
-            let value = Arc::new(value);
-            let key = self.value_key(values, *number);
-            self.shared.memory().put(key, Kept::Value(Arc::clone(&value)), Instant::now());
-            *gap = Some(value);
-        }
-    }
-
-    /// Drops the image `id`  from memory, so that it is opened again.
+    /// Drops the image `id` from memory, so that it is opened again.
     fn forget(&self, id: &ImageId) {
         self.shared.memory().forget(&self.key(id, Part::Image));
     }
@@ -392,6 +287,18 @@ impl SharedStore {
         let outcome = self.ask(1, || vec![self.store.put_with(index, options)]).pop();
         self.forget_changed(index.id());
         outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
+    }
+
+    /// Puts the index of `id` that `source` has into this store; `None` if `source` has none. See [`Store::copy_to`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::copy_to`].
+    pub fn copy_from(&self, id: &ImageId, source: &Self) -> Result<Option<PublishOutcome>, Error> {
+        // A failure does not say which of the two stores cannot be reached.
+        let copied = source.store.copy_to(id, &*self.store);
+        self.forget_changed(id);
+        copied
     }
 
     /// Removes the image `id` from the store. Returns whether the store had it. See [`Store::remove`].
@@ -480,9 +387,10 @@ impl SharedStore {
         self.unavailable(format!("{why} (it is not asked again for a while)"))
     }
 
-    /// The error for an image that was dropped from memory while its store did not answer.
-    fn unanswered(&self) -> Error {
-        self.unavailable("it does not answer".to_owned())
+    /// The error for an image that the store was asked for, and has not answered within `time`.
+    #[must_use]
+    pub fn unanswered(&self, time: Duration) -> Error {
+        self.unavailable(format!("no answer within {time:?}"))
     }
 
     fn unavailable(&self, reason: String) -> Error {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch};
+use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Metadata, Scratch};
 
 use super::SharedStore;
+use super::memory::Part;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::store::StoredImage;
+use crate::store::{FetchedValue, StoredImage};
 
 /// An image of a [`StoreReader`](super::StoreReader), with the store that has it. The image is a whole index or values.
 ///
@@ -113,13 +114,13 @@ impl OpenImage {
     /// in `offsets` and its frames, in the order of [`Index::lookup_many`]. Only what these lookups need is fetched, all
     /// of it before the first call. `each` must not look up other addresses of the image: the call would not return.
     ///
-    /// `each` gets [`Error::Index`] if the index is damaged at an offset, and [`Error::LostValue`] if the store has lost
-    /// the value that answers it.
+    /// `each` gets [`Error::Index`] if the index is damaged at an offset, and [`Error::LostValue`] or
+    /// [`Error::DamagedObject`] if the store has lost the value that answers it, or the value is damaged.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the store cannot be read or a value is damaged. [`Error::LostValue`] if the store has lost all
-    /// values that answer the offsets. [`Error::Replaced`] if the index was removed or replaced since it was opened;
+    /// [`Error`] if the store cannot be read, or if all values that answer the offsets are lost or damaged: it is the
+    /// error of the first one. [`Error::Replaced`] if the index was removed or replaced since it was opened;
     /// see [`ask`](Self::ask). `each` is not called then.
     pub fn lookup_many(
         &self,
@@ -150,12 +151,16 @@ impl OpenImage {
         let (positions, gaps) = positions_by_value(self.metadata(), offsets);
         let numbers: Vec<_> = positions.keys().copied().collect();
         let values = self.store.values(&self.image, &numbers)?;
-        if let Some(first) = numbers.first().filter(|_| values.iter().all(Option::is_none)) {
-            return Err(self.lost(*first));
+        let index = |number, value: &FetchedValue| value.index(number, self.location()).cloned();
+        let mut indexes = numbers.iter().zip(&values).map(|(number, value)| index(*number, value));
+        if let Some(Err(first)) = indexes.next()
+            && indexes.all(|index| index.is_err())
+        {
+            return Err(first);
         }
-        for ((number, positions), value) in positions.into_iter().zip(values) {
-            let Some(value) = value else {
-                positions.into_iter().for_each(|position| each(position, Err(self.lost(number))));
+        for ((number, positions), value) in positions.into_iter().zip(&values) {
+            let FetchedValue::Index(value) = value else {
+                positions.into_iter().for_each(|position| each(position, index(number, value).map(|_| None)));
                 continue;
             };
             let offsets: Vec<_> = positions.iter().map(|position| offsets[*position]).collect();
@@ -187,19 +192,20 @@ impl OpenImage {
     ///
     /// # Errors
     ///
-    /// As [`lookup`](Self::lookup), and [`Error::LostValue`] if the store has lost the value.
+    /// As [`lookup`](Self::lookup), [`Error::LostValue`] if the store has lost the value, and [`Error::DamagedObject`] if
+    /// the value is damaged.
     pub fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Error> {
         let (positions, _) = positions_by_value(self.metadata(), &[offset]);
         let Some(number) = positions.into_keys().next() else { return Ok(None) };
-        let value = self.store.values(&self.image, &[number])?.pop().flatten();
-        value.map(Some).ok_or_else(|| self.lost(number))
+        let value = self.store.values(&self.image, &[number])?.pop().unwrap_or(FetchedValue::Lost);
+        value.index(number, self.location()).map(|index| Some(Arc::clone(index)))
     }
 
     /// Fetches what lookups of `offsets` need into memory, at once. Use it before single lookups.
     ///
     /// # Errors
     ///
-    /// As [`lookup_many`](Self::lookup_many), except that lost values are no error.
+    /// As [`lookup_many`](Self::lookup_many), except that lost and damaged values are no error.
     pub fn prefetch(&self, offsets: &[ImageOffset]) -> Result<(), Error> {
         match &*self.image {
             StoredImage::Index(_) => Ok(()),
@@ -208,10 +214,6 @@ impl OpenImage {
                 self.store.values(&self.image, &positions.into_keys().collect::<Vec<_>>()).map(|_| ())
             }
         }
-    }
-
-    fn lost(&self, number: u64) -> Error {
-        Error::LostValue { location: self.location(), number }
     }
 
     fn damaged(&self, error: symdex::Error) -> Error {
@@ -223,6 +225,20 @@ impl OpenImage {
 const MAX_PREFETCHED: usize = 1024;
 
 impl SharedStore {
+    /// Whether lookups in the image `id` need nothing of the store: all of it is in memory, or that the store does not
+    /// have it. `offsets` returns the offsets from the start of the image, by its metadata.
+    #[must_use]
+    pub fn is_in_memory(&self, id: &ImageId, offsets: impl FnOnce(&Metadata) -> Vec<ImageOffset>) -> bool {
+        let Some(image) = self.known_image(&self.key(id, Part::Image)) else { return false };
+        image.is_none_or(|image| match &*image {
+            StoredImage::Index(_) => true,
+            StoredImage::Values(values) => {
+                let (positions, _) = positions_by_value(values.metadata(), &offsets(values.metadata()));
+                self.has_values(&image, positions.into_keys())
+            }
+        })
+    }
+
     /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start.
     /// `None` stands for an image that needs nothing. One call of the store fetches up to 1024 values. Returns for how
     /// many of `images` it did; call it for the others when these are looked up.

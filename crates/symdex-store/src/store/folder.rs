@@ -8,7 +8,10 @@ use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index, Metadata};
 
-use super::{GcCounts, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, begins_with};
+use super::{
+    GcCounts, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, again_if_damaged,
+    begins_with,
+};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, record_use};
@@ -141,7 +144,7 @@ impl Store for IndexFolder {
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        Ok(self.index(id)?.map(|index| StoredImage::Index(Box::new(index))))
+        Ok(again_if_damaged(|| self.index(id))?.map(|index| StoredImage::Index(Box::new(index))))
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {

@@ -32,7 +32,7 @@ pub use self::options::StoreOptions;
 pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use self::runtime::wait as wait_for;
-pub use self::stored::{FetchedValues, StoredImage, StoredValues, ValueRequest};
+pub use self::stored::{FetchedValue, FetchedValues, StoredImage, StoredValues, ValueRequest};
 pub use self::url::{StoreUrl, StoreUrlError};
 
 /// A store of indexes: a folder, an object store, or Redis. [`open_store`] opens the store of a URL.
@@ -214,6 +214,14 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error>;
 }
 
+/// What `read` returns. What seems to be damaged is read again, once: most often, only the transfer went wrong.
+pub(crate) fn again_if_damaged<T>(mut read: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    match read() {
+        Err(error) if error.is_damage() => read(),
+        answer => answer,
+    }
+}
+
 /// Whether `id` is one that a debug file states and begins with the bytes of `start`.
 pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
     id.to_string().starts_with(&start.to_string())
@@ -327,6 +335,34 @@ impl GcCounts {
             }
             Ok(false) => self.kept += 1,
             Err(_) => self.failed += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_seems_to_be_damaged_is_read_again_once() {
+        let damaged = || Error::DamagedObject { location: "here".to_owned(), what: "cut".to_owned() };
+        let lost = || Error::Store {
+            location: "here".to_owned(),
+            action: "read",
+            reason: "no answer".to_owned(),
+            is_unavailable: true,
+        };
+        for (answers, is_read, calls) in [
+            (vec![Err(damaged()), Ok(())], true, 2),
+            (vec![Err(damaged()), Err(damaged()), Ok(())], false, 2),
+            (vec![Err(lost()), Ok(())], false, 1),
+        ] {
+            let (mut answers, mut called) = (answers.into_iter(), 0);
+            let read = again_if_damaged(|| {
+                called += 1;
+                answers.next().expect("not asked a third time")
+            });
+            assert_eq!((read.is_ok(), called), (is_read, calls));
         }
     }
 }

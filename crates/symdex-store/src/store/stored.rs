@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use symdex::{Index, Metadata};
 
@@ -29,18 +30,40 @@ pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// number, so that values of the two are not mixed.
     fn generation(&self) -> u64;
 
-    /// Fetches the values with these numbers at once, in the order of `numbers`. `None` stands for a value that the
-    /// store has lost: each number in [`Metadata::value_numbers`] had a value. Do not take it for a gap.
+    /// Fetches the values with these numbers at once, in the order of `numbers`. A value that is lost or damaged does not
+    /// concern the others.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the store cannot be read, or if a value is damaged. [`Error::Replaced`] if the index was removed or
-    /// replaced since it was opened, and its values are gone.
+    /// [`Error`] if the store cannot be read, or if a value is of an unsupported version. [`Error::Replaced`] if the
+    /// index was removed or replaced since it was opened, and its values are gone.
     fn fetch(&self, numbers: &[u64]) -> FetchedValues;
 }
 
-/// The values of one image that were fetched. Each is an index of a part of the image. See [`StoredValues::fetch`].
-pub type FetchedValues = Result<Vec<Option<Index<IndexBytes>>>, Error>;
+/// The values of one image that were fetched. See [`StoredValues::fetch`].
+pub type FetchedValues = Result<Vec<FetchedValue>, Error>;
+
+/// What a store has of a value.
+#[derive(Clone, Debug)]
+pub enum FetchedValue {
+    /// An index of a part of the image.
+    Index(Arc<Index<IndexBytes>>),
+    /// Nothing, although each number in [`Metadata::value_numbers`] had a value. Do not take it for a gap.
+    Lost,
+    /// The value is damaged. The text says how.
+    Damaged(String),
+}
+
+impl FetchedValue {
+    /// The index. `None` if the value is lost or damaged.
+    #[must_use]
+    pub fn found(&self) -> Option<&Index<IndexBytes>> {
+        match self {
+            Self::Index(index) => Some(index),
+            Self::Lost | Self::Damaged(_) => None,
+        }
+    }
+}
 
 /// Values of one image that [`Store::fetch_many`](super::Store::fetch_many) fetches.
 #[derive(Clone, Copy, Debug)]

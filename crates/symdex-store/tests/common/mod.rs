@@ -35,7 +35,7 @@ pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String
                 return None;
             }
             let fetched = values.fetch(&[number]).unwrap_or_else(|error| panic!("{error}"));
-            name(fetched[0].as_ref().expect("the value is there"), offset)
+            name(fetched[0].found().expect("the value is there"), offset)
         }
     }
 }

@@ -62,7 +62,8 @@ pub(crate) fn what_each_policy_of_eviction_leaves() {
                 continue;
             };
             let numbers: Vec<u64> = values.metadata().value_numbers().into_iter().flatten().collect();
-            let is_whole = values.fetch(&numbers).expect("readable").iter().all(Option::is_some);
+            let is_whole =
+                values.fetch(&numbers).expect("readable").iter().all(|value| value.found().is_some());
             whole += u16::from(is_whole);
             partly += u16::from(!is_whole);
             of_used += u16::from(is_whole && number % 10 == 0);

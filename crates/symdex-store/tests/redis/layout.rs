@@ -4,8 +4,8 @@ use std::path::Path;
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, OwnedFrame, Scratch};
 use symdex_store::{
-    Error, IndexFolder, PublishOutcome, RedisStore, Store, StoreOptions, StoredImage, StoredValues,
-    ValueRequest, open_store,
+    Error, FetchedValue, IndexFolder, PublishOutcome, RedisStore, Store, StoreOptions, StoredImage,
+    StoredValues, ValueRequest, open_store,
 };
 
 use crate::common::{behaves_as_a_store, entries, id, index, put};
@@ -26,7 +26,11 @@ pub(crate) fn open(store: &RedisStore, byte: u8) -> StoredImage {
 pub(crate) fn whole(image: &StoredImage) -> usize {
     let numbers: Vec<u64> = image.metadata().value_numbers().into_iter().flatten().collect();
     let fetched = values(image).fetch(&numbers).unwrap_or_else(|error| panic!("{error}"));
-    let len = fetched.iter().flatten().inspect(|part| _ = part.verify().expect("intact")).count();
+    let len = fetched
+        .iter()
+        .filter_map(FetchedValue::found)
+        .inspect(|part| _ = part.verify().expect("intact"))
+        .count();
     assert_eq!(len, numbers.len(), "values are lost");
     len
 }
@@ -81,7 +85,7 @@ fn a_report_is_two_round_trips_cold_and_one_warm(store: &RedisStore) {
             let parts = parts.expect("read");
             for offset in offsets {
                 let number = usize::try_from(image.metadata().value_number(offset)).expect("small");
-                let part = parts[number].as_ref().expect("not lost");
+                let part = parts[number].found().expect("not lost");
                 let found = part.lookup(offset, LinePolicy::Statement, &mut scratch).expect("intact");
                 answers += usize::from(found.is_some());
             }
@@ -117,10 +121,10 @@ pub(crate) fn values_of_a_real_index_answer_as_the_index() {
             let part = numbers
                 .iter()
                 .any(|numbers| numbers.contains(&number))
-                .then(|| values(&image).fetch(&[number]).expect("read").pop().flatten().expect("not lost"));
+                .then(|| values(&image).fetch(&[number]).expect("read"));
             let expected = answer(&index, offset);
             assert_eq!(
-                part.and_then(|part| answer(&part, offset)),
+                part.and_then(|part| answer(part[0].found().expect("not lost"), offset)),
                 expected,
                 "{} {offset:?}",
                 path.display()
@@ -139,7 +143,9 @@ pub(crate) fn a_lost_value_is_missing_until_the_index_is_put_again() {
     let key = server.keys().into_iter().find(|key| key.ends_with("/1")).expect("a value");
     assert_eq!(server.text(&["DEL", &key]), "1");
     let fetched = values(&image).fetch(&[0, 1, 2]).expect("read");
-    assert_eq!(fetched.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true]);
+    let [FetchedValue::Index(_), FetchedValue::Lost, FetchedValue::Index(_)] = &fetched[..] else {
+        panic!("{fetched:?}")
+    };
     let repaired = put(&store, &index(0xab, 12));
     assert_eq!(repaired, PublishOutcome::Repaired { damage: "value 1 was lost".to_owned() });
     assert_eq!(whole(&open(&store, 0xab)), 3);
@@ -152,8 +158,9 @@ pub(crate) fn damaged_values_and_metadata_are_damage_until_the_index_is_put_agai
     let image = open(&store, 0xab);
     let key = server.keys().into_iter().find(|key| key.ends_with("/1")).expect("a value");
     server.run(&["SETRANGE", &key, "20", "xyz"]);
-    let error = values(&image).fetch(&[0, 1]).expect_err("damaged");
-    assert!(error.is_damage() && error.to_string().contains("value 1"), "{error}");
+    let fetched = values(&image).fetch(&[0, 1]).expect("readable");
+    let [FetchedValue::Index(_), FetchedValue::Damaged(damage)] = &fetched[..] else { panic!("{fetched:?}") };
+    assert!(damage.contains("value 1"), "{damage}");
     // A worse index does not win because it is whole, and a damaged one does not win because it was better.
     assert!(matches!(put(&store, &index(0xab, 11)), PublishOutcome::Repaired { .. }));
     assert_eq!(put(&store, &index(0xab, 12)), PublishOutcome::ConflictReplaced);

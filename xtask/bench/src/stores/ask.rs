@@ -238,7 +238,7 @@ fn answer_from_values(
     let fetched = values.fetch(&numbers)?;
     for offset in offsets {
         let at = numbers.binary_search(&number(offset)).map_err(|_| anyhow!("no value"))?;
-        let Some(value) = &fetched[at] else { bail!("a value was lost") };
+        let Some(value) = fetched[at].found() else { bail!("a value was lost") };
         answer(value, std::slice::from_ref(offset), policies, each)?;
     }
     Ok(())

@@ -25,7 +25,7 @@ use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder};
 use crate::publish::{is_abandoned, temporary};
-use crate::single_flight::{Flight, SingleFlight};
+use crate::single_flight::{Flight, LONGEST_WAIT, SingleFlight};
 use crate::store::StoreUrl;
 
 /// For this time, the store is not asked whether an index has changed. A use is recorded at most once in it.
@@ -81,9 +81,10 @@ impl Cache {
         self.absent.add(id, SystemTime::now());
     }
 
-    /// Waits until no other thread fetches `id`.
-    pub(super) fn turn(&self, id: &ImageId) -> Flight<'_, ImageId> {
-        self.flights.turn(std::slice::from_ref(id))
+    /// Waits until no other thread fetches `id`. Returns `None` if that takes too long: both may then fetch it, because
+    /// each index is renamed into its place.
+    pub(super) fn turn(&self, id: &ImageId) -> Option<Flight<'_, ImageId>> {
+        self.flights.turn(std::slice::from_ref(id), LONGEST_WAIT)
     }
 
     /// The index of `id`; `None` if the cache does not have it. Records a use.

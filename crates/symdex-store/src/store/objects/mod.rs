@@ -31,7 +31,7 @@ pub use self::reader::{ObjectBody, ObjectReader};
 use super::url::Scheme;
 use super::{
     GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout,
-    begins_with, runtime,
+    again_if_damaged, begins_with, runtime,
 };
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
@@ -322,17 +322,12 @@ impl Store for ObjectsStore {
         Ok(outcome)
     }
 
-    /// An index that seems to be damaged is read again, once: most often, only its transfer went wrong.
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
         let open = || match &self.cache {
             Some(cache) => self.open_cached(cache, id),
             None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose(),
         };
-        let index = match open() {
-            Err(error) if error.is_damage() => open(),
-            opened => opened,
-        };
-        Ok(index?.map(|index| StoredImage::Index(Box::new(index))))
+        Ok(again_if_damaged(open)?.map(|index| StoredImage::Index(Box::new(index))))
     }
 
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {

@@ -15,7 +15,7 @@ use super::record::{MARK_SIZE, Record};
 use super::renewal::Renewals;
 use super::value::ValueName;
 use crate::error::Error;
-use crate::store::{FetchedValues, StoredValues};
+use crate::store::{FetchedValue, FetchedValues, StoredValues};
 
 /// How many values one round trip fetches at most. They take about 40 MB.
 const VALUES_PER_BATCH: usize = 1024;
@@ -58,9 +58,26 @@ impl RedisValues {
     fn open_all(&self, numbers: &[u64], raw: Result<Vec<Option<Vec<u8>>>, Failure>) -> FetchedValues {
         let raw = raw.map_err(|failure| self.error(failure))?;
         let open = |(number, value): (&u64, Option<Vec<u8>>)| {
-            value.map(|value| self.name(*number).open(&value, &self.location)).transpose()
+            let Some(value) = value else { return Ok(FetchedValue::Lost) };
+            match self.name(*number).open(&value, &self.location) {
+                Ok(index) => Ok(FetchedValue::Index(Arc::new(index))),
+                Err(Error::DamagedObject { what, .. }) => Ok(FetchedValue::Damaged(what)),
+                Err(error) => Err(error),
+            }
         };
         numbers.iter().zip(raw).map(open).collect()
+    }
+
+    /// Reads those of the `fetched` values with these numbers again that seem to be damaged. Most often, only the transfer
+    /// went wrong.
+    fn read_damaged_again(&self, numbers: &[u64], fetched: &mut [FetchedValue]) -> Result<(), Error> {
+        let damaged =
+            numbers.iter().zip(fetched).filter(|(_, value)| matches!(value, FetchedValue::Damaged(_)));
+        let (numbers, damaged): (Vec<u64>, Vec<_>) = damaged.map(|(number, value)| (*number, value)).unzip();
+        if let Some(raw) = fetch_raw(&self.client, &[(&self.record, &numbers)]).pop() {
+            damaged.into_iter().zip(self.open_all(&numbers, raw)?).for_each(|(value, again)| *value = again);
+        }
+        Ok(())
     }
 
     fn error(&self, failure: Failure) -> Error {
@@ -96,13 +113,10 @@ pub(super) fn fetch(client: &Arc<Client>, requests: &[(&RedisValues, &[u64])]) -
     let mut fetched: Vec<_> = requests
         .iter()
         .zip(raw)
-        .map(|((values, numbers), raw)| match values.open_all(numbers, raw) {
-            // Most often, only the transfer went wrong.
-            Err(error) if error.is_damage() => {
-                let again = fetch_raw(client, &[(&values.record, numbers)]).pop();
-                again.map_or(Err(error), |raw| values.open_all(numbers, raw))
-            }
-            opened => opened,
+        .map(|((values, numbers), raw)| {
+            let mut opened = values.open_all(numbers, raw)?;
+            values.read_damaged_again(numbers, &mut opened)?;
+            Ok(opened)
         })
         .collect();
     check_generations(client, requests, &mut fetched);
@@ -173,8 +187,8 @@ fn check_generations(
     requests: &[(&RedisValues, &[u64])],
     fetched: &mut [FetchedValues],
 ) {
-    let lacks =
-        |fetched: &FetchedValues| fetched.as_ref().is_ok_and(|values| values.iter().any(Option::is_none));
+    let is_lost = |value: &FetchedValue| matches!(value, FetchedValue::Lost);
+    let lacks = |fetched: &FetchedValues| fetched.as_ref().is_ok_and(|values| values.iter().any(is_lost));
     let doubtful: Vec<_> = requests
         .iter()
         .zip(fetched)
