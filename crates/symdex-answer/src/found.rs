@@ -82,20 +82,27 @@ impl Symbolicator {
 
     /// The images `ids` in `store`. Those that were found to be damaged lately are not opened.
     fn find_in_store(&self, store: &Arc<SharedStore>, ids: &[ImageId]) -> Vec<FoundIndexes> {
-        let location = |id: &ImageId| store.store().location(id);
-        let damage: Vec<_> = ids.iter().map(|id| self.known_damage(&location(id))).collect();
+        let damage: Vec<_> = ids.iter().map(|id| self.damaged.known(&store.store().location(id))).collect();
         let asked = ids.iter().zip(&damage).filter(|(_, damage)| damage.is_none());
         let asked: Vec<_> = asked.map(|(id, _)| id.clone()).collect();
         let mut opened = store.open_many(&asked).into_iter();
         let found = |(id, damage)| match damage {
             Some(damage) => vec![Err(damage)],
-            None => {
-                let opened = opened.next().unwrap_or(Ok(None)).map_err(unanswered_by_store);
-                let opened = self.noting_damage(&location(id), opened);
-                opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
-            }
+            None => self.found_in_store(store, id, opened.next().unwrap_or(Ok(None))),
         };
         ids.iter().zip(damage).map(found).collect()
+    }
+
+    /// The image `id` that `store` has opened.
+    pub(crate) fn found_in_store(
+        &self,
+        store: &SharedStore,
+        id: &ImageId,
+        opened: Result<Option<OpenImage>, Error>,
+    ) -> FoundIndexes {
+        let opened = opened.map_err(unanswered_by_store);
+        let opened = self.damaged.noting(&store.store().location(id), opened);
+        opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
     }
 }
 
@@ -148,8 +155,8 @@ impl FoundIndex {
     }
 }
 
-/// The answers of `image` to `question`. An offset whose value the store has lost counts as damaged, not as without a
-/// function. If all values are lost, the image counts as missing.
+/// The answers of `image` to `question`. An offset whose value the store has lost counts as lost, not as without a
+/// function. So does the image if all values are lost.
 pub(crate) fn ask_stored(
     image: &OpenImage,
     question: &Question<'_>,
@@ -162,24 +169,25 @@ pub(crate) fn ask_stored(
         let mut read = Ok(());
         let answers = answer_from_lookups(image.metadata(), question, |offsets, each| {
             read = image.lookup_many(offsets, question.lines, scratch, |position, found| {
-                each(position, found.map_err(|error| damage(&error)));
+                each(position, found.map_err(|error| unreadable(&error)));
             });
         });
         read.map(|()| answers)
     });
     match answered {
         Ok(Some(answers)) => answers,
-        Ok(None) | Err(Error::LostValue { .. }) => Err(Unanswered::Missing),
+        Ok(None) => Err(Unanswered::Missing),
         Err(error) => Err(unanswered_by_store(error)),
     }
 }
 
-/// The text for an address at which the index is damaged. [`SourceAnswers`](symdex_report::SourceAnswers) names the
-/// index.
-fn damage(error: &Error) -> String {
+/// The answer for an address at which the index is damaged or lost. [`SourceAnswers`](symdex_report::SourceAnswers) names
+/// the index.
+fn unreadable(error: &Error) -> Answer {
     match error {
-        Error::Index { error, .. } => error.to_string(),
-        error => error.to_string(),
+        Error::Index { error, .. } => Answer::Damaged(error.to_string()),
+        error if error.is_loss() => Answer::Lost(error.to_string()),
+        error => Answer::Damaged(error.to_string()),
     }
 }
 
@@ -198,7 +206,7 @@ mod tests {
             Answer::Functions(functions) => {
                 String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
             }
-            Answer::Damaged(what) => what.clone(),
+            Answer::Lost(what) => what.clone(),
             other => format!("{other:?}"),
         };
         answers.iter().map(name).collect()
@@ -223,10 +231,11 @@ mod tests {
         let answers = names(&ask().expect("answers"));
         assert_eq!([&answers[0], &answers[1], &answers[4], &answers[5]], ["f0", gap, last, gap]);
         for lost in &answers[2..4] {
-            assert!(lost.starts_with("redis://fake/abab") && lost.contains("is missing"), "{lost}");
+            assert!(lost.starts_with("redis://fake/abab") && lost.contains("has lost value"), "{lost}");
         }
         fake.values.lock().expect("not poisoned").clear();
-        assert_eq!(ask(), Err(Unanswered::Missing));
+        let why = ask().expect_err("nothing is left");
+        assert!(matches!(&why, Unanswered::Lost(what) if what.contains("has lost value")), "{why}");
     }
 
     #[test]

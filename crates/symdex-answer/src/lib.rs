@@ -31,7 +31,9 @@
 //!
 //! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
 //! the stores in their order, debug files. A source that is damaged or cannot be read is reported, and the next one is asked. A damaged
-//! index in the first store is replaced by a new index of the debug file. An index without debug information is asked last if
+//! index in the first store is replaced by a new index of the debug file. An index that a store has lost, in whole or in
+//! parts, and that a later store has, is copied to the first one in the background. If a store takes longer than
+//! [`symdex_store::HEDGE_DELAY`], the next one is asked at the same time. An index without debug information is asked last if
 //! there is a debug file that has some.
 //!
 //! Several debug files of one image, such as a stripped binary and its dSYM, are joined. A file that cannot be read is
@@ -47,6 +49,8 @@ mod assumption;
 mod debug_files;
 pub mod fetch;
 mod found;
+mod healing;
+mod hedged;
 mod known;
 mod matching;
 mod options;
@@ -64,6 +68,7 @@ use symdex_report::{KnownImage, Unanswered};
 use symdex_store::IdPrefix;
 
 pub use self::assumption::{Assumption, AssumptionTarget, ParseAssumptionError};
+pub use self::healing::Refill;
 pub use self::matching::Matching;
 pub use self::options::SymbolicatorOptions;
 pub use self::session::Session;
@@ -155,6 +160,11 @@ pub enum SourceError {
 
 /// The error as the reason why an image is not answered.
 fn unanswered(error: &SourceError) -> Unanswered {
+    if let SourceError::Index(error) = error
+        && error.is_loss()
+    {
+        return Unanswered::Lost(error.to_string());
+    }
     let (is_damage, is_unsupported) = match error {
         SourceError::Index(error) => (error.is_damage(), error.is_unsupported()),
         SourceError::DebugFile(error) => (error.error().is_damage(), error.error().is_unsupported()),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use symdex_build::debug_files::DebugFile;
 
-use super::Assumption;
+use super::{Assumption, Refill};
 use symdex_store::IndexAccess;
 use symdex_store::ReaderOptions;
 use symdex_store::{StoreOptions, StoreUrl};
@@ -33,6 +33,7 @@ pub struct SymbolicatorOptions {
     pub(crate) debug_dirs: Vec<PathBuf>,
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) match_by_name: bool,
+    pub(crate) on_refill: Option<fn(&Refill)>,
 }
 
 impl SymbolicatorOptions {
@@ -115,6 +116,13 @@ impl SymbolicatorOptions {
     /// Answers images of one name as `assumption` says. The id in the report is ignored.
     pub fn assume(mut self, assumption: Assumption) -> Self {
         self.assumptions.push(assumption);
+        self
+    }
+
+    /// Sets what is called after an index that a store had lost was put into it again, or could not be. It is called on
+    /// another thread.
+    pub fn on_refill(mut self, on_refill: fn(&Refill)) -> Self {
+        self.on_refill = Some(on_refill);
         self
     }
 

@@ -1,13 +1,14 @@
 //! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered.
 
 use std::fmt;
+use std::sync::Arc;
 
-use symdex::{ImageId, Index, Scratch};
+use symdex::{ImageId, ImageOffset, Index, Metadata, Scratch};
 use symdex_report::{
-    Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, Source, SourceAnswers, Unanswered,
-    answer_from_index, image_offsets,
+    Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
+    Unanswered, answer_from_index, image_offsets,
 };
-use symdex_store::{SharedStore, StoredImage};
+use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
@@ -16,7 +17,7 @@ use super::{Event, Matching, Symbolicator, unanswered_by_store};
 /// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
 /// own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
 pub struct Session<'a> {
-    symbolicator: &'a Symbolicator,
+    pub(crate) symbolicator: &'a Symbolicator,
     mode: Mode<'a>,
     matching: Option<&'a Matching>,
     scratch: Scratch,
@@ -32,12 +33,14 @@ pub(crate) enum Mode<'a> {
 }
 
 /// A question, and what the sources that were asked so far have answered.
-struct Asked<'q> {
-    question: &'q Question<'q>,
-    id: ImageId,
+pub(crate) struct Asked<'q> {
+    pub(crate) question: &'q Question<'q>,
+    pub(crate) id: ImageId,
     matched: MatchedBy,
-    gathered: GatheredAnswers,
-    is_answered: bool,
+    pub(crate) gathered: GatheredAnswers,
+    pub(crate) is_answered: bool,
+    /// The stores that have lost the index or parts of it, or of which the index is damaged.
+    lost_in: Vec<Arc<SharedStore>>,
     /// Whether the image has an index, even a damaged one.
     has_index: bool,
     /// Indexes without debug information, of an image whose debug file has some. They are asked last.
@@ -58,15 +61,7 @@ impl Source for Session<'_> {
         let wanted = self.symbolicator.wanted(&images, self.matching);
         let asked = questions.iter().zip(wanted).map(|(question, wanted)| Ok(Asked::new(question, wanted?)));
         let mut asked: Vec<Result<Asked<'_>, Unanswered>> = asked.collect();
-        for place in self.symbolicator.places() {
-            let left = asked.iter_mut().flatten().filter(|asked| !asked.is_answered);
-            let mut left: Vec<_> = left.collect();
-            let at_once = match place {
-                Place::Store(store) => store.store().images_at_once(),
-                _ => 1,
-            };
-            left.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
-        }
+        self.ask_places(&mut asked.iter_mut().flatten().collect::<Vec<_>>());
         for asked in asked.iter_mut().flatten().filter(|asked| !asked.is_answered) {
             self.ask_debug_file(asked);
         }
@@ -86,7 +81,7 @@ impl<'a> Session<'a> {
     }
 
     /// Asks the indexes that `place` has of the images of `asked`.
-    fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
+    pub(crate) fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
         let ids: Vec<_> = asked.iter().map(|asked| asked.id.clone()).collect();
         let mut found = self.symbolicator.find(place, &ids);
         let mut fetched = 0;
@@ -94,20 +89,29 @@ impl<'a> Session<'a> {
             if let Place::Store(store) = place
                 && at == fetched
             {
-                fetched += prefetch(store, &asked[at..], &found[at..]);
+                fetched += prefetch_found(store, &asked[at..], &found[at..]);
             }
-            let asked = &mut *asked[at];
-            for index in std::mem::take(&mut found[at]) {
-                match index {
-                    Ok(index) => self.add_index(asked, index),
-                    Err(why) => {
-                        asked.has_index |= matches!(why, Unanswered::Damaged(_));
-                        asked.add(Err(why));
+            self.ask_found(place, asked[at], std::mem::take(&mut found[at]));
+        }
+    }
+
+    /// Asks the indexes of the image of `asked` that were `found` in `place`, until one answers every address.
+    pub(crate) fn ask_found(&mut self, place: Place<'_>, asked: &mut Asked<'_>, found: FoundIndexes) {
+        for index in found {
+            match index {
+                Ok(index) => self.add_index(asked, index),
+                Err(why) => {
+                    if matches!(why, Unanswered::Damaged(_)) {
+                        asked.has_index = true;
+                        if let Place::Store(store) = place {
+                            asked.lost_in.push(Arc::clone(store));
+                        }
                     }
+                    asked.add(Err(why));
                 }
-                if asked.is_answered {
-                    break;
-                }
+            }
+            if asked.is_answered {
+                break;
             }
         }
     }
@@ -123,16 +127,19 @@ impl<'a> Session<'a> {
 
     fn ask_index(&mut self, asked: &mut Asked<'_>, index: &FoundIndex) {
         let (symbolicator, source) = (self.symbolicator, index.location());
-        let answered = match symbolicator.known_damage(&source) {
+        let answered = match symbolicator.damaged.known(&source) {
             Some(damage) => Err(damage),
             None => {
                 let access = symbolicator.access();
                 let answered = index.ask(asked.question, &asked.id, access, &mut self.scratch);
-                symbolicator.noting_damage(&source, answered)
+                symbolicator.damaged.noting(&source, answered)
             }
         };
+        if let (FoundIndex::Stored(image), Mode::Functions(_)) = (index, self.mode) {
+            self.heal(asked, image.store(), &answered);
+        }
         let shown = |answer| match (self.mode, answer) {
-            (Mode::Functions(_), answer) | (_, answer @ Answer::Damaged(_)) => answer,
+            (Mode::Functions(_), answer) | (_, answer @ (Answer::Damaged(_) | Answer::Lost(_))) => answer,
             // Frames with an answer would not be counted as frames that need the image.
             (Mode::Availability, _) => Answer::NoFunction,
         };
@@ -141,6 +148,26 @@ impl<'a> Session<'a> {
             let answers = answers.into_iter().map(shown).collect();
             SourceAnswers { answers, source, failures }
         }));
+    }
+
+    /// Notes if `store` has lost what `asked` needs. If it has not, its index is put into the stores that have.
+    fn heal(
+        &self,
+        asked: &mut Asked<'_>,
+        store: &Arc<SharedStore>,
+        answered: &Result<Vec<Answer>, Unanswered>,
+    ) {
+        let is_lost = match answered {
+            Ok(answers) => answers.iter().any(Answer::is_unreadable),
+            Err(why) => matches!(why, Unanswered::Damaged(_) | Unanswered::Lost(_)),
+        };
+        if is_lost {
+            asked.lost_in.push(Arc::clone(store));
+        } else if answered.is_ok() {
+            for to in asked.lost_in.drain(..) {
+                self.symbolicator.healer().refill(&asked.id, &to, store);
+            }
+        }
     }
 
     /// Asks the debug file of the image, and then the indexes that know less than it.
@@ -191,10 +218,11 @@ impl<'a> Session<'a> {
 impl<'q> Asked<'q> {
     fn new(question: &'q Question<'q>, (id, matched): (ImageId, MatchedBy)) -> Self {
         let gathered = GatheredAnswers::default();
-        Self { question, id, matched, gathered, is_answered: false, has_index: false, postponed: Vec::new() }
+        let (lost_in, postponed) = (Vec::new(), Vec::new());
+        Self { question, id, matched, gathered, is_answered: false, lost_in, has_index: false, postponed }
     }
 
-    fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
+    pub(crate) fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
         self.is_answered = self.gathered.add(answered);
     }
 
@@ -208,15 +236,37 @@ fn answers_of_files(read: FilesRead, answers: Vec<Answer>) -> SourceAnswers {
 }
 
 /// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
-fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
-    let images = asked.iter().zip(found).map(|(asked, found)| match &found[..] {
-        [Ok(FoundIndex::Stored(image))] if matches!(image.image(), StoredImage::Values(_)) => {
-            let Question { image: wanted, offsets, .. } = *asked.question;
-            Some((image, image_offsets(image.metadata(), wanted, offsets).ok()?))
+fn prefetch_found(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
+    let images = asked.iter().zip(found).map(|(asked, found)| {
+        let Question { image, offsets, .. } = *asked.question;
+        match &found[..] {
+            [Ok(FoundIndex::Stored(found))] => Some((found, image, offsets)),
+            _ => None,
         }
-        _ => None,
     });
-    store.prefetch(images)
+    prefetch(store, images)
+}
+
+/// Fetches the values of `store` that answer the first of these open images together, each with the image in the report
+/// and the offsets there. Returns for how many images it did.
+pub(crate) fn prefetch<'i>(
+    store: &SharedStore,
+    images: impl Iterator<Item = Option<(&'i OpenImage, &'i ReportImage, &'i [ImageOffset])>>,
+) -> usize {
+    store.prefetch(images.map(|image| {
+        let (found, image, offsets) = image?;
+        let offsets = || offsets_in(found.metadata(), image, offsets);
+        matches!(found.image(), StoredImage::Values(_)).then(|| (found, offsets()))
+    }))
+}
+
+/// The offsets from the start of the image. None if they cannot be converted, so that nothing is looked up.
+pub(crate) fn offsets_in(
+    metadata: &Metadata,
+    image: &ReportImage,
+    offsets: &[ImageOffset],
+) -> Vec<ImageOffset> {
+    image_offsets(metadata, image, offsets).unwrap_or_default()
 }
 
 /// The answers of `file` without reading it.

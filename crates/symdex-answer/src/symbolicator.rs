@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index, Metadata};
 use symdex_report::{KnownImage, ReportImage, Unanswered};
@@ -12,6 +11,7 @@ use symdex_report::{KnownImage, ReportImage, Unanswered};
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, IndexLocation};
 use super::found::FetchedIndex;
+use super::healing::{Healer, KnownDamage};
 use super::known::{KnownImages, MAX_OPENED, known_index};
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
@@ -19,9 +19,6 @@ use symdex_store::{
     Error, IdPrefix, IndexAccess, IndexFolder, OpenImage, PublishOutcome, PutOptions, SharedStore,
     StoreCounts, StoreReader, open_store,
 };
-
-/// How long an index that was found to be damaged is not read again. A service may run for months.
-const DAMAGED: Duration = Duration::from_secs(600);
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
@@ -37,8 +34,9 @@ pub struct Symbolicator {
     pub(crate) known: OnceLock<KnownImages>,
     /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
     fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
-    /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
-    damaged: Mutex<HashMap<String, (Instant, String)>>,
+    /// The indexes that were found to be damaged.
+    pub(crate) damaged: Arc<KnownDamage>,
+    healer: Healer,
 }
 
 impl Symbolicator {
@@ -78,6 +76,7 @@ impl Symbolicator {
                 },
             }
         }
+        let damaged = Arc::new(KnownDamage::default());
         let mut symbolicator = Self {
             files,
             folders,
@@ -88,7 +87,8 @@ impl Symbolicator {
             match_by_name: options.match_by_name,
             known: OnceLock::new(),
             fetched: Mutex::default(),
-            damaged: Mutex::default(),
+            healer: Healer::new(Arc::clone(&damaged), options.on_refill),
+            damaged,
         };
         symbolicator.resolve(&options.assumptions, skipped)?;
         Ok(symbolicator)
@@ -193,10 +193,13 @@ impl Symbolicator {
         let Some(built) = self.debug_files.build_file(path, id, name, location, on_event)? else {
             return Ok(false);
         };
-        if let IndexLocation::Memory(index) = built.location {
-            let fetched = FetchedIndex { index: *index, location: location.to_owned() };
-            let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(id.clone(), Arc::new(fetched));
+        match built.location {
+            IndexLocation::Stored(store) => self.damaged.forget(&store.store().location(id)),
+            IndexLocation::Memory(index) => {
+                let fetched = FetchedIndex { index: *index, location: location.to_owned() };
+                let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+                all.insert(id.clone(), Arc::new(fetched));
+            }
         }
         Ok(true)
     }
@@ -253,27 +256,6 @@ impl Symbolicator {
         found
     }
 
-    /// The damage of the index at `location`, if it was found in the last ten minutes. The index is not asked again in
-    /// that time: whether a new one has replaced it meanwhile depends on the order in which reports are answered.
-    pub(crate) fn known_damage(&self, location: &str) -> Option<Unanswered> {
-        let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        let (found, damage) = damaged.get(location)?;
-        (found.elapsed() < DAMAGED).then(|| Unanswered::Damaged(damage.clone()))
-    }
-
-    /// Returns `answered`, which the index at `location` has answered. Remembers it if it is damage.
-    pub(crate) fn noting_damage<T>(
-        &self,
-        location: &str,
-        answered: Result<T, Unanswered>,
-    ) -> Result<T, Unanswered> {
-        if let Err(Unanswered::Damaged(damage)) = &answered {
-            let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-            damaged.insert(location.to_owned(), (Instant::now(), damage.clone()));
-        }
-        answered
-    }
-
     /// How indexes are opened.
     pub(crate) fn access(&self) -> IndexAccess {
         self.access
@@ -304,7 +286,7 @@ impl Symbolicator {
     ) -> Result<Option<(&Arc<SharedStore>, PublishOutcome)>, Error> {
         let published = self.stores.publish(index, options)?;
         if let Some((store, _)) = &published {
-            self.forget_damage(&store.store().location(index.id()));
+            self.damaged.forget(&store.store().location(index.id()));
         }
         Ok(published)
     }
@@ -318,12 +300,18 @@ impl Symbolicator {
     pub fn remove(&self, store: &SharedStore, id: &ImageId) -> Result<bool, Error> {
         let location = store.store().location(id);
         let removed = store.remove(id)?;
-        self.forget_damage(&location);
+        self.damaged.forget(&location);
         Ok(removed)
     }
 
-    fn forget_damage(&self, location: &str) {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(location);
+    pub(crate) fn healer(&self) -> &Healer {
+        &self.healer
+    }
+
+    /// Waits until the indexes that stores have lost, and that other stores have, are put into those stores again. This
+    /// happens in the background, when reports have needed these indexes.
+    pub fn finish_refills(&self) {
+        self.healer.finish();
     }
 
     pub(crate) fn debug_files(&self) -> &DebugFiles {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{
-    IdPrefix, IndexBytes, OpenImage, ReaderOptions, SharedStore, Store, StoreOptions, StoreReader, StoreUrl,
+    IdPrefix, IndexBytes, OpenImage, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl,
     StoreUrlError, StoredImage, open_store,
 };
 
@@ -105,10 +105,10 @@ impl StoreArgs {
         };
         let stores = reader.stores();
         let mut failures: Failures = stores.iter().map(|_| None).collect();
-        let mut found = prefix.to_id().and_then(|id| find(stores, &id, &mut failures));
+        let mut found = prefix.to_id().and_then(|id| reader.find_noting(&id, &mut failures));
         if found.is_none() {
             let id = id_of(stores.iter().map(|store| store.store()), prefix, &mut failures)?;
-            found = id.and_then(|id| find(stores, &id, &mut failures));
+            found = id.and_then(|id| reader.find_noting(&id, &mut failures));
         }
         let failures = failures.into_iter().flatten();
         let Some(image) = found else {
@@ -129,19 +129,6 @@ impl StoreArgs {
 
 /// The first error of each of several stores, in their order. A store that has failed is not asked again.
 pub(crate) type Failures = Vec<Option<symdex_store::Error>>;
-
-/// The image `id` of the first store that has it. Stores that have failed before are left out.
-fn find(stores: &[Arc<SharedStore>], id: &ImageId, failures: &mut Failures) -> Option<OpenImage> {
-    let stores = stores.iter().zip(failures).filter(|(_, failure)| failure.is_none());
-    let open = |(store, failure): (&Arc<SharedStore>, &mut Option<_>)| match store.open(id) {
-        Ok(image) => image,
-        Err(error) => {
-            *failure = Some(error);
-            None
-        }
-    };
-    stores.filter_map(open).next()
-}
 
 /// An image in one of the stores of the command line.
 pub(crate) struct FoundImage {

@@ -142,13 +142,47 @@ fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     for line in [&lines[1], &lines[3]] {
         let message = line["error"]["message"].as_str().expect("a message");
         assert_eq!(line["error"]["kind"], "damaged");
-        assert!(message.contains("value 25 of the index is missing") && message.contains(&url), "{message}");
+        assert!(message.contains("has lost value 25 of the index") && message.contains(&url), "{message}");
     }
     let atos = run(0, &format!("atos --store {url} --id {id} -offset 0x64008 0x8"), "");
     assert_eq!((atos.code, atos.out.lines().count()), (Some(4), 2), "{}", atos.err);
     assert!(atos.out.contains("f0 (in demo)"), "{}", atos.out);
     let chunk = run(0, &format!("inspect --store {url} --id {id} --chunk 100"), "");
     assert_eq!(chunk.code, Some(4), "{}", chunk.err);
+}
+
+fn a_report_says_what_a_store_has_lost_and_puts_it_again() {
+    let server = symdex_testkit::redis::Server::start(&[]);
+    let (root, url) = (folder(), server.url());
+    let (path, id) = indexes(root.path()).pop().expect("the large one");
+    let other = root.path().join("other").display().to_string();
+    for store in [&url, &other] {
+        assert_eq!(run(0, &format!("store put {store} {}", path.display()), "").code, Some(0));
+    }
+    let lost = server.keys().into_iter().find(|key| key.ends_with("/25")).expect("a value");
+    server.run(&["DEL", &lost]);
+    let report = format!("App 0x100000008 0x100000000 {id}\nApp 0x100064008 0x100000000 {id}\n");
+    let ask = |options: &str| run(0, &format!("symbolicate - {options}"), &report);
+    let alone = ask(&format!("--store {url} --json"));
+    assert_eq!(alone.code, Some(4), "{}", alone.err);
+    let report = &alone.json()[0];
+    let frames = &report["threads"][0]["frames"];
+    assert_eq!(
+        (&report["images"][0]["status"], &frames[0]["status"]),
+        (&"lost".into(), &"symbolicated".into())
+    );
+    assert_eq!(frames[1]["status"], "lost");
+    assert!(frames[1]["reason"].as_str().is_some_and(|why| why.contains("has lost value 25")), "{frames}");
+    assert!(alone.err.contains("  lost: redis://") && !alone.err.contains("no index"), "{}", alone.err);
+    let both = ask(&format!("--store {url} --store {other}"));
+    assert_eq!(both.code, Some(0), "{}", both.err);
+    assert!(both.out.contains("f100"), "{}", both.out);
+    assert!(
+        both.err.contains(&format!("{url}: the index of {id} is put again, from {other}")),
+        "{}",
+        both.err
+    );
+    assert_eq!(ask(&format!("--store {url}")).code, Some(0));
 }
 
 fn an_object_answers_as_the_index() {
@@ -206,6 +240,7 @@ symdex_testkit::main! {
     redis_is_asked_once_for_all_addresses_of_a_command,
     inspect_shows_of_values_what_the_store_states_and_says_what_is_missing,
     a_lost_value_is_damage_and_the_other_addresses_are_answered,
+    a_report_says_what_a_store_has_lost_and_puts_it_again,
     an_object_answers_as_the_index,
     a_folder_finds_a_long_id_by_its_debug_id,
     redis_finds_a_long_id_by_its_debug_id,

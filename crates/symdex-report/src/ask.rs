@@ -8,7 +8,7 @@ use crate::limits::AnswerBytes;
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{ReportImage, to_u32};
-use crate::source::{Answer, Answers, Function, MatchedBy, Question, Source, Unanswered};
+use crate::source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered};
 use crate::symbolicate::{LookupResult, ResolvedFrame};
 
 /// Appends `offset`. Before the list grows, repeated offsets are removed from it: many frames have few addresses.
@@ -115,6 +115,12 @@ impl AskedImage {
                 return;
             }
             // The source answered before.
+            Err(Unanswered::Lost(what)) => {
+                let mut by = AnsweredBy::default();
+                by.passed_over = vec![Unanswered::Lost(what.clone())];
+                by.is_partly_lost = true;
+                Answers { answers: vec![Answer::Lost(what); len], by }
+            }
             Err(why) => vec![Answer::Damaged(why.reason().into_owned()); len].into(),
         };
         // The source may return too few answers. The rest of the offsets then has no function.
@@ -137,6 +143,7 @@ impl AskedImage {
                 let more = by.passed_over.into_iter().filter(|why| !known.passed_over.contains(why));
                 let more: Vec<_> = more.collect();
                 known.passed_over.extend(more);
+                known.is_partly_lost |= by.is_partly_lost;
             }
             outcome => *outcome = ImageOutcome::Found(by),
         }
@@ -149,6 +156,7 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
         Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
         Answer::TooLarge => return Err(Unresolved::TooLarge),
         Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
+        Answer::Lost(what) => return Err(Unresolved::Lost(what)),
     };
     let last = functions.len() - 1;
     let skip = if options.inlines { 0 } else { last };

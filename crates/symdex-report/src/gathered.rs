@@ -53,25 +53,35 @@ impl GatheredAnswers {
             }
         };
         self.passed_over.extend(failures);
-        let is_whole = !new.iter().any(Answer::is_damaged);
-        if !is_whole {
-            // The message does not name the damaged pages, so that it is the same for every report. Frames without an
-            // answer name them.
+        // The messages do not name the damaged pages and the lost values, so that they are the same for every report.
+        // Frames without an answer name them.
+        if new.iter().any(|answer| matches!(answer, Answer::Damaged(_))) {
             let message =
                 format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
             self.passed_over.push(Unanswered::Damaged(message));
         }
+        if new.iter().any(|answer| matches!(answer, Answer::Lost(_))) {
+            let message =
+                format!("{source}: the store has lost parts of it; put the index into the store again");
+            self.passed_over.push(Unanswered::Lost(message));
+        }
+        let is_whole = !new.iter().any(Answer::is_unreadable);
         match &mut self.answers {
             Some((answers, _)) if !is_whole => {
-                let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_damaged());
-                damaged.for_each(|(answer, new)| *answer = new);
-                !answers.iter().any(Answer::is_damaged)
+                let unreadable = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_unreadable());
+                unreadable.for_each(|(answer, new)| *answer = new);
+                !answers.iter().any(Answer::is_unreadable)
             }
             answers => {
                 *answers = Some((new, is_whole.then_some(source)));
                 is_whole
             }
         }
+    }
+
+    /// Notes why a source was not waited for, if it was not.
+    pub fn pass_over(&mut self, why: Option<Unanswered>) {
+        self.passed_over.extend(why);
     }
 
     /// The combined answers.
@@ -84,12 +94,14 @@ impl GatheredAnswers {
         if let Some((answers, source)) = answers {
             let mut by = AnsweredBy::new(matched);
             (by.source, by.passed_over) = (source, passed_over);
+            by.is_partly_lost = answers.iter().any(|answer| matches!(answer, Answer::Lost(_)));
             return Ok(Answers { answers, by });
         }
         let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
         let all = all.join("; ");
         Err(match Unanswered::gravest(&passed_over) {
             Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
+            Some(Unanswered::Lost(_)) => Unanswered::Lost(all),
             Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
             Some(Unanswered::StoreFailed(_)) => Unanswered::StoreFailed(all),
             Some(_) => Unanswered::Failed(all),

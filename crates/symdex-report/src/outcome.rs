@@ -34,6 +34,8 @@ pub enum ImageStatus {
     Missing,
     /// An index of the image is damaged.
     Malformed,
+    /// A store has lost an index of the image, or parts of it.
+    Lost,
     /// The index or debug file is of an unsupported kind.
     Unsupported,
     /// A later request may be answered.
@@ -53,6 +55,7 @@ impl ImageStatus {
             Self::Unused => "unused",
             Self::Missing => "missing",
             Self::Malformed => "malformed",
+            Self::Lost => "lost",
             Self::Unsupported => "unsupported",
             Self::Fetching => "fetching",
             Self::FetchingFailed => "fetching_failed",
@@ -92,14 +95,13 @@ impl ImageOutcome {
     }
 
     /// The status of the image. An image with a damaged index is `malformed` even if another index
-    /// answers. A store that could not be asked does not count if another source answers.
+    /// answers. A store that could not be asked, or has lost the index, does not count if another source answers.
     #[must_use]
     pub fn status(&self) -> ImageStatus {
         match self {
             ImageOutcome::Unused => ImageStatus::Unused,
             ImageOutcome::Found(by) => {
-                let of_sources = by.passed_over.iter().filter(|why| !why.is_of_store());
-                Unanswered::gravest(of_sources).map_or(ImageStatus::Found, Unanswered::status)
+                Unanswered::gravest(by.lasting()).map_or(ImageStatus::Found, Unanswered::status)
             }
             ImageOutcome::NoId => ImageStatus::Missing,
             ImageOutcome::Unanswered(why) => why.status(),
@@ -143,15 +145,16 @@ impl Unanswered {
         }
     }
 
-    /// Returns the reason to report first: damage, then unsupported input, then a store that failed, then the first in
-    /// the list. `None` if the list is empty.
+    /// Returns the reason to report first: damage, then lost indexes, then unsupported input, then a store that failed,
+    /// then the first in the list. `None` if the list is empty.
     #[must_use]
     pub fn gravest<'u>(all: impl IntoIterator<Item = &'u Self>) -> Option<&'u Self> {
         let rank = |why: &&Self| match why {
             Unanswered::Damaged(_) => 0,
-            Unanswered::Unsupported(_) => 1,
-            Unanswered::StoreFailed(_) => 2,
-            _ => 3,
+            Unanswered::Lost(_) => 1,
+            Unanswered::Unsupported(_) => 2,
+            Unanswered::StoreFailed(_) => 3,
+            _ => 4,
         };
         all.into_iter().min_by_key(rank)
     }
@@ -171,6 +174,7 @@ impl Unanswered {
             | Unanswered::Ambiguous { .. }
             | Unanswered::NoStart(_) => ImageStatus::Missing,
             Unanswered::Damaged(_) => ImageStatus::Malformed,
+            Unanswered::Lost(_) => ImageStatus::Lost,
             Unanswered::Unsupported(_) => ImageStatus::Unsupported,
             Unanswered::Fetching => ImageStatus::Fetching,
             Unanswered::FetchFailed(_) => ImageStatus::FetchingFailed,
@@ -186,6 +190,7 @@ impl Unanswered {
             Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
             Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
             Unanswered::Damaged(what)
+            | Unanswered::Lost(what)
             | Unanswered::Unsupported(what)
             | Unanswered::NoStart(what)
             | Unanswered::FetchFailed(what)
@@ -228,6 +233,8 @@ pub enum Unresolved {
     NoFunction,
     /// The index is damaged at the address. The text says how.
     Damaged(String),
+    /// The store has lost the part of the index that has the address. The text says which.
+    Lost(String),
     /// The answer is left out, because the answers of the report have too much text.
     TooLarge,
 }
@@ -238,13 +245,14 @@ impl Unresolved {
     pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
         match self {
             Unresolved::NoImage | Unresolved::NoId => "unknown_image",
-            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == ImageStatus::Malformed) => {
-                "malformed"
-            }
-            Unresolved::NoAnswer if image.is_some_and(|image| image.store_failure().is_some()) => "other",
-            Unresolved::NoAnswer => "missing",
+            Unresolved::NoAnswer => match image.map(ImageOutcome::status) {
+                Some(status @ (ImageStatus::Malformed | ImageStatus::Lost)) => status.name(),
+                _ if image.is_some_and(|image| image.store_failure().is_some()) => "other",
+                _ => "missing",
+            },
             Unresolved::NoFunction => "missing_symbol",
             Unresolved::Damaged(_) => "malformed",
+            Unresolved::Lost(_) => "lost",
             Unresolved::TooLarge => "too_large",
         }
     }
@@ -258,7 +266,7 @@ impl Unresolved {
                 image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
             }
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
-            Unresolved::Damaged(what) => what.into(),
+            Unresolved::Damaged(what) | Unresolved::Lost(what) => what.into(),
             Unresolved::TooLarge => {
                 "the answer at one address may have 2 MiB, and the answers of one report 64 MiB, or 16 times its \
                  size; this one exceeds that"

@@ -100,8 +100,10 @@ pub struct AnsweredBy {
     /// answered.
     pub source: Option<String>,
     /// Why other indexes of the image, which were asked before, did not answer every offset: they are damaged,
-    /// unsupported or unreadable.
+    /// unsupported or unreadable, or parts of them are lost.
     pub passed_over: Vec<Unanswered>,
+    /// Whether offsets have no answer because parts of an index are lost, and no other source has them.
+    pub is_partly_lost: bool,
 }
 
 impl AnsweredBy {
@@ -109,6 +111,17 @@ impl AnsweredBy {
     #[must_use]
     pub fn new(matched: MatchedBy) -> Self {
         Self { matched, ..Self::default() }
+    }
+
+    /// The reasons in [`passed_over`](Self::passed_over) that count even if another source has answered every offset.
+    /// Stores that could not be asked do not count then, and neither do lost parts of an index.
+    pub fn lasting(&self) -> impl Iterator<Item = &Unanswered> {
+        let is_lasting = |why: &&Unanswered| match why {
+            Unanswered::StoreFailed(_) => false,
+            Unanswered::Lost(_) => self.is_partly_lost,
+            _ => true,
+        };
+        self.passed_over.iter().filter(is_lasting)
     }
 }
 
@@ -151,13 +164,15 @@ pub enum Answer {
     TooLarge,
     /// The index is damaged at the offset. The text says how.
     Damaged(String),
+    /// The store has lost the part of the index that answers the offset. The text says which.
+    Lost(String),
 }
 
 impl Answer {
-    /// Whether the index is damaged at the offset.
+    /// Whether another index of the image may answer the offset: this one is damaged there, or the part is lost.
     #[must_use]
-    pub fn is_damaged(&self) -> bool {
-        matches!(self, Answer::Damaged(_))
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Answer::Damaged(_) | Answer::Lost(_))
     }
 }
 
@@ -242,6 +257,9 @@ pub enum Unanswered {
     OtherArch(String),
     /// The index is damaged. The text says how.
     Damaged(String),
+    /// A store has the metadata of an index, and has lost its other parts. The text says where. Putting the index into
+    /// the store again helps.
+    Lost(String),
     /// The index or debug file is of an unsupported kind. The text says which.
     Unsupported(String),
     /// The report does not state the image's id, and several images have its name, or it states only the start of the
@@ -315,7 +333,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     };
     Ok(answers_from(distance, question, |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
-            each(position, found.map_err(|error| error.to_string()));
+            each(position, found.map_err(|error| Answer::Damaged(error.to_string())));
         });
     }))
 }
@@ -324,8 +342,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 /// `look_up` reads. Use it if the index is not in one piece.
 ///
 /// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position of
-/// an offset and the frames there, `None` for a gap, or the text that says how the index is damaged there. An offset
-/// for which it does not call is [`Answer::NoFunction`].
+/// an offset and the frames there, `None` for a gap, or [`Answer::Damaged`] or [`Answer::Lost`]. An offset for which it does not call is [`Answer::NoFunction`].
 ///
 /// # Errors
 ///
@@ -333,7 +350,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 pub fn answer_from_lookups(
     metadata: &Metadata,
     question: &Question<'_>,
-    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
+    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Result<Vec<Answer>, Unanswered> {
     Ok(answers_from(base_distance(metadata, question.image)?, question, look_up))
 }
@@ -342,7 +359,7 @@ pub fn answer_from_lookups(
 fn answers_from(
     distance: u64,
     question: &Question<'_>,
-    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, String>)),
+    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Vec<Answer> {
     let offsets = moved(question.offsets, distance);
     let mut answers = vec![Answer::NoFunction; offsets.len()];
@@ -355,7 +372,7 @@ fn answers_from(
             }
             Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),
             Ok(None) => Answer::NoFunction,
-            Err(damage) => Answer::Damaged(damage),
+            Err(unreadable) => unreadable,
         };
     });
     answers

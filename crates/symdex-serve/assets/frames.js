@@ -15,6 +15,7 @@ const REASONS = {
   fetching: "debug file is being fetched",
   fetching_failed: "debug file not fetched",
   malformed: "index damaged",
+  lost: "index lost by its store",
   other: "store of indexes failed",
   too_large: "answer too large",
 };

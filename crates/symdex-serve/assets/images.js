@@ -16,6 +16,7 @@ const ORDER = [
   "fetching_failed",
   "fetching",
   "malformed",
+  "lost",
   "unsupported",
   "other",
   "found",

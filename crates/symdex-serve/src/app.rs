@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
-use symdex_answer::{Matching, SourceError, Symbolicator};
+use symdex_answer::{Matching, Refill, SourceError, Symbolicator};
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_report::Source;
@@ -75,6 +75,16 @@ pub(crate) enum AppError {
     NoIsolation,
 }
 
+fn log_refill(Refill { id, to, from, outcome, .. }: &Refill) {
+    match outcome {
+        Ok(Some(outcome)) => tracing::info!(%id, %to, %from, ?outcome, "a lost index is put again"),
+        Ok(None) => {
+            tracing::warn!(%id, %to, %from, "a lost index is not put again: the other store has lost it, too")
+        }
+        Err(error) => tracing::warn!(%id, %to, %from, error, "a lost index cannot be put again"),
+    }
+}
+
 fn open_state(path: &Path) -> Result<StateFolder, AppError> {
     StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
 }
@@ -91,7 +101,7 @@ impl App {
         let mut on_skipped = |error: SourceError| tracing::warn!(%error, "a source is skipped");
         let reader = options.symbolicator.reader().clone();
         let reader = reader.patience(STORE_PATIENCE).around_calls(while_waiting);
-        let sources = options.symbolicator.clone().reader_options(reader);
+        let sources = options.symbolicator.clone().reader_options(reader).on_refill(log_refill);
         let symbolicator = Symbolicator::open(&sources, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));

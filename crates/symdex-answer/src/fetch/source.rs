@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Instant;
 
-use symdex_report::{Answers, Question, Source, Unanswered};
+use symdex_report::{Answer, Answers, Question, Source, Unanswered};
 
 use super::layout::WantedImage;
 use super::misses::{FetchOutcome, Misses};
 
-/// Answers as another source. Images that it does not have are asked of [`Misses`], all together.
+/// Answers as another source. Images that it does not have, or has lost, or of which it has a damaged index, are asked of
+/// [`Misses`], all together.
 pub struct FetchingSource<'m, S> {
     inner: S,
     misses: Option<&'m Misses>,
@@ -28,7 +29,7 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         let mut answered = self.inner.answer(questions);
         let Some(misses) = self.misses else { return answered };
         let missing = questions.iter().zip(&mut answered);
-        let missing = missing.filter(|(_, answered)| **answered == Err(Unanswered::Missing));
+        let missing = missing.filter(|(_, answered)| is_lacking(answered));
         let missing = missing.filter_map(|(question, answered)| {
             Some((WantedImage::of(question.image)?, (question, answered)))
         });
@@ -39,9 +40,11 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         let (mut built, mut again) = (Vec::new(), Vec::new());
         for ((question, answered), outcome) in missing.into_iter().zip(misses.ask(&wanted, self.deadline)) {
             match outcome {
-                None => *answered = Err(Unanswered::Fetching),
-                Some(FetchOutcome::Failed(why)) => *answered = Err(Unanswered::FetchFailed(why)),
-                Some(FetchOutcome::Absent) => {}
+                None if has_nothing(answered) => *answered = Err(Unanswered::Fetching),
+                Some(FetchOutcome::Failed(why)) if *answered == Err(Unanswered::Missing) => {
+                    *answered = Err(Unanswered::FetchFailed(why));
+                }
+                None | Some(FetchOutcome::Absent | FetchOutcome::Failed(_)) => {}
                 Some(FetchOutcome::Built) => {
                     again.push(question.clone());
                     built.push(answered);
@@ -54,6 +57,19 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         }
         answered
     }
+}
+
+/// Whether a new index of the image would answer more.
+fn is_lacking(answered: &Result<Answers, Unanswered>) -> bool {
+    match answered {
+        Ok(Answers { answers, .. }) => answers.iter().any(Answer::is_unreadable),
+        Err(why) => matches!(why, Unanswered::Missing | Unanswered::Lost(_) | Unanswered::Damaged(_)),
+    }
+}
+
+/// Whether a client has to ask again for any answer. Damage is said at once.
+fn has_nothing(answered: &Result<Answers, Unanswered>) -> bool {
+    matches!(answered, Err(Unanswered::Missing | Unanswered::Lost(_)))
 }
 
 impl<S: fmt::Debug> fmt::Debug for FetchingSource<'_, S> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use symdex::ImageId;
-use symdex_answer::{Event, Note, SourceError};
+use symdex_answer::{Event, Note, Refill, SourceError};
 use symdex_report::KnownImage;
 
 use crate::failure::{Failure, FailureKind, complain};
@@ -17,6 +17,18 @@ pub(super) struct Events {
     progress: Bar,
     /// The builds that are running.
     builds: Mutex<HashMap<ImageId, ImageProgress>>,
+}
+
+/// Prints on standard error what has become of an index that a store had lost.
+pub(super) fn report_refill(Refill { id, to, from, outcome, .. }: &Refill) {
+    match outcome {
+        Ok(Some(outcome)) if outcome.keeps_existing() => {}
+        Ok(Some(_)) => complain(&format!("{to}: the index of {id} is put again, from {from}")),
+        Ok(None) => {
+            complain(&format!("warning: {to}: the index of {id} is not put again: {from} has it no longer"))
+        }
+        Err(error) => complain(&format!("warning: {to}: the index of {id} is not put again: {error}")),
+    }
 }
 
 impl Events {

@@ -179,9 +179,10 @@ JSON, one object per line for each report:
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed, other or too_large (see LIMITS). The status of an image is found,
-unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even
-if another source answers. It is other if a store cannot be queried and no other source answers; then so are its frames.
+missing_symbol, unknown_image, missing, malformed, lost, other or too_large (see LIMITS). The status of an image is
+found, unused, missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is
+damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
+answers, and other if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
@@ -192,7 +193,7 @@ JSON with --needs, one object per line for each image:
 Exit codes:
   0  every frame of the app is answered; with --needs, every image of the app is found
   3  some are not
-  4  a report, an index or a debug file is damaged
+  4  a report, an index or a debug file is damaged, or a store has lost an index that no other source has
   5  a file is missing
   6  a file is not a crash report
   1  a store cannot be queried for an image that no other source has, or another error
@@ -261,6 +262,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         },
     )?;
     output.finish()?;
+    symbolicator.finish_refills();
     if args.needs {
         return progress.suspend(|| needs::report(&summary, &symbolicator, is_json));
     }
@@ -401,6 +403,7 @@ impl Args {
         sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
         Ok(sources
             .private_store(is_private)
+            .on_refill(events::report_refill)
             .reader_options(ReaderOptions::of_one_run())
             .store_options(self.writing.add_to(self.stores.options(self.access))))
     }

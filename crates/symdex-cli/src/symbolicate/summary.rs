@@ -407,7 +407,7 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
 /// The kind of failure of an image or of one of its sources; `None` if nothing failed.
 fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
-        Unanswered::Damaged(_) => Some(FailureKind::Damaged),
+        Unanswered::Damaged(_) | Unanswered::Lost(_) => Some(FailureKind::Damaged),
         Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
         Unanswered::FetchFailed(_) | Unanswered::StoreFailed(_) | Unanswered::Failed(_) => {
             Some(FailureKind::Other)
@@ -415,10 +415,7 @@ fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
         _ => None,
     };
     match outcome {
-        // A store that could not be queried is not a failure if another source answers.
-        ImageOutcome::Found(by) => {
-            by.passed_over.iter().filter(|why| !why.is_of_store()).filter_map(of).max()
-        }
+        ImageOutcome::Found(by) => by.lasting().filter_map(of).max(),
         ImageOutcome::Unanswered(why) => of(why),
         ImageOutcome::Unused | ImageOutcome::NoId => None,
     }

@@ -329,6 +329,8 @@ impl<'r> ModuleView<'r> {
         let debug_status = match outcome.status() {
             // A later request may find it.
             ImageStatus::Fetching => "timeout",
+            // Sentry knows no lost index.
+            ImageStatus::Lost => ImageStatus::Other.name(),
             status => status.name(),
         };
         Self { debug_status, reason: outcome.reason(), features, arch, module, candidates }

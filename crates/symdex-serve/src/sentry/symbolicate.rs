@@ -149,7 +149,8 @@ impl ModuleOutcome {
     /// Why the module has the status `other`: a store could not be queried, for example.
     pub(super) fn reason(&self) -> Option<Cow<'static, str>> {
         let why = self.answers.as_ref()?.answered.as_ref().err()?;
-        matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_)).then(|| why.reason())
+        matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_) | Unanswered::Lost(_))
+            .then(|| why.reason())
     }
 
     /// The status of the module.

@@ -57,8 +57,8 @@ pub(crate) struct LookupRequest {
 pub(crate) struct LookupResult<'a> {
     /// The id, as it was asked for.
     id: &'a str,
-    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store
-    /// cannot be queried; ask again).
+    /// `found`, `missing`, `malformed`, `lost` (a store has lost the index; upload the debug file again), `unsupported`,
+    /// `fetching` (ask again), `fetching_failed` or `other` (a store cannot be queried; ask again).
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,8 +71,8 @@ pub(crate) struct LookupResult<'a> {
 struct AddressAnswer<'a> {
     /// The address, as it was asked for, in hexadecimal.
     address: String,
-    /// `symbolicated`, `missing_symbol`, `malformed` or `too_large` (the functions have more than 2 MiB of text, or the
-    /// answers of the request more than 64 MiB).
+    /// `symbolicated`, `missing_symbol`, `malformed`, `lost` (the store has lost this part of the index) or `too_large`
+    /// (the functions have more than 2 MiB of text, or the answers of the request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
     functions: Vec<FunctionWithOffset<'a>>,
@@ -202,6 +202,7 @@ impl LookupRequest {
                 false => ("too_large", &[][..]),
             },
             Answer::Damaged(_) => ("malformed", &[][..]),
+            Answer::Lost(_) => ("lost", &[][..]),
             Answer::TooLarge => ("too_large", &[][..]),
             _ => ("missing_symbol", &[][..]),
         };

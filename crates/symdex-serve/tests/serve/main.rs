@@ -70,6 +70,8 @@ symdex_testkit::main! {
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
+    #[cfg(unix)]
+    hung_store::a_redis_server_that_hangs_does_not_delay_what_another_store_has,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
     jobs::the_same_upload_is_the_same_job_until_the_stores_lose_its_images,
@@ -93,6 +95,7 @@ symdex_testkit::main! {
     miss::a_slow_source_is_pending_and_the_image_is_built_although_nobody_waits,
     miss::files_that_cannot_be_used_are_failures_with_a_reason,
     miss::both_foreign_interfaces_fetch_too,
+    miss::a_lost_index_is_said_to_be_lost_and_built_again,
     mozilla::frames_have_functions_lines_and_inlined_functions,
     mozilla::line_0_is_left_out_and_names_are_demangled,
     mozilla::version_4_has_only_names,

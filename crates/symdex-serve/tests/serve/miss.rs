@@ -4,10 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 use symdex_testkit::folders::{folder, indexes_in};
+use symdex_testkit::redis;
 use symdex_testkit::testdata::{demo_files, testdata};
 use symdex_testkit::web::{Gate, Reply, WebServer};
 
-use crate::server::{TestServer, symdex_on};
+use crate::server::{TestServer, symdex, symdex_on};
 
 /// A request for an address of the image with this id.
 fn lookup(id: &str) -> Value {
@@ -165,4 +166,33 @@ pub(crate) fn both_foreign_interfaces_fetch_too() {
             ),
         }
     }
+}
+
+/// A lookup in an index of which Redis has lost all values, and one of which it has lost a part.
+pub(crate) fn a_lost_index_is_said_to_be_lost_and_built_again() {
+    let (id, bytes, path) = kit();
+    let redis = redis::Server::start(&[]);
+    let demo = testdata().join("demo").display().to_string();
+    let built = symdex(["build", &demo, "--store", &redis.url()]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let lose = || {
+        let keys = redis.keys().into_iter().filter(|key| key.contains(id) && !key.ends_with("metadata"));
+        keys.for_each(|key| _ = redis.run(&["DEL", &key]));
+    };
+    lose();
+    let ask = |server: &TestServer| server.post_json("/v1/lookup", &lookup(id)).json()[0].clone();
+    let lost = ask(&TestServer::start(redis.url().as_ref(), &[]));
+    let reason = lost["reason"].as_str().unwrap_or_default();
+    assert!(lost["status"] == "lost" && reason.contains("has lost value"), "{lost}");
+    let web = WebServer::of(path, bytes);
+    let server = start(redis.url().as_ref(), &web, &[]);
+    let found = loop {
+        let answer = ask(&server);
+        if answer["status"] != "fetching" {
+            break answer;
+        }
+    };
+    assert_eq!(found["status"], "found", "{found}: {}", server.log());
+    assert_eq!(misses(&server, "built"), 1);
+    assert_eq!(ask(&TestServer::start(redis.url().as_ref(), &[])), found, "the store has it again");
 }
