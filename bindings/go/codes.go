@@ -123,11 +123,12 @@ func (ix *Index) parseCodes() error {
 // fitsRow returns whether a column of rows can have this width.
 func fitsRow(width uint) bool { return width <= 57 }
 
+var errInvalidCode = damaged("codes", "a prefix code is invalid")
+
 // parseCode reads the code of a context, and returns it with the bytes after it.
 func parseCode(data []byte) (code, []byte, error) {
-	invalid := damaged("codes", "a prefix code is invalid")
 	if len(data) == 0 {
-		return code{}, nil, invalid
+		return code{}, nil, errInvalidCode
 	}
 	symbols := int(data[0])
 	data = data[1:]
@@ -138,7 +139,7 @@ func parseCode(data []byte) (code, []byte, error) {
 	longest := 0
 	if symbols > 1 {
 		if len(data) < maxWordBits {
-			return code{}, nil, invalid
+			return code{}, nil, errInvalidCode
 		}
 		total, used := 0, 0
 		for length := 1; length <= maxWordBits; length++ {
@@ -150,26 +151,28 @@ func parseCode(data []byte) (code, []byte, error) {
 			}
 		}
 		if total != symbols || used != 1<<maxWordBits {
-			return code{}, nil, invalid
+			return code{}, nil, errInvalidCode
 		}
 		data = data[maxWordBits:]
 	} else {
 		lengths[0] = 1
 	}
 	if len(data) < symbols {
-		return code{}, nil, invalid
+		return code{}, nil, errInvalidCode
 	}
-	table := make([]uint16, 0, 1<<longest)
-	next := 0
+	table := make([]uint16, 1<<longest)
+	next, filled := 0, 0
 	for length := 0; length <= longest; length++ {
 		for range lengths[length] {
 			if data[next] > lastSymbol {
-				return code{}, nil, invalid
+				return code{}, nil, errInvalidCode
 			}
 			entry := uint16(data[next])<<4 | uint16(length)
-			for range 1 << (longest - length) {
-				table = append(table, entry)
+			words := table[filled : filled+1<<(longest-length)]
+			for i := range words {
+				words[i] = entry
 			}
+			filled += len(words)
 			next++
 		}
 	}
