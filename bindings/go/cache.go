@@ -1,9 +1,9 @@
 package symdex
 
-// Limits of what a Scratch remembers: frames of 48 bytes, answers of about 40, and bytes of strings. At a limit,
+// Limits of what a Scratch remembers: frames of 64 bytes, answers of about 40, and bytes of strings. At a limit,
 // all answers or all strings are forgotten, and what is asked for again is decoded again.
 const (
-	maxCachedFrames  = 128 << 10
+	maxCachedFrames  = 96 << 10
 	maxCachedAnswers = 64 << 10
 	maxCachedBytes   = 6 << 20
 	stringOverhead   = 64
@@ -17,8 +17,17 @@ type answerKey struct {
 type stringKey struct {
 	serial uint64
 	id     uint32
-	files  bool
+	kind   stringKind
 }
+
+// stringKind tells names, files and readable names apart, which all have ids from 0.
+type stringKind uint8
+
+const (
+	kindName stringKind = iota
+	kindFile
+	kindFunction
+)
 
 // answerSpan says which frames are an answer.
 type answerSpan struct{ start, end uint32 }

@@ -90,6 +90,35 @@ func TestZstdOption(t *testing.T) {
 	}
 }
 
+func TestDemangleOption(t *testing.T) {
+	calls := 0
+	demangle := func(name string) string {
+		calls++
+		return strings.ToUpper(name)
+	}
+	index, err := Options{Demangle: demangle}.Open(goldenFile(t, "icf-1.symdex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := &Scratch{}
+	for offset := uint64(0x3e8); offset < 0x40c; offset++ {
+		frames, err := index.Lookup(offset, Statement, scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := frames[len(frames)-1]; f.Name != "unused_too" || f.Function != "UNUSED_TOO" {
+			t.Errorf("at %#x: %q, %q", offset, f.Name, f.Function)
+		}
+	}
+	if calls != 2 {
+		t.Errorf("two names were demangled %d times", calls)
+	}
+	frames, err := index.Lookup(0x7bc, Statement, scratch) // of the symbol table
+	if err != nil || frames[0].Function != "PLAIN_ENTRY" {
+		t.Errorf("%+v, %v", frames, err)
+	}
+}
+
 func TestFrameAddresses(t *testing.T) {
 	arm64, armv7 := Arch{Name: "arm64", CPUType: 0x100000c}, Arch{Name: "armv7", CPUType: 12, CPUSubtype: 9}
 	for _, c := range []struct {

@@ -41,6 +41,7 @@ type Index struct {
 	placeWidth uint
 	names      stringTable
 	files      stringTable
+	demangle   func(string) string
 	// serial tells indexes apart in the caches of a Scratch.
 	serial uint64
 }
@@ -52,6 +53,9 @@ type Options struct {
 	// Zstd decompresses a zstd frame. Stores keep indexes compressed. Without it, opening a compressed index fails with
 	// ErrCompressed. The decoder has to limit its output.
 	Zstd func(compressed []byte) ([]byte, error)
+	// Demangle makes a linkage name readable, for Frame.Function. It is called from all goroutines that look up, once
+	// for each name that a Scratch does not remember, and returns names that it does not know unchanged.
+	Demangle func(linkageName string) string
 }
 
 // Open opens the index in data, which must not change as long as the index is used. Only the header, the metadata and
@@ -98,7 +102,12 @@ func (o Options) Open(data []byte) (*Index, error) {
 		}
 		data = decompressed
 	}
-	return open(data)
+	index, err := open(data)
+	if err != nil {
+		return nil, err
+	}
+	index.demangle = o.Demangle
+	return index, nil
 }
 
 // Metadata returns what the index states about its image. It must not be modified.

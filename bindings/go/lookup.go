@@ -16,6 +16,8 @@ type Frame struct {
 	// Name is the linkage name, mangled, without the underscore that Mach-O puts before C names. It is empty if the
 	// index has none. Names and paths are bytes of the debug file, mostly UTF-8.
 	Name string
+	// Function is the name as people read it, by Options.Demangle; without that it is Name.
+	Function string
 	// File is the path of the source file, empty if the index has none.
 	File string
 	// FunctionStart is the image offset at which the concrete function starts, if HasFunctionStart.
@@ -98,7 +100,7 @@ func (ix *Index) answer(offset uint64, policy LinePolicy, s *Scratch) error {
 		if location.line > 0 {
 			f.Line, f.HasLine = uint32(location.line-1), true
 		}
-		if f.File, err = s.stringOf(ix, &ix.files, location.file); err != nil {
+		if f.File, err = s.stringOf(ix, kindFile, location.file); err != nil {
 			return err
 		}
 		last := inline.caller == noFrame
@@ -106,7 +108,7 @@ func (ix *Index) answer(offset uint64, policy LinePolicy, s *Scratch) error {
 			if err = ix.nameFromSymbols(offset, location.name, &f, s); err != nil {
 				return err
 			}
-		} else if f.Name, err = s.stringOf(ix, &ix.names, location.name); err != nil {
+		} else if err = s.setName(ix, location.name, &f); err != nil {
 			return err
 		}
 		s.cache.push(f)
@@ -130,7 +132,18 @@ func (ix *Index) nameFromSymbols(offset, name uint64, f *Frame, s *Scratch) erro
 		}
 		name = location.name
 	}
-	f.Name, err = s.stringOf(ix, &ix.names, name)
+	return s.setName(ix, name, f)
+}
+
+// setName sets the names of a frame. The id of the name is stored: plus one, and 0 for none.
+func (s *Scratch) setName(ix *Index, stored uint64, f *Frame) (err error) {
+	if f.Name, err = s.stringOf(ix, kindName, stored); err != nil {
+		return err
+	}
+	f.Function = f.Name
+	if ix.demangle != nil {
+		f.Function, err = s.stringOf(ix, kindFunction, stored)
+	}
 	return err
 }
 
@@ -187,7 +200,7 @@ func (ix *Index) FunctionNames(start uint64, s *Scratch) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, err := s.stringOf(ix, &ix.names, location.name)
+		name, err := s.stringOf(ix, kindName, location.name)
 		if err != nil {
 			return nil, err
 		}
@@ -199,18 +212,26 @@ func (ix *Index) FunctionNames(start uint64, s *Scratch) ([]string, error) {
 }
 
 // stringOf returns the string whose id, as stored, is given: plus one, and 0 for none.
-func (s *Scratch) stringOf(ix *Index, table *stringTable, stored uint64) (string, error) {
+func (s *Scratch) stringOf(ix *Index, kind stringKind, stored uint64) (string, error) {
 	if stored == 0 {
 		return "", nil
 	}
-	key := stringKey{serial: ix.serial, id: uint32(stored - 1), files: table == &ix.files}
+	key := stringKey{serial: ix.serial, id: uint32(stored - 1), kind: kind}
 	if text, ok := s.cache.strings[key]; ok {
 		return text, nil
 	}
-	text, err := table.appendString(s.text[:0], stored-1)
+	table := &ix.names
+	if kind == kindFile {
+		table = &ix.files
+	}
+	bytes, err := table.appendString(s.text[:0], stored-1)
 	if err != nil {
 		return "", err
 	}
-	s.text = text
-	return s.cache.keep(key, string(text)), nil
+	s.text = bytes
+	text := string(bytes)
+	if kind == kindFunction {
+		text = ix.demangle(text)
+	}
+	return s.cache.keep(key, text), nil
 }
