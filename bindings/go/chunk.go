@@ -75,22 +75,20 @@ func (ix *Index) parseChunk(c *chunk) error {
 	}
 	head := fields{rest: ix.chunks.data[c.place:headEnd]}
 	c.blocks, c.locations = head.varint(), head.varint()
-	blocksSize := head.varint()
+	blocksSize, fit := head.varint(), true
 	for i := range c.blockWidths {
 		c.blockWidths[i] = uint(head.u8())
 		c.blockRowSize += uint64(c.blockWidths[i])
+		fit = fit && fitsRow(c.blockWidths[i])
 	}
 	for i := range c.groupWidths {
 		c.groupWidths[i] = uint(head.u8())
 		c.groupRowSize += uint64(c.groupWidths[i])
+		fit = fit && fitsRow(c.groupWidths[i])
 	}
-	if head.failed || c.blocks == 0 || c.blocks > c.span || c.locations > maxLocations || blocksSize > ix.chunks.size {
+	if head.failed || !fit || c.blocks == 0 || c.blocks > c.span || c.locations > maxLocations ||
+		blocksSize > ix.chunks.size {
 		return damaged("chunks", "the head of a chunk is invalid")
-	}
-	for _, width := range [...]uint{c.blockWidths[0], c.blockWidths[1], c.blockWidths[2], c.groupWidths[0], c.groupWidths[1]} {
-		if !fitsRow(width) {
-			return damaged("chunks", "a column has %d bits", width)
-		}
 	}
 	blockRows := headEnd - uint64(len(head.rest))
 	groups := (c.locations + 1<<ix.groupBits - 1) >> ix.groupBits

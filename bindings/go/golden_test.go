@@ -42,7 +42,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// compareAnswers compares the answers at the first byte of each range, and at the last one of dwarf, with the lines of a golden text.
+// compareAnswers compares the answers at the first byte of each range, and at the last one of dwarf, with the lines of a
+// golden text.
 func compareAnswers(t *testing.T, index *Index, lines []string) {
 	ranges, table, scratch := 0, "", &Scratch{}
 	for i := 0; i < len(lines); {
