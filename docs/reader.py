@@ -5,8 +5,8 @@
     reader.py --names FILE OFFSET            all names of the function that starts at OFFSET
     reader.py --info FILE                    the metadata
 
-A line of the first is a frame: offset, name, file, line, "inlined" or "", start of the function, table; "-" stands for
-what is absent. Names and files are in hexadecimal there. A gap is a line with the offset alone. Checksums are verified
+A line of the first is a frame: offset, name, file, line, "inlined" or "", start of the function, table, readable name;
+"-" stands for what is absent. Names and files are in hexadecimal there. A gap is a line with the offset alone. Checksums are verified
 if the package xxhash is installed.
 """
 import json
@@ -31,7 +31,7 @@ GAP, FUNCTION, MORE_HEAD, LENGTH, ANSWER, SOURCE = 0, 1, 3, 4, 8, 20
 NAME, ID, FILE, LINE_OF_NEW, LINE_OF_KNOWN, OTHER_FILE, OTHER_LINE = 25, 27, 28, 29, 31, 33, 34
 CONTEXTS = 35
 # A frame of an answer, or in `symbol_table` a name of a function.
-Frame = namedtuple("Frame", "name file line inlined function_start table")
+Frame = namedtuple("Frame", "name file line inlined function_start table readable")
 # A range of a table with its answers, which are inline frames, or a gap, which has none.
 Range = namedtuple("Range", "start end function_start exact statement", defaults=(None, None, None))
 # A source location; name, file and line are stored plus one. `first` is the number of the first one with this name,
@@ -152,7 +152,7 @@ class Code:
 
 
 class Strings:
-    """The section of names or of files."""
+    """The section of names or of files, or the readable names."""
     def __init__(self, data: bytes, count: int, what: str):
         self.data, self.count, self.what = data, count, what
         cursor = Cursor(data, what)
@@ -194,6 +194,23 @@ class Strings:
             require(max(left, right) < symbol, f"{self.what}: a rule refers to one that is not there already")
             stack += [(right, depth + 1), (left, depth + 1)]
         return bytes(text)
+
+
+class ReadableNames:
+    """The optional section of readable names."""
+    def __init__(self, data: bytes, names: int):
+        cursor = Cursor(data, "readable names")
+        count = int.from_bytes(cursor.take(4), "big")
+        self.entries = cursor.take((names + 63) // 64 * 12)
+        self.strings = Strings(data[cursor.at:], count, cursor.what)
+
+    def get(self, index: int) -> Optional[bytes]:
+        """The readable form of the name with this id, or none."""
+        before, names = struct.unpack_from(">IQ", self.entries, index // 64 * 12)
+        place = 63 - index % 64
+        if names >> place & 1 == 0:
+            return None
+        return self.strings.get(before + bin(names >> place >> 1).count("1"))
 
 
 @dataclass(eq=False)
@@ -365,7 +382,7 @@ class Index:
         parts = self.read_header(data)
         self.metadata = self.read_metadata(Cursor(parts[0], "metadata"))
         self.span, counts = self.metadata["chunk_span"], self.metadata["counts"]
-        self.check_pages(parts)
+        self.check_pages(parts[1:5], parts[5], 2)
         self.chunks, cursor = parts[2], Cursor(parts[1], "codes")
         end = cursor.number(2) + 2
         self.codes = [Code(cursor) for _ in range(CONTEXTS)]
@@ -374,6 +391,7 @@ class Index:
         require(self.group_bits <= 4, "codes: groups are too large")
         self.places = Rows(cursor, cursor.take(1), sum(self.metadata[table][1] for table in TABLES) + 1)
         self.names, self.files = (Strings(part, counts[what], what) for part, what in zip(parts[3:5], SECTIONS[3:5]))
+        self.readable = ReadableNames(self.optional[0], counts["names"]) if 0 in self.optional else None
 
     def read_header(self, data: bytes) -> List[bytes]:
         """Checks header and trailer, and returns the parts between them."""
@@ -383,27 +401,36 @@ class Index:
         found = struct.pack("<Q", xxhash.xxh3_64_intdigest(data[:max(size - 8, 0)])) if xxhash else stored
         require(found == stored, "header: wrong checksum")
         require(version == 1 and size == 128, f"an index of version {version}, which this reader does not know")
-        length, kind, zero, incompatible, _, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
+        length, kind, zero, incompatible, features, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
         file_size, *sizes = struct.unpack_from("<7Q", data, 64)
         require(incompatible & ~3 == 0, "an index with a feature that this reader does not know")
         require(incompatible & 2 != 0, "an index from before the first release")
         self.id = kind, self.padded_id[:length]
         require(1 <= length <= 32 and kind <= 1 and zero == 0, "header: the image id is not possible")
         require(file_size == len(data), f"header: the file has {len(data)} bytes instead of {file_size}")
-        require(128 + sum(sizes) + 32 == file_size, "header: the sections do not fill the file")
         require(data[-32:-24] == data[64:72] and data[-8:] == TRAILER_MAGIC, "trailer: wrong size or magic")
-        cursor = Cursor(data[128:], "file")
-        return [cursor.take(size) for size in sizes]
+        cursor = Cursor(data[128:-32], "file")
+        parts = [cursor.take(size) for size in sizes]
+        self.optional = {}  # by bit
+        for bit in range(32):
+            if features >> bit & 1:
+                contents = cursor.take(cursor.number(8))
+                self.optional[bit] = contents
+                sums = cursor.take((len(contents) + 511) // 512 * 4)
+                if bit == 0:
+                    self.check_pages([contents], sums, 9)
+        require(cursor.at == len(cursor.data), "header: the sections do not fill the file")
+        return parts
 
-    def check_pages(self, parts: List[bytes]) -> None:
-        """Checks all pages of all sections."""
-        checksums = Cursor(parts[5], "checksums")
-        for section, data in enumerate(parts[1:5], 2):
+    def check_pages(self, parts: List[bytes], sums: bytes, first: int) -> None:
+        """Checks all pages of consecutive sections, of which the first has the number `first`."""
+        checksums = Cursor(sums, "checksums")
+        for section, data in enumerate(parts, first):
             for page in range((len(data) + 511) // 512):
                 stored, page_data = checksums.number(4), data[512 * page:512 * page + 512]
                 found = xxhash and checksum(page_data, self.padded_id, section, page) & 0xffffffff
-                require(found in (None, stored), f"{SECTIONS[section - 1]}: the checksum of page {page} is wrong")
-        require(checksums.at == len(parts[5]), "checksums: there are more than pages")
+                require(found in (None, stored), f"section {section}: the checksum of page {page} is wrong")
+        require(checksums.at == len(sums), "checksums: there are more than pages")
 
     def read_metadata(self, cursor: Cursor) -> dict:
         """The fields of the metadata."""
@@ -442,10 +469,11 @@ class Index:
         frame = getattr(item, policy)
         while frame:
             name, file, line = chunk.location(frame.location)
+            readable = self.readable.get(name - 1) if name and self.readable else None
             name = self.names.get(name - 1) if name else None
             file = self.files.get(file - 1) if file else None
             inlined = "inlined" if frame.caller and table == "dwarf" else ""
-            frames.append(Frame(name, file, line - 1 if line else None, inlined, item.function_start, table))
+            frames.append(Frame(name, file, line - 1 if line else None, inlined, item.function_start, table, readable))
             frame = frame.caller
             require(len(frames) <= 1024, "an answer has too many frames")
         return frames
@@ -457,7 +485,8 @@ class Index:
             return frames
         symbols = self.find("symbol_table", offset, policy)[:1]
         if frames and symbols:
-            frames[-1] = frames[-1]._replace(name=symbols[0].name, function_start=symbols[0].function_start)
+            name, start, readable = symbols[0].name, symbols[0].function_start, symbols[0].readable
+            frames[-1] = frames[-1]._replace(name=name, function_start=start, readable=readable)
         return frames or symbols
 
 

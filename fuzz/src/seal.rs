@@ -6,6 +6,7 @@ const HEADER_SIZE: usize = 128;
 const TRAILER_SIZE: usize = 32;
 const PAGE_SIZE: usize = 512;
 const METADATA: u32 = 1;
+const READABLE_NAMES: u32 = 9;
 
 /// An index of the fields and sections in `data`, with correct sizes and checksums. Sections that `data` is too short
 /// for are cut. Returns `None` if `data` is shorter than a header.
@@ -33,8 +34,21 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
             checksums.extend_from_slice(&checksum(&id, section, page, bytes).to_le_bytes()[..4]);
         }
     }
+    let old = u64::from_le_bytes(header[112..120].try_into().ok()?);
+    let rest = &rest[usize::try_from(old).unwrap_or(usize::MAX).min(rest.len())..];
     out[112..120].copy_from_slice(&(checksums.len() as u64).to_le_bytes());
     out.extend(checksums);
+    // Of the optional sections, only the readable names are kept.
+    out[24..28].copy_from_slice(&[header[24] & 1, 0, 0, 0]);
+    if out[24] == 1 {
+        let (size, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], rest));
+        let size = usize::try_from(u64::from_le_bytes(*size)).unwrap_or(usize::MAX).min(rest.len());
+        out.extend((size as u64).to_le_bytes());
+        out.extend(&rest[..size]);
+        for (page, bytes) in (0..).zip(rest[..size].chunks(PAGE_SIZE)) {
+            out.extend_from_slice(&checksum(&id, READABLE_NAMES, page, bytes).to_le_bytes()[..4]);
+        }
+    }
     let size = ((out.len() + TRAILER_SIZE) as u64).to_le_bytes();
     out[64..72].copy_from_slice(&size);
     let checksum = xxh3_64(&out[..HEADER_SIZE - 8]);

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::Write;
 
-use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
+use symdex::write::{ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, Writer};
 use symdex::{Counts, Partial, Table};
 
 use crate::chunk_job::ChunkJob;
@@ -27,6 +27,7 @@ use crate::merge::{Merge, OutOfOrder, StepError};
 use crate::options::BuildOptions;
 use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
+use crate::readable::{Demangle, StringSizes, readable_names};
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::spool::Spool;
 use crate::symbol_map::{SymbolMap, is_hidden};
@@ -76,7 +77,8 @@ pub(crate) fn build_image(
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
     let mut run = |order| {
-        let build = Build::new(image, budget, deadline);
+        let mut build = Build::new(image, budget, deadline);
+        build.demangle = options.readable_names;
         build.run(&units, order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
@@ -104,7 +106,7 @@ pub(crate) fn build_parts<'d>(
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
     let (names, files) = build.strings(&mut counts, &mut problems);
     let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
-    build.write(&names, &files, counts, partial, &mut out)?;
+    build.write(&names, &files, None, counts, partial, &mut out)?;
     Ok(out)
 }
 
@@ -160,6 +162,7 @@ struct Build<'a, 'd> {
     writer: Writer<Spool>,
     pools: Pools<'d>,
     coverage: TextCoverage,
+    demangle: Option<Demangle>,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
@@ -177,6 +180,7 @@ impl<'a, 'd> Build<'a, 'd> {
             writer,
             pools,
             coverage,
+            demangle: None,
         }
     }
 
@@ -201,10 +205,15 @@ impl<'a, 'd> Build<'a, 'd> {
         self.symbols(&mut counts, &mut problems)?;
         self.deadline.check()?;
         let [names, files] = [&self.pools.names, &self.pools.files].map(Pool::lens);
-        self.budget.check_strings(self.pools.size(), names.0 + files.0, names.1 + files.1)?;
+        let strings =
+            StringSizes { size: self.pools.size(), len: names.0 + files.0, bytes: names.1 + files.1 };
+        self.budget.check_strings(strings.size, strings.len, strings.bytes)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
-        self.write(&names, &files, counts, partial, out)?;
+        let readable = self
+            .demangle
+            .map(|demangle| readable_names(&names, demangle, strings, self.budget, self.deadline));
+        self.write(&names, &files, readable.transpose()?.as_deref(), counts, partial, out)?;
         Ok(report)
     }
 
@@ -219,11 +228,12 @@ impl<'a, 'd> Build<'a, 'd> {
         (names, files)
     }
 
-    /// Writes the index to `out`, after all chunks are encoded.
+    /// Writes the index to `out`, after all chunks are encoded. `readable` has the readable form of each name, or `None`.
     fn write(
         self,
         names: &[Cow<'_, [u8]>],
         files: &[Cow<'_, [u8]>],
+        readable: Option<&[Option<Box<[u8]>>]>,
         counts: Counts,
         partial: Vec<Partial>,
         out: &mut impl Write,
@@ -231,10 +241,16 @@ impl<'a, 'd> Build<'a, 'd> {
         let deadline = self.deadline;
         let stop = || deadline.is_over();
         let strings = || (EncodedStrings::new_until(names, &stop), EncodedStrings::new_until(files, &stop));
-        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(), strings);
+        let readable = || readable.map(|readable| EncodedReadableNames::new_until(readable, &stop));
+        let (sealed, ((names, files), readable)) =
+            rayon::join(|| self.writer.seal(), || rayon::join(strings, readable));
         // What fails after the deadline fails because of it.
         deadline.check()?;
-        let finished = sealed.map_err(spool_failed)?.finish(&names?, &files?, counts, partial, out);
+        let mut sealed = sealed.map_err(spool_failed)?;
+        if let Some(readable) = readable.transpose()? {
+            sealed.set_readable_names(readable);
+        }
+        let finished = sealed.finish(&names?, &files?, counts, partial, out);
         deadline.check()?;
         Ok(finished?)
     }

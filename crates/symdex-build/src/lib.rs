@@ -71,6 +71,7 @@ mod pools;
 mod queue;
 #[cfg(test)]
 mod random;
+mod readable;
 mod reader;
 mod report;
 mod shared_cache;
@@ -92,6 +93,7 @@ pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
+pub use readable::Demangle;
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
 pub use shared_cache::{SharedCache, SharedCacheImage};
 pub use slice::{Slice, slices, slices_for};

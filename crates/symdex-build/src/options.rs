@@ -6,6 +6,7 @@ use std::io::Write;
 use crate::build::build_image;
 use crate::error::Error;
 use crate::image::Image;
+use crate::readable::Demangle;
 use crate::report::BuildReport;
 
 /// The default of [`BuildOptions::max_memory`].
@@ -39,13 +40,14 @@ pub struct BuildOptions<'p> {
     pub(crate) max_memory: usize,
     pub(crate) max_seconds: Option<u64>,
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
+    pub(crate) readable_names: Option<Demangle>,
 }
 
 impl<'p> BuildOptions<'p> {
-    /// The default options: 1 GiB of memory, any time, and no progress.
+    /// The default options: 1 GiB of memory, any time, no progress, and no readable names.
     #[must_use]
     pub fn new() -> Self {
-        Self { max_memory: MAX_MEMORY, max_seconds: None, progress: &|_, _| {} }
+        Self { max_memory: MAX_MEMORY, max_seconds: None, progress: &|_, _| {}, readable_names: None }
     }
 
     /// About how many bytes of memory the build and its image may take, excluding the bytes of the debug file: at least
@@ -72,6 +74,16 @@ impl<'p> BuildOptions<'p> {
     #[must_use]
     pub fn progress(self, progress: &'p (dyn Fn(u64, u64) + Sync)) -> Self {
         Self { progress, ..self }
+    }
+
+    /// Adds to the index the readable form of each name, as `demangle` returns it, for readers without a demangler. The
+    /// default is `None`: lookups return mangled names only. The index has no readable form of a name that `demangle`
+    /// returns unchanged, or that it turns into more than 64 KiB.
+    ///
+    /// `demangle` is called on several threads, once for each distinct name.
+    #[must_use]
+    pub fn readable_names(self, demangle: Option<Demangle>) -> Self {
+        Self { readable_names: demangle, ..self }
     }
 
     /// Builds the index of `image` in memory.

@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, build, slices};
+use symdex_build::{BuildOptions, Companions, Image, build, slices};
 
 /// Makes the bytes of an index.
 type Make = fn() -> Vec<u8>;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// The kinds of golden indexes: the first part of the file name, and how the index is made.
-const KINDS: [(&str, Make); 5] = [
+const KINDS: [(&str, Make); 6] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
     ("made-up", made_up),
@@ -23,6 +23,7 @@ const KINDS: [(&str, Make); 5] = [
     ("icf", || build_dsym("icf")),
     // No debug information, and so a digest of the input.
     ("plain", || build_file("DemoPlain.dylib", "demo/DemoPlain.dylib")),
+    ("readable-names", readable_names),
 ];
 
 fn build_dsym(name: &str) -> Vec<u8> {
@@ -35,6 +36,17 @@ fn build_file(name: &str, path: &str) -> Vec<u8> {
     let companions = Companions::default();
     let image = Image::load(&slice, name, &companions).expect("loads");
     build(&image).expect("builds").bytes
+}
+
+/// The index of names in Swift and C, with readable names.
+fn readable_names() -> Vec<u8> {
+    let path = format!("{TESTDATA}/dsyms/swift-names.dSYM/Contents/Resources/DWARF/swift-names");
+    let bytes = std::fs::read(path).expect("testdata has it");
+    let slice = slices(&bytes).expect("a Mach-O file").remove(0);
+    let companions = Companions::default();
+    let image = Image::load(&slice, "readable-names", &companions).expect("loads");
+    let options = BuildOptions::new().readable_names(Some(symdex_demangle::demangle));
+    options.build(&image).expect("builds").bytes
 }
 
 /// The index of a made-up image whose names consist of any bytes.
@@ -158,8 +170,9 @@ fn frame_text(frame: &Frame<'_>) -> String {
     let line = frame.line.map_or("-".to_owned(), |line| line.to_string());
     let start = frame.function_start.map_or("-".to_owned(), |start| start.to_string());
     let inlined = if frame.inlined { " inlined" } else { "" };
+    let readable = frame.readable.map_or(String::new(), |_| format!(" = {}", text(frame.readable)));
     format!(
-        "{} {}:{line} function {start} {}{inlined}",
+        "{}{readable} {}:{line} function {start} {}{inlined}",
         text(frame.name),
         text(frame.file),
         frame.table.name()

@@ -12,7 +12,7 @@ use symdex::{ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
-    BuildOptions, BuildReport, Companions, Identity, Image, SharedCacheImage, Slice, SymbolMaps,
+    BuildOptions, BuildReport, Companions, Demangle, Identity, Image, SharedCacheImage, Slice, SymbolMaps,
     TextCoverage, slices,
 };
 use symdex_store::{IndexBuffer, IndexBytes};
@@ -116,6 +116,8 @@ pub(crate) struct ImageBuilder<'w> {
     pub(crate) max_memory: usize,
     pub(crate) max_seconds: Option<u64>,
     pub(crate) verify: bool,
+    /// Whether indexes get readable names.
+    pub(crate) readable_names: bool,
     /// The index of an id that exists already, if it may be used.
     pub(crate) existing: &'w (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
     /// Called with the size of an image, and with how many of how many of its parts are done.
@@ -276,7 +278,9 @@ impl ImageBuilder<'_> {
         let size = image.debug_size();
         let progress = |done, total| (self.progress)(size, done, total);
         let options = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
-        let built = options.progress(&progress).build_into(image, IndexBuffer::new())?;
+        let demangle = self.readable_names.then_some(symdex_demangle::demangle as Demangle);
+        let built =
+            options.progress(&progress).readable_names(demangle).build_into(image, IndexBuffer::new())?;
         let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
         Ok((bytes, built.warnings, built.report))
     }
@@ -285,6 +289,9 @@ impl ImageBuilder<'_> {
     fn existing_index(&self, image: &Image<'_>) -> Option<(IndexBytes, BuildReport)> {
         let bytes = (self.existing)(&image.info().id)?;
         let index = Index::open(&bytes[..]).ok()?;
+        if self.readable_names && !index.has_readable_names() {
+            return None;
+        }
         let report = match image.has_dwarf() {
             true => symdex_build::built_before(image, &index),
             false => symdex_build::up_to_date(image, &index),

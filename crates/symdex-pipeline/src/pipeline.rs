@@ -67,6 +67,8 @@ pub struct PipelineOptions {
     pub max_seconds: Option<u64>,
     /// Whether each index is compared with the debug file. That may take four times the memory.
     pub verify: bool,
+    /// Whether indexes get readable names, for readers without a demangler.
+    pub readable_names: bool,
     /// How children are started. `None`, the default, builds in this process. The limits are set by the options above.
     pub isolation: Option<Isolation>,
     /// The folder for temporary files of children.
@@ -86,6 +88,7 @@ impl Default for PipelineOptions {
             max_memory: 1_000_000_000,
             max_seconds: None,
             verify: false,
+            readable_names: false,
             isolation: None,
             temporary: std::env::temp_dir(),
             unpublished: std::env::temp_dir(),
@@ -204,7 +207,8 @@ impl Pipeline {
 
     /// Builds all images with all of the memory, whether they have an index or not.
     fn images<'w>(&'w self, progress: &'w (dyn Fn(u64, u64, u64) + Sync)) -> ImageBuilder<'w> {
-        let PipelineOptions { archs, debug_dirs, max_memory, max_seconds, verify, .. } = &self.options;
+        let PipelineOptions { archs, debug_dirs, max_memory, max_seconds, verify, readable_names, .. } =
+            &self.options;
         ImageBuilder {
             archs,
             ids: &[],
@@ -213,6 +217,7 @@ impl Pipeline {
             max_memory: *max_memory,
             max_seconds: *max_seconds,
             verify: *verify,
+            readable_names: *readable_names,
             existing: &|_| None,
             progress,
         }
@@ -394,6 +399,7 @@ impl<H: Host> Build<'_, H> {
             max_seconds: options.max_seconds,
             threads: self.share.threads,
             verify: options.verify,
+            readable_names: options.readable_names,
         };
         let (images, protections) = isolation.build(build, &options.unpublished, |size, parts| match parts {
             Some((done, total)) => progress.set(size, done, total),

@@ -103,8 +103,8 @@ pub enum OnConflict {
     /// The new one.
     Replace,
     /// The one with more functions. If they have equally many, the one with more ranges; then, in this order, the one
-    /// with fewer partial counts, more symbols, more names, the smaller digest. The result does not depend on the order
-    /// in which indexes are put.
+    /// with fewer partial counts, more symbols, more names, readable names, the smaller digest. The result does not
+    /// depend on the order in which indexes are put.
     #[default]
     More,
 }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_the_same_token_improves_an_index_that_is_kept() {
-        let rank = |functions| (functions, 0, Reverse(0), 0, 0, Reverse(0));
+        let rank = |functions| (functions, 0, Reverse(0), 0, 0, false, Reverse(0));
         let (ci, other) = (provenance("ci"), provenance("other"));
         let decide = |on_conflict, by: Option<&Provenance>, new, put_by: Option<&Provenance>| {
             let options = PutOptions::new().on_conflict(on_conflict).provenance(by.cloned());

@@ -40,6 +40,7 @@ fn image() -> Image {
         id: ImageId::new(&[7; 16]).expect("16 bytes are an id"),
         chunk_span: 32 << 10,
         names: (0..FUNCTIONS).map(name).collect(),
+        readable: Vec::new(),
         files: (0..500).map(|n| format!("/src/project{}/file{n}.cpp", n % 40).into_bytes()).collect(),
         tables: [dwarf, ChunkRanges::default()],
         without_code: 0,

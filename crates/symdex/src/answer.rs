@@ -35,6 +35,10 @@ pub struct Frame<'a> {
     /// The mangled name, without Mach-O's leading `_`. It can have any bytes. `None` if neither table names the
     /// code.
     pub name: Option<&'a [u8]>,
+    /// The readable form of the name, for example `Widget.draw(at:)` for `$s4Demo6WidgetV4draw2atySi_tF`. `None` if the
+    /// index has no readable names ([`Index::has_readable_names`](crate::Index::has_readable_names)), or if the name is
+    /// its own readable form. [`Self::display_name`] takes the one or the other.
+    pub readable: Option<&'a [u8]>,
     /// The path of the file, with the directory that the debug information states. It can have any bytes.
     pub file: Option<&'a [u8]>,
     /// The line, from 1 on. It is 0 for code that the compiler generated, and `None` if there is no line.
@@ -57,6 +61,20 @@ impl<'a> Frame<'a> {
         self.name.map(String::from_utf8_lossy)
     }
 
+    /// The readable name if the index has it, else the [`name`](Self::name).
+    ///
+    /// ```
+    /// # fn demo(frame: symdex::Frame<'_>) {
+    /// // With the crate symdex-demangle, which is not needed for an index that was built with readable names:
+    /// let name = frame.readable.map(String::from_utf8_lossy);
+    /// let name = name.or_else(|| Some(symdex_demangle::demangle(frame.name?)));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn display_name(&self) -> Option<&'a [u8]> {
+        self.readable.or(self.name)
+    }
+
     /// The [`file`](Self::file) as text. Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn file_lossy(&self) -> Option<Cow<'a, str>> {
@@ -70,6 +88,8 @@ impl<'a> Frame<'a> {
 pub struct OwnedFrame {
     /// As [`Frame::name`].
     pub name: Option<Vec<u8>>,
+    /// As [`Frame::readable`].
+    pub readable: Option<Vec<u8>>,
     /// As [`Frame::file`].
     pub file: Option<Vec<u8>>,
     /// As [`Frame::line`].
@@ -84,9 +104,9 @@ pub struct OwnedFrame {
 
 impl From<Frame<'_>> for OwnedFrame {
     fn from(frame: Frame<'_>) -> Self {
-        let Frame { name, file, line, inlined, function_start, table } = frame;
-        let [name, file] = [name, file].map(|string| string.map(<[u8]>::to_vec));
-        Self { name, file, line, inlined, function_start, table }
+        let Frame { name, readable, file, line, inlined, function_start, table } = frame;
+        let [name, readable, file] = [name, readable, file].map(|string| string.map(<[u8]>::to_vec));
+        Self { name, readable, file, line, inlined, function_start, table }
     }
 }
 
@@ -103,8 +123,8 @@ pub(crate) enum FrameStorage<'a> {
     Cached(CachedAnswer<'a>),
 }
 
-/// Where the name and the file of a frame lie in a text.
-pub(crate) type StringRanges = [Option<std::ops::Range<usize>>; 2];
+/// Where the name, the file and the readable name of a frame lie in a text.
+pub(crate) type StringRanges = [Option<std::ops::Range<usize>>; 3];
 
 /// A frame of an answer, with its strings by id.
 #[derive(Clone, Copy, Debug)]
@@ -161,9 +181,11 @@ impl<'a> Frames<'a> {
 fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], number: usize) -> Frame<'a> {
     let frame = frames.get(number);
     let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
-    let [name, file] = strings.get(number).map_or([None; 2], |[name, file]| [string(name), string(file)]);
+    let [name, file, readable] =
+        strings.get(number).map_or([None; 3], |strings| strings.each_ref().map(string));
     Frame {
         name,
+        readable,
         file,
         line: frame.and_then(|frame| frame.source.line.checked_sub(1)),
         inlined: number + 1 < frames.len(),

@@ -6,8 +6,10 @@
 //! string: 0  4  for a name the place of the file beside it, 0 for none and for a file
 //!         4  4  the index's serial number times two; plus 1 for a file
 //!         8  4  the string's id plus one, 0 for no name beside a file
-//!        12  2  length
+//!        12  2  length; READABLE
 //!        14     bytes
+//!            2  for a name with READABLE: length of its readable name
+//!               bytes of that
 //! answer: 0  4  2^31 plus the index's serial number times two; plus 1 for `statement`. Places are smaller
 //!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
 //!         8  6  offset
@@ -48,8 +50,10 @@ const BYTES_PER_SLOT: usize = 64;
 const SHARE: usize = 64;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
+/// The name has a readable name.
+const READABLE: u16 = 1 << 15;
 /// The length that stands for "no name".
-const NO_NAME: u16 = u16::MAX;
+const NO_NAME: u16 = READABLE - 1;
 const ANSWER_HEAD: usize = 16;
 const FRAME_SIZE: usize = 6;
 /// The frames are from the `symbol_table`.
@@ -95,6 +99,14 @@ impl AnswerKey {
     }
 }
 
+/// A string of the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CachedString<'a> {
+    pub(crate) text: &'a [u8],
+    /// The readable name of a name, if the index has it.
+    pub(crate) readable: Option<&'a [u8]>,
+}
+
 /// An answer of the cache. It has at least one frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedAnswer<'a> {
@@ -137,13 +149,14 @@ impl AnswerCache {
     }
 
     /// Stores the answer to `key` if there is room and it fits. Returns its place. `read_string` reads a string that
-    /// is not in the cache yet into `buffer`, which is empty.
+    /// is not in the cache yet into `buffer`, which is empty, and after a name its readable name. It returns where that
+    /// begins.
     pub(crate) fn put(
         &mut self,
         key: AnswerKey,
         frames: &[FoundFrame],
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<Option<usize>, Error>,
     ) -> Result<Option<u32>, Error> {
         let Some((distance, flags)) = summary(key, frames) else { return Ok(None) };
         let share = self.capacity / SHARE;
@@ -191,23 +204,32 @@ impl AnswerCache {
         stored: u32,
         end: usize,
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<Option<usize>, Error>,
     ) -> Result<Option<u32>, Error> {
         let (hash, head) = text_key(file, pool, stored);
         if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
             return Ok(Some(place));
         }
         buffer.clear();
-        if let Some(id) = stored.checked_sub(1) {
-            read_string(if pool & 1 == 0 { StringPool::Names } else { StringPool::Files }, id, buffer)?;
-        }
+        let readable_at = match stored.checked_sub(1) {
+            Some(id) if pool & 1 == 0 => read_string(StringPool::Names, id, buffer)?,
+            Some(id) => read_string(StringPool::Files, id, buffer)?,
+            None => None,
+        };
+        let (own, readable) = buffer.split_at(readable_at.unwrap_or(buffer.len()).min(buffer.len()));
         let place = self.arena.len();
-        let len = u16::try_from(buffer.len()).ok().filter(|len| *len < NO_NAME);
-        let Some(len) = len.filter(|_| place + TEXT_HEAD + buffer.len() <= end) else { return Ok(None) };
+        let lens = (u16::try_from(own.len()).ok().filter(|len| *len < NO_NAME))
+            .zip(u16::try_from(readable.len()).ok())
+            .filter(|_| place + TEXT_HEAD + buffer.len() + size_of::<u16>() <= end);
+        let Some((len, readable_len)) = lens else { return Ok(None) };
         let len = if stored != 0 { len } else { NO_NAME };
         self.arena.extend_from_slice(&head);
-        self.arena.extend_from_slice(&len.to_le_bytes());
-        self.arena.extend_from_slice(buffer);
+        self.arena.extend_from_slice(&(len | readable_at.map_or(0, |_| READABLE)).to_le_bytes());
+        self.arena.extend_from_slice(own);
+        if readable_at.is_some() {
+            self.arena.extend_from_slice(&readable_len.to_le_bytes());
+            self.arena.extend_from_slice(readable);
+        }
         self.slots.enter(hash, place);
         Ok(u32::try_from(place).ok())
     }
@@ -219,13 +241,12 @@ impl AnswerCache {
         pool: StringPool,
         stored: u32,
         file: u32,
-    ) -> Option<(u32, &[u8])> {
+    ) -> Option<(u32, CachedString<'_>)> {
         let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == StringPool::Files);
         let (hash, head) = text_key(file, pool, stored);
         let place = self.slots.find(hash, |place| read(&self.arena, place) == Some(head))?;
-        let start = place as usize + TEXT_HEAD;
-        let len = read(&self.arena, start - 2).map(u16::from_le_bytes)?;
-        Some((place, self.arena.get(start..start + usize::from(len))?))
+        let (_, string) = string_at(&self.arena, place as usize)?;
+        Some((place, string?))
     }
 
     /// Makes room for this many bytes and slots. Returns whether there is room.
@@ -298,6 +319,27 @@ fn text_key(file: u32, pool: u32, id: u32) -> (u64, [u8; TEXT_HEAD - 2]) {
     (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15), [a, b, c, d, e, f, g, h, i, j, k, l])
 }
 
+/// The place of the file of the text at `place`, and the text. `None` for place 0.
+#[inline]
+fn string_at(arena: &[u8], place: usize) -> Option<(usize, Option<CachedString<'_>>)> {
+    if place == 0 {
+        return None;
+    }
+    let [a, b, c, d, .., e, f]: [u8; TEXT_HEAD] = read(arena, place)?;
+    let (file, len) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
+    let start = place + TEXT_HEAD;
+    let end = start + usize::from(len & !READABLE);
+    let text = arena.get(start..end).filter(|_| len != NO_NAME);
+    let readable = if len & READABLE == 0 { None } else { readable_at(arena, end) };
+    Some((file as usize, text.map(|text| CachedString { text, readable })))
+}
+
+/// The readable name at `place`.
+fn readable_at(arena: &[u8], place: usize) -> Option<&[u8]> {
+    let start = place + size_of::<u16>();
+    arena.get(start..start + usize::from(u16::from_le_bytes(read(arena, place)?)))
+}
+
 #[inline]
 fn read<const N: usize>(arena: &[u8], place: usize) -> Option<[u8; N]> {
     arena.get(place..)?.first_chunk().copied()
@@ -318,28 +360,16 @@ impl<'a> CachedAnswer<'a> {
         let frame = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
         let (place, line) = (low_half(frame) & PLACES, low_half(frame >> PLACE_BITS));
         // A frame without a name and a file has no text.
-        let (file, name) = self.text(place as usize).unwrap_or_default();
+        let (file, name) = string_at(self.arena, place as usize).unwrap_or_default();
         Frame {
-            name,
-            file: self.text(file).and_then(|(_, file)| file),
+            name: name.map(|name| name.text),
+            readable: name.and_then(|name| name.readable),
+            file: string_at(self.arena, file).and_then(|(_, file)| Some(file?.text)),
             line: line.checked_sub(1),
             inlined,
             function_start: self.function_start.filter(|_| !inlined || self.flags & LAST_STARTS == 0),
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },
         }
-    }
-
-    /// The place of the file of the text at `place`, and the text.
-    #[inline]
-    fn text(&self, place: usize) -> Option<(usize, Option<&'a [u8]>)> {
-        if place == 0 {
-            return None;
-        }
-        let [a, b, c, d, .., e, f]: [u8; TEXT_HEAD] = read(self.arena, place)?;
-        let (file, len) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
-        let start = place + TEXT_HEAD;
-        let text = self.arena.get(start..start + usize::from(len)).filter(|_| len != NO_NAME);
-        Some((file as usize, text))
     }
 }
 

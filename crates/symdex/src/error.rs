@@ -150,6 +150,8 @@ pub enum SectionKind {
     DwarfChunk = 7,
     /// A chunk of the `symbol_table` table, in errors only.
     SymbolChunk = 8,
+    /// A page of readable names.
+    ReadableNamePage = 9,
 }
 
 impl SectionKind {
@@ -166,6 +168,7 @@ impl SectionKind {
             SectionKind::Trailer => "trailer",
             SectionKind::DwarfChunk => "dwarf chunk",
             SectionKind::SymbolChunk => "symbol_table chunk",
+            SectionKind::ReadableNamePage => "readable name page",
         }
     }
 }

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
+use crate::format::header::READABLE_NAMES;
 use crate::format::{
     FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, Trailer,
     VERSION, checksums_size,
 };
 use crate::image::ImageId;
+use crate::names::readable::{ReadableLayout, ReadableReader};
 use crate::names::{NameLayout, NameReader};
 use crate::packed::{ChunkReader, Codes};
 
@@ -41,6 +43,7 @@ pub struct Index<B> {
     codes: Codes,
     names: NameLayout,
     files: NameLayout,
+    readable: Option<(ReadableLayout, Paged)>,
     code_pages: Paged,
     chunk_pages: Paged,
     name_pages: Paged,
@@ -107,6 +110,14 @@ impl Paged {
         Ok(paged)
     }
 
+    /// The section of readable names, if the index has it.
+    fn readable(header: &Header, file: &[u8]) -> Result<Option<Self>, Error> {
+        Ok(header.optional.find(READABLE_NAMES, file)?.map(|[section, checksums]| {
+            let checked = PageChecks::new(section.size);
+            Self { kind: SectionKind::ReadableNamePage, section, checksums, checked }
+        }))
+    }
+
     #[inline]
     fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
         let [section, checksums] = [self.section, self.checksums].map(|part| part.within(file));
@@ -137,8 +148,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         let metadata = Metadata::decode(&header.id, header.sections[0].within(file))?;
         let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
-        let names = NameLayout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
-        let files = NameLayout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
+        let names = NameLayout::decode(&name_pages.reader(file, &header.id), 0, metadata.counts.names)?;
+        let files = NameLayout::decode(&file_pages.reader(file, &header.id), 0, metadata.counts.files)?;
+        let readable = Paged::readable(&header, file)?;
+        let readable = readable.map(|paged| {
+            let layout = ReadableLayout::decode(&paged.reader(file, &header.id), metadata.counts.names)?;
+            Ok::<_, Error>((layout, paged))
+        });
+        let readable = readable.transpose()?;
         // The serial number identifies the index. The digest does not, because a forged file can state that of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -150,6 +167,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             codes,
             names,
             files,
+            readable,
             code_pages,
             chunk_pages,
             name_pages,
@@ -176,19 +194,33 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.trailer.digest
     }
 
-    /// The sections of the index, in the order in which they lie in the file.
+    /// Whether the index has readable names; see [`Frame::readable`](crate::Frame::readable). They are an option of the
+    /// build.
     #[must_use]
-    pub fn sections(&self) -> [SectionInfo; 6] {
+    pub fn has_readable_names(&self) -> bool {
+        self.readable.is_some()
+    }
+
+    /// The sections of the index, in the order in which they lie in the file: the six that every index has, and the
+    /// optional ones that this reader knows, with their sizes and checksums.
+    #[must_use]
+    pub fn sections(&self) -> Vec<SectionInfo> {
         let [metadata, codes, chunks, names, files, checksums] = self.header.sections;
         let info = |name, FileSection { offset, size }| SectionInfo { name, offset, size };
-        [
+        let mut all = vec![
             info("metadata", metadata),
             info("codes", codes),
             info("chunks", chunks),
             info("names", names),
             info("files", files),
             info("checksums", checksums),
-        ]
+        ];
+        if let Some((_, Paged { section, checksums, .. })) = &self.readable {
+            let start = section.offset - 8;
+            let size = checksums.offset + checksums.size - start;
+            all.push(info("readable names", FileSection { offset: start, size }));
+        }
+        all
     }
 
     /// The format version of the index.
@@ -224,6 +256,13 @@ impl<B: AsRef<[u8]>> Index<B> {
             StringPool::Files => (&self.files, &self.file_pages),
         };
         NameReader { layout, pages: self.pages(paged) }
+    }
+
+    /// Reads readable names. `None` if the index has none.
+    #[inline]
+    pub(crate) fn readable(&self) -> Option<ReadableReader<'_>> {
+        let (layout, paged) = self.readable.as_ref()?;
+        Some(ReadableReader { layout, pages: self.pages(paged) })
     }
 
     /// Reads chunks.

@@ -99,7 +99,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let Scratch { answers, frames, text, .. } = scratch;
         let kept = match key {
             Some(key) => {
-                answers.put(key, frames, text, |pool, id, text| self.strings_of(pool).append(id, text))?
+                answers.put(key, frames, text, |pool, id, text| self.append_string(pool, id, text))?
             }
             None => None,
         };
@@ -207,29 +207,39 @@ impl<B: AsRef<[u8]>> Index<B> {
         chunk.find(offset.0, policy.is_statement(), at_most, &mut scratch.packed, &mut scratch.frames)
     }
 
+    /// Appends a string to `text`, and to a name its readable name. Returns where the readable name begins, if there is
+    /// one.
+    fn append_string(&self, pool: StringPool, id: u32, text: &mut Vec<u8>) -> Result<Option<usize>, Error> {
+        self.strings_of(pool).append(id, text)?;
+        let start = text.len();
+        let readable = self.readable().filter(|_| pool == StringPool::Names);
+        let is_there = readable.map_or(Ok(false), |readable| readable.append(id, text))?;
+        Ok(is_there.then_some(start))
+    }
+
     /// Reads the strings of the frames that were found.
     fn spell(&self, scratch: &mut Scratch) -> Result<(), Error> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
         for frame in frames.iter() {
             let mut string = |pool, stored: u32, file| {
-                let Some(id) = stored.checked_sub(1) else { return Ok((0, None)) };
+                let Some(id) = stored.checked_sub(1) else { return Ok((0, None, None)) };
                 let start = text.len();
-                let place = match answers.string(self.serial, pool, stored, file) {
+                let (place, readable) = match answers.string(self.serial, pool, stored, file) {
                     Some((place, kept)) => {
-                        text.extend_from_slice(kept);
-                        place
+                        text.extend_from_slice(kept.text);
+                        let end = text.len();
+                        text.extend_from_slice(kept.readable.unwrap_or_default());
+                        (place, kept.readable.map(|_| end))
                     }
-                    None => {
-                        self.strings_of(pool).append(id, text)?;
-                        0
-                    }
+                    None => (0, self.append_string(pool, id, text)?),
                 };
-                Ok::<_, Error>((place, Some(start..text.len())))
+                let own = start..readable.unwrap_or(text.len());
+                Ok::<_, Error>((place, Some(own), readable.map(|start| start..text.len())))
             };
-            let (place, file) = string(StringPool::Files, frame.source.file, 0)?;
-            let (_, name) = string(StringPool::Names, frame.source.name, place)?;
-            strings.push([name, file]);
+            let (place, file, _) = string(StringPool::Files, frame.source.file, 0)?;
+            let (_, name, readable) = string(StringPool::Names, frame.source.name, place)?;
+            strings.push([name, file, readable]);
         }
         Ok(())
     }

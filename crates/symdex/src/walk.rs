@@ -76,7 +76,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every
-    /// chunk and every string decodes, each chunk to sorted ranges within its span whose names and files exist.
+    /// chunk and every string, readable names among them, decodes, each chunk to sorted ranges within its span whose names and files exist.
     ///
     /// ```
     /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
@@ -94,6 +94,9 @@ impl<B: AsRef<[u8]>> Index<B> {
             VerifiedCounts { pages: self.chunk_reader().verify()?, ..VerifiedCounts::default() };
         for pool in [StringPool::Names, StringPool::Files] {
             verified.pages += self.strings_of(pool).verify()?;
+        }
+        if let Some(readable) = self.readable() {
+            verified.pages += readable.verify()?;
         }
         for table in Table::ALL {
             for chunk in self.chunks(table) {
@@ -153,6 +156,18 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     /// Like [`Self::name`].
     pub fn file(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
         self.string(StringPool::Files, id)
+    }
+
+    /// The readable form of the name with this id. `None` if the index does not have readable names, or if the name is
+    /// its own readable form.
+    ///
+    /// # Errors
+    ///
+    /// Like [`Self::name`].
+    pub fn readable_name(&mut self, id: NonMaxU32) -> Result<Option<&[u8]>, Error> {
+        let Some(readable) = self.index.readable() else { return Ok(None) };
+        self.text.clear();
+        Ok(readable.append(id.get(), &mut self.text)?.then_some(&self.text))
     }
 
     fn string(&mut self, pool: StringPool, id: NonMaxU32) -> Result<&[u8], Error> {

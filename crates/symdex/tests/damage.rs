@@ -8,8 +8,8 @@ use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testkit::images::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A small image with all features: gaps, inlining, both tables, different answers under the two policies, aliases, and
-/// strings of all kinds.
+/// A small image with all features: gaps, inlining, both tables, different answers under the two policies, aliases,
+/// readable names, and strings of all kinds.
 fn small() -> Image {
     let mut image = Image::random(11);
     image.chunk_span = 1000;
@@ -18,7 +18,7 @@ fn small() -> Image {
         assert!(!table.ranges.is_empty(), "the seed makes a table that is worth testing");
     }
     image.names.iter_mut().for_each(|name| name.truncate(20));
-    image.with_aliases(11)
+    image.with_aliases(11).with_readable_names(11)
 }
 
 /// For each offset, the answers under both policies and the names of the function that starts there.
@@ -111,13 +111,49 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
+/// The index with more optional sections, whose bits are above that of readable names. Each has 1000 bytes and wrong
+/// checksums, which nobody reads.
+fn with_sections(mut bytes: Vec<u8>, bits: &[usize]) -> Vec<u8> {
+    let mut trailer = bytes.split_off(bytes.len() - 32);
+    for bit in bits {
+        bytes[24 + bit / 8] |= 1 << (bit % 8);
+        bytes.extend(1000u64.to_le_bytes());
+        bytes.extend([0xaa; 1000 + 2 * 4]);
+    }
+    let size = (bytes.len() as u64 + 32).to_le_bytes();
+    bytes[64..72].copy_from_slice(&size);
+    let bytes = sealed(bytes);
+    trailer[..8].copy_from_slice(&size);
+    trailer[8..24].copy_from_slice(&xxhash_rust::xxh3::xxh3_128(&bytes).to_le_bytes());
+    [bytes, trailer].concat()
+}
+
 #[test]
 fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_not() {
     let image = small();
-    let mut bytes = image.index();
-    bytes[31] = 0x80;
-    let compatible = Index::open(sealed(bytes)).expect("compatible features may be unknown");
-    assert_eq!(ask(&compatible, &expected(&image), "a compatible feature"), 0);
+    for bit in 32..64 {
+        let mut bytes = image.index();
+        bytes[24 + bit / 8] |= 1 << (bit % 8);
+        let compatible = Index::open(sealed(bytes)).expect("compatible features may be unknown");
+        assert_eq!(ask(&compatible, &expected(&image), "a compatible feature"), 0);
+    }
+    for (sections, what) in [(&[1, 31][..], "unknown sections"), (&[31], "an unknown section")] {
+        let bytes = with_sections(image.index(), sections);
+        let compatible = Index::open(&bytes[..]).expect("optional sections may be unknown");
+        assert_eq!(ask(&compatible, &expected(&image), what), 0);
+        compatible.verify().expect("it is whole");
+        for short in 1..20 {
+            let mut bytes = bytes.clone();
+            let size = bytes.len();
+            bytes.drain(size - 32 - short..size - 32);
+            let trailer = bytes.len() - 32;
+            for at in [64, trailer] {
+                bytes[at..at + 8].copy_from_slice(&((size - short) as u64).to_le_bytes());
+            }
+            let error = Index::open(sealed(bytes)).expect_err("a section is cut");
+            assert!(error.is_damage(), "{what}: {error}");
+        }
+    }
     for bit in 2..64 {
         let mut bytes = image.index();
         bytes[16 + bit / 8] = 1 << (bit % 8);

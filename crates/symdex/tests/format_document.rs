@@ -7,7 +7,8 @@ use std::io::Cursor;
 
 use self::dump::{Bits, Codes, Dump};
 use symdex::write::{
-    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedReadableNames, EncodedStrings, ImageInfo, InlineFrame,
+    NonMaxU32, Writer,
 };
 use symdex::{Arch, Counts, ImageId, Index, Table};
 
@@ -18,9 +19,14 @@ const END: &str = "```\n<!-- the dump ends -->\n";
 /// The names in the order of their ids. The fourth name has enough words for a grammar rule.
 const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
 
+/// The readable names of two of the names.
+const READABLE: [Option<&str>; 5] = [None, None, None, Some("flat(int)"), Some("plain()")];
+const READABLE_BEGIN: &str = "<!-- the readable names begin: written as the dump below -->\n```text\n";
+const READABLE_END: &str = "```\n<!-- the readable names end -->\n";
+
 /// An index of two functions, `outer` and `plain`. `mid` is inlined into `outer`, and `leaf` is inlined into `mid`.
 /// `plain` follows `outer` and is only in the symbol table. Its second name is `a_b_..._flat`.
-fn tiny() -> Vec<u8> {
+fn tiny(readable: bool) -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let number = NonMaxU32::new;
     let frame = |parent, name, file, line| InlineFrame { parent, name: number(name), file, line };
@@ -64,7 +70,10 @@ fn tiny() -> Vec<u8> {
     let files = EncodedStrings::new(&["/src/t.c"]).expect("short");
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
     let mut index = Vec::new();
-    let sealed = writer.seal().expect("encodes");
+    let mut sealed = writer.seal().expect("encodes");
+    if readable {
+        sealed.set_readable_names(EncodedReadableNames::new(&READABLE).expect("short"));
+    }
     sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
 }
@@ -289,22 +298,45 @@ fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
     (codes, places)
 }
 
+/// Dumps the optional section of readable names.
+fn explain_readable(file: &[u8]) -> String {
+    let sections = Index::open(file).expect("as written").sections();
+    let section = sections.iter().find(|section| section.name == "readable names").expect("it has them");
+    let mut dump = Dump::new(file);
+    dump.at = usize::try_from(section.offset).expect("small");
+    dump.number(8, "size of the contents {}");
+    dump.field(4, "readable names: 2");
+    dump.field(4, "names 0 to 63: no readable names before");
+    dump.field(8, "those of names 3 and 4");
+    strings(&mut dump, "name");
+    dump.number(4, "checksum of page 0");
+    assert_eq!(dump.at, file.len() - 32, "the trailer follows");
+    dump.out
+}
+
 #[test]
 fn the_document_shows_what_an_index_looks_like() {
-    let file = tiny();
-    Index::open(&file[..]).expect("as written").verify().expect("whole");
-    let dump = explain(&file);
+    let (file, readable) = (tiny(false), tiny(true));
+    for file in [&file, &readable] {
+        Index::open(&file[..]).expect("as written").verify().expect("whole");
+    }
     let document = std::fs::read_to_string(DOCUMENT).expect("docs/FORMAT.md is there");
-    let (before, rest) = document.split_once(BEGIN).expect("FORMAT.md has the dump");
-    let (written, after) = rest.split_once(END).expect("FORMAT.md has the dump");
+    let shown = with_dump(&document, [READABLE_BEGIN, READABLE_END], &explain_readable(&readable));
+    let shown = with_dump(&shown, [BEGIN, END], &explain(&file));
     if std::env::var_os("SYMDEX_BLESS").is_some_and(|value| value == "1") {
-        std::fs::write(DOCUMENT, [before, BEGIN, &dump, END, after].concat()).expect("written");
+        std::fs::write(DOCUMENT, shown).expect("written");
         return;
     }
     assert!(
-        dump == written,
+        shown == document,
         "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what \
-         the document \
-         says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` for the dump, which is now:\n{dump}"
+         the document says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` for the dumps"
     );
+}
+
+/// `document` with `dump` between two lines.
+fn with_dump(document: &str, [begin, end]: [&str; 2], dump: &str) -> String {
+    let (before, rest) = document.split_once(begin).expect("FORMAT.md has the dump");
+    let (_, after) = rest.split_once(end).expect("FORMAT.md has the dump");
+    [before, begin, dump, end, after].concat()
 }

@@ -9,10 +9,12 @@ use symdex_testkit::images::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
-/// A random image. Functions have several names unless `seed` is a multiple of 3.
+/// A random image. Functions have several names unless `seed` is a multiple of 3. Names have readable names unless
+/// `seed` is a multiple of 2.
 fn image(seed: u64) -> Image {
     let image = Image::random(seed);
-    if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) }
+    let image = if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) };
+    if seed.is_multiple_of(2) { image } else { image.with_readable_names(seed) }
 }
 
 fn answers(
@@ -179,7 +181,7 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     let mut bytes = image.index();
     let index = Index::open(&bytes[..]).expect("as written");
     let whole = symdex::write::split(&index).count();
-    let [_, _, SectionInfo { offset: chunks, size, .. }, ..] = index.sections();
+    let SectionInfo { offset: chunks, size, .. } = index.sections()[2];
     let last = (chunks + size - 1) as usize;
     bytes[last] ^= 1;
     let index = Index::open(&bytes[..]).expect("opens");

@@ -31,10 +31,10 @@ fn hex(bytes: Option<&[u8]>) -> String {
 
 fn line(offset: u64, frame: &Frame<'_>) -> String {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
-    let (name, file) = (hex(frame.name), hex(frame.file));
+    let (name, file, readable) = (hex(frame.name), hex(frame.file), hex(frame.readable));
     let (line, inlined) = (number(frame.line.map(u64::from)), if frame.inlined { "inlined" } else { "" });
     let (start, table) = (number(frame.function_start.map(|start| start.0)), frame.table.name());
-    format!("{offset}\t{name}\t{file}\t{line}\t{inlined}\t{start}\t{table}")
+    format!("{offset}\t{name}\t{file}\t{line}\t{inlined}\t{start}\t{table}\t{readable}")
 }
 
 /// The expected output of `reader.py`: the frames at each address of the code.

@@ -67,11 +67,16 @@ fn index(span: u32, ranges: Vec<CodeRange>, frames: Vec<InlineFrame>) -> Patched
     image.names = ["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into();
     image.files = ["/src/a", "/src/b"].map(|path| path.as_bytes().to_vec()).into();
     image.tables = [ChunkRanges { ranges, frames }, ChunkRanges::default()];
+    patched(&image)
+}
+
+fn patched(image: &Image) -> Patched {
     let bytes = image.index();
     let opened = Index::open(&bytes[..]).expect("as written");
     opened.verify().expect("as written");
+    let sections = opened.sections().into_iter();
     let sections =
-        opened.sections().map(|section| (section.name, section.offset as usize, section.size as usize));
+        sections.map(|section| (section.name, section.offset as usize, section.size as usize)).collect();
     let id = opened.id().as_bytes().to_vec();
     Patched { bytes, sections, id }
 }
@@ -92,12 +97,24 @@ fn blocks() -> Patched {
     index(4000, ranges, (0..400u64).map(|n| frame(None, n % 3, 1 + n)).collect())
 }
 
+/// An index of 70 names, of which all but the first and every fifth have readable names.
+fn readable() -> Patched {
+    let mut image = Image::random(0);
+    image.names = (0..70).map(|n| format!("_Z{n}").into_bytes()).collect();
+    image.readable = (0..70).map(|n| (n % 5 != 0).then(|| format!("name {n}").into_bytes())).collect();
+    image.tables = [
+        ChunkRanges { ranges: vec![range(0, 16, 0)], frames: vec![frame(None, 1, 9)] },
+        ChunkRanges::default(),
+    ];
+    patched(&image)
+}
+
 /// An index whose fields a test changes.
 #[derive(Clone)]
 struct Patched {
     bytes: Vec<u8>,
     /// Names, starts and sizes.
-    sections: [(&'static str, usize, usize); 6],
+    sections: Vec<(&'static str, usize, usize)>,
     id: Vec<u8>,
 }
 
@@ -147,6 +164,15 @@ impl Patched {
         self
     }
 
+    /// The checksum of page `index` of the section with this number.
+    fn page_sum(&self, section: u32, index: u64, page: &[u8]) -> [u8; 4] {
+        let mut place = self.id.clone();
+        place.resize(32, 0);
+        place.extend(section.to_le_bytes());
+        place.extend(index.to_le_bytes());
+        ((xxh3_64(page) ^ xxh3_64(&place)) as u32).to_le_bytes()
+    }
+
     /// The bytes with correct checksums of all pages and a correct digest.
     fn sealed(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
@@ -154,14 +180,20 @@ impl Patched {
         for (number, name) in (2u32..).zip(["codes", "chunks", "names", "files"]) {
             let (start, size) = self.section(name);
             for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u64..) {
-                let mut place = self.id.clone();
-                place.resize(32, 0);
-                place.extend(number.to_le_bytes());
-                place.extend(index.to_le_bytes());
-                let sum = (xxh3_64(page) ^ xxh3_64(&place)) as u32;
-                bytes[checksum..checksum + 4].copy_from_slice(&sum.to_le_bytes());
+                let sum = self.page_sum(number, index, page);
+                bytes[checksum..checksum + 4].copy_from_slice(&sum);
                 checksum += 4;
             }
+        }
+        if let Some((_, start, size)) = self.sections.get(6) {
+            let contents = u64::from_le_bytes(bytes[*start..start + 8].try_into().expect("8 bytes")) as usize;
+            let (contents, mut checksum) = (start + 8..start + 8 + contents, start + 8 + contents);
+            for (page, index) in self.bytes[contents].chunks(512).zip(0u64..) {
+                let sum = self.page_sum(9, index, page);
+                bytes[checksum..checksum + 4].copy_from_slice(&sum);
+                checksum += 4;
+            }
+            assert_eq!(checksum, start + size);
         }
         let end = bytes.len() - 32;
         let digest = xxh3_128(&bytes[..end]).to_le_bytes();
@@ -197,7 +229,7 @@ impl Patched {
 
 #[test]
 fn an_index_with_corrected_checksums_is_valid() {
-    for index in [one_range(), two_lines(), blocks()] {
+    for index in [one_range(), two_lines(), blocks(), readable()] {
         assert_eq!(index.sealed(), index.bytes);
     }
     // A range of 15 bytes and a gap of 49.
@@ -352,4 +384,24 @@ fn codes_must_have_their_size_valid_symbols_and_complete_words() {
     for (at, value) in [(at + 1, 1), (at + 1, 3), (at + 2, 1), (at, 3), (at, 1)] {
         names.clone().byte("codes", at, value).is_refused(INVALID_CODE);
     }
+}
+
+#[test]
+fn each_readable_name_belongs_to_a_name() {
+    // After the size of the contents: the number of readable names, then two entries: their number before, and bits.
+    let index = readable();
+    let start = index.section("readable names").0;
+    assert_eq!(index.bytes[start + 8..][..8], [0, 0, 0, 56, 0, 0, 0, 0]);
+    assert_eq!(index.bytes[start + 16..][..4], [0b0111_1011, 0b1101_1110, 0b1111_0111, 0b1011_1101]);
+    let other = |at: usize, value: u8| readable().byte("readable names", at, value);
+    other(15, 1).is_refused("readable name page 0: the readable names before some names are counted wrong");
+    other(27, 50).is_refused("readable name page 0: the readable names before some names are counted wrong");
+    other(35, 1).is_refused("readable name page 0: a readable name of no name");
+    other(28, 0b0011_1100).is_refused("readable name page 0: readable names that belong to no name");
+    other(28, 0b1111_1100).is_refused("readable name page 0: readable names that belong to no name");
+    other(11, 71).is_refused("readable name page 0: more readable names than names");
+    let numbers = "readable name page 0: its numbers of names and symbols are invalid";
+    let size = "readable name page 0: its size differs from what its head says";
+    other(11, 16).is_refused(size);
+    other(38, 0).is_refused(numbers);
 }

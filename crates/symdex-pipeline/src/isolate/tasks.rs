@@ -95,6 +95,7 @@ pub(crate) struct BuildTask {
     pub(crate) max_seconds: Option<u64>,
     pub(crate) threads: usize,
     pub(crate) verify: bool,
+    pub(crate) readable_names: bool,
 }
 
 impl BuildTask {
@@ -150,6 +151,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         max_memory: task.max_memory,
         max_seconds: task.max_seconds,
         verify: task.verify,
+        readable_names: task.readable_names,
         existing: &|id| {
             let (_, path) = task.existing.iter().find(|(of, _)| of == id)?;
             symdex::map_file(Path::new(path)).ok().map(IndexBytes::from)

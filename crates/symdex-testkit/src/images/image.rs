@@ -3,7 +3,8 @@
 use std::io::Cursor;
 
 use symdex::write::{
-    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedReadableNames, EncodedStrings, ImageInfo, InlineFrame,
+    NonMaxU32, Writer,
 };
 use symdex::{Arch, Counts, ImageId, LinePolicy, Table};
 
@@ -36,6 +37,8 @@ pub struct Image {
     pub id: ImageId,
     pub chunk_span: u32,
     pub names: Vec<Vec<u8>>,
+    /// For each name, its readable form, if it has another one; nothing for an index without readable names.
+    pub readable: Vec<Option<Vec<u8>>>,
     pub files: Vec<Vec<u8>>,
     pub tables: [ChunkRanges; 2],
     /// Bytes of the image after its last range: images of some MiB have longer blocks and groups.
@@ -46,6 +49,7 @@ pub struct Image {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub name: Option<Vec<u8>>,
+    pub readable: Option<Vec<u8>>,
     pub file: Option<Vec<u8>>,
     pub line: Option<u32>,
     pub inlined: bool,
@@ -57,6 +61,7 @@ impl From<symdex::Frame<'_>> for Answer {
     fn from(frame: symdex::Frame<'_>) -> Self {
         Self {
             name: frame.name.map(Vec::from),
+            readable: frame.readable.map(Vec::from),
             file: frame.file.map(Vec::from),
             line: frame.line,
             inlined: frame.inlined,
@@ -80,7 +85,22 @@ impl Image {
         let dwarf = dwarf_table(&mut random, name_len, file_len);
         let symbols = symbol_table(&mut random, name_len);
         let without_code = if seed.is_multiple_of(2) { 0 } else { 8 << 20 };
-        Self { id, chunk_span, names, files, tables: [dwarf, symbols], without_code }
+        let readable = Vec::new();
+        Self { id, chunk_span, names, readable, files, tables: [dwarf, symbols], without_code }
+    }
+
+    /// The same image with readable names for most of its names. They can be empty, and several names can have the same.
+    #[must_use]
+    pub fn with_readable_names(mut self, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut readable = |name: &Vec<u8>| match random.below(8) {
+            0 | 1 => None,
+            2 => Some(Vec::new()),
+            3 | 4 => Some(format!("name {}", random.below(10)).into_bytes()),
+            _ => Some([b"readable ".as_slice(), name].concat()),
+        };
+        self.readable = self.names.iter().map(&mut readable).collect();
+        self
     }
 
     /// The same image with other names for some functions of its symbol table.
@@ -142,7 +162,10 @@ impl Image {
         let names = EncodedStrings::new(&self.names).expect("short names");
         let files = EncodedStrings::new(&self.files).expect("short paths");
         let mut index = Vec::new();
-        let sealed = writer.seal().expect("encodes");
+        let mut sealed = writer.seal().expect("encodes");
+        if !self.readable.is_empty() {
+            sealed.set_readable_names(EncodedReadableNames::new(&self.readable).expect("short names"));
+        }
         sealed.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
         index
     }
@@ -160,6 +183,7 @@ impl Image {
             next = parent.map(NonMaxU32::get).filter(|_| table == Table::Dwarf);
             answers.push(Answer {
                 name: string(&self.names, name),
+                readable: name.and_then(|id| self.readable.get(id.index())?.clone()),
                 file: string(&self.files, file),
                 line: line.map(NonMaxU32::get),
                 inlined: next.is_some(),
@@ -177,7 +201,8 @@ impl Image {
         let Some(mut answers) = self.scan_table(Table::Dwarf, offset, policy) else { return symbol };
         let last = answers.last_mut().expect("no chain is empty");
         if let (None, Some(symbol)) = (last.function_start, symbol.and_then(|mut symbol| symbol.pop())) {
-            (last.name, last.function_start) = (symbol.name, symbol.function_start);
+            (last.name, last.readable) = (symbol.name, symbol.readable);
+            last.function_start = symbol.function_start;
         }
         Some(answers)
     }

@@ -6,7 +6,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::trailer::TRAILER_SIZE;
-use super::{Cursor, SectionKind};
+use super::{Cursor, SectionKind, checksums_size};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
@@ -24,6 +24,10 @@ pub(crate) const ALIASES: u64 = 1;
 pub(crate) const RELEASED: u64 = 2;
 /// The incompatible feature bits this reader knows.
 const KNOWN_INCOMPATIBLE: u64 = ALIASES | RELEASED;
+/// The compatible feature bit of an index with readable names.
+pub(crate) const READABLE_NAMES: u32 = 0;
+/// The compatible feature bits from 0 on that stand for an optional section. The others have none.
+const OPTIONAL_SECTIONS: u32 = 32;
 const SECTIONS: usize = 6;
 
 /// Where a section lies in the file.
@@ -57,21 +61,74 @@ pub(crate) struct Header {
     /// In file order: metadata, codes, chunks, names, files, and the checksums of the pages of codes, chunks, names and
     /// files.
     pub(crate) sections: [FileSection; SECTIONS],
+    pub(crate) optional: OptionalSections,
+}
+
+/// The optional sections of an index, which follow the checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OptionalSections {
+    /// The compatible feature bits of the index.
+    pub(crate) features: u64,
+    /// All optional sections together.
+    pub(crate) all: FileSection,
+}
+
+impl OptionalSections {
+    /// The bits that stand for a section, the lowest first.
+    fn bits(self) -> impl Iterator<Item = u32> {
+        (0..OPTIONAL_SECTIONS).filter(move |bit| self.features >> bit & 1 == 1)
+    }
+
+    /// Where the contents of the section of feature `wanted` and their checksums lie in `file`. Returns `None` if the
+    /// index does not have the section.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] if the sizes of the optional sections do not add up.
+    pub(crate) fn find(self, wanted: u32, file: &[u8]) -> Result<Option<[FileSection; 2]>, Error> {
+        let (mut found, mut rest) = (None, self.all);
+        for bit in self.bits() {
+            let (parts, others) = Self::first(rest, file).ok_or(DO_NOT_ADD_UP)?;
+            if bit == wanted {
+                found = Some(parts);
+            }
+            rest = others;
+        }
+        if rest.size == 0 { Ok(found) } else { Err(DO_NOT_ADD_UP) }
+    }
+
+    /// The contents and the checksums of the first section of `rest`, and the other sections.
+    fn first(rest: FileSection, file: &[u8]) -> Option<([FileSection; 2], FileSection)> {
+        let size = u64::from_le_bytes(*rest.of(file)?.first_chunk()?);
+        let end = rest.offset + rest.size;
+        let contents = FileSection { offset: rest.offset + 8, size };
+        let checksums =
+            FileSection { offset: contents.offset.checked_add(size)?, size: checksums_size(size) };
+        let offset = checksums.offset.checked_add(checksums.size)?;
+        Some(([contents, checksums], FileSection { offset, size: end.checked_sub(offset)? }))
+    }
 }
 
 impl Header {
-    /// A header for sections of these sizes, which follow each other. Returns `None` if the sum of the sizes is too
-    /// large.
-    pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Option<Self> {
-        let ends = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size));
-        let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;
+    /// A header for sections of these sizes, which follow each other, and optional sections that take `optional_size`
+    /// bytes. `features` has their bits. Returns `None` if the sum of the sizes is too large.
+    pub(crate) fn lay_out(
+        id: ImageId,
+        aliases: bool,
+        sizes: [u64; SECTIONS],
+        features: u64,
+        optional_size: u64,
+    ) -> Option<Self> {
+        let end = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size))?;
+        let file_size = end.checked_add(optional_size)?.checked_add(TRAILER_SIZE as u64)?;
+        let all = FileSection { offset: end, size: optional_size };
         let mut offset = HEADER_SIZE as u64;
         let sections = sizes.map(|size| {
             let section = FileSection { offset, size };
             offset += size;
             section
         });
-        Some(Self { id, aliases, file_size, sections })
+        Some(Self { id, aliases, file_size, sections, optional: OptionalSections { features, all } })
     }
 
     /// The size of the header that `head`, the first bytes of a file, states. `None` if `head` ends before it.
@@ -139,7 +196,7 @@ impl Header {
         if incompatible & RELEASED == 0 {
             return Err(Error::DevelopmentVersion);
         }
-        let _compatible = cursor.u64().ok_or_else(short)?;
+        let features = cursor.u64().ok_or_else(short)?;
         let padded: [u8; ImageId::MAX_LEN] = cursor.array().ok_or_else(short)?;
         let id = padded.get(..usize::from(id_len)).and_then(|id| ImageId::with_kind(id_kind, id));
         let id = id.ok_or_else(|| malformed("the image id is not 1 to 32 bytes long"))?;
@@ -148,13 +205,19 @@ impl Header {
         for size in &mut sizes {
             *size = cursor.u64().ok_or_else(short)?;
         }
-        let header = Self::lay_out(id, incompatible & ALIASES != 0, sizes);
-        let header = header.filter(|header| header.file_size == file_size);
-        header.ok_or_else(|| malformed("its sections do not add up to the file's size"))
+        // Only optional sections leave room between the checksums and the trailer.
+        let aliases = incompatible & ALIASES != 0;
+        let least = Self::lay_out(id.clone(), aliases, sizes, features, 0).ok_or(DO_NOT_ADD_UP)?;
+        let optional_size = file_size.checked_sub(least.file_size);
+        let optional_size = optional_size.filter(|size| *size == 0 || least.optional.bits().next().is_some());
+        let header = Self::lay_out(id, aliases, sizes, features, optional_size.ok_or(DO_NOT_ADD_UP)?);
+        header.ok_or(DO_NOT_ADD_UP)
     }
 }
 
 const LOCATION: ErrorLocation = ErrorLocation { section: SectionKind::Header, index: 0 };
+const DO_NOT_ADD_UP: Error =
+    Error::Malformed { location: LOCATION, what: "its sections do not add up to the file's size" };
 
 #[cfg(test)]
 mod tests {
@@ -162,7 +225,7 @@ mod tests {
 
     fn file() -> Vec<u8> {
         let id = ImageId::new(&[0xab; 16]).expect("16 bytes are an id");
-        let header = Header::lay_out(id, false, [10, 20, 0, 30, 5, 8]).expect("small");
+        let header = Header::lay_out(id, false, [10, 20, 0, 30, 5, 8], 0, 0).expect("small");
         let mut file = header.encode();
         file.resize(usize::try_from(header.file_size).expect("small"), 0);
         file

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::header::READABLE_NAMES;
 use super::pages::{CHECKSUM_SIZE, StoredLocation};
 use super::{Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::error::Error;
@@ -189,6 +190,16 @@ impl Metadata {
     pub fn prefix_size(prefix: &[u8]) -> Result<u64, Error> {
         let [section, ..] = Header::decode_prefix(prefix)?.sections;
         Ok(section.offset.saturating_add(section.size))
+    }
+
+    /// Whether the index file that begins with `prefix` has readable names; as
+    /// [`Index::has_readable_names`](crate::Index::has_readable_names).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Index::open`](crate::Index::open) for the header.
+    pub fn prefix_has_readable_names(prefix: &[u8]) -> Result<bool, Error> {
+        Ok(Header::decode_prefix(prefix)?.optional.features >> READABLE_NAMES & 1 == 1)
     }
 
     /// How many chunks `table` has, empty ones included.

@@ -1,5 +1,6 @@
 //! Reads names and file paths from their grammar. Each can be read without the others.
 
+pub(crate) mod readable;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -50,19 +51,20 @@ pub(crate) struct NameLayout {
 }
 
 impl NameLayout {
-    /// Reads the layout of a section with this many names. Only the pages of its head are read.
-    pub(crate) fn decode(pages: &PageReader<'_>, names: u64) -> Result<Self, Error> {
-        let malformed = || pages.malformed(0, "its numbers of names and symbols are invalid");
-        // A head has about a hundred bytes: one page.
-        let head = pages.bytes(0..pages.section.len().min(MAX_HEAD / 4))?;
+    /// Reads the layout of a section that has this many names from byte `at` on. Only the pages of the head of the
+    /// names are read.
+    pub(crate) fn decode(pages: &PageReader<'_>, at: usize, names: u64) -> Result<Self, Error> {
+        let malformed = || pages.malformed(at, "its numbers of names and symbols are invalid");
+        let head = |most: usize| pages.bytes(at..pages.section.len().min(at.saturating_add(most)).max(at));
         let names = u32::try_from(names).map_err(|_| malformed())?;
-        let layout = match Self::of_head(head, names) {
-            None => Self::of_head(pages.bytes(0..pages.section.len().min(MAX_HEAD))?, names),
+        // A head has about a hundred bytes: one page.
+        let layout = match Self::of_head(head(MAX_HEAD / 4)?, at, names) {
+            None => Self::of_head(head(MAX_HEAD)?, at, names),
             layout => layout,
         };
-        let (mut layout, size) = layout.ok_or_else(malformed)?;
-        if size != pages.section.len() as u64 {
-            return Err(pages.malformed(0, "its size differs from what its head says"));
+        let (mut layout, end) = layout.ok_or_else(malformed)?;
+        if end != pages.section.len() as u64 {
+            return Err(pages.malformed(at, "its size differs from what its head says"));
         }
         // The size was checked, so the section has at least one byte for each terminal.
         let entries = (layout.terminals as usize).div_ceil(NEIGHBOURS);
@@ -74,8 +76,9 @@ impl NameLayout {
         Ok(layout)
     }
 
-    /// The layout and the size of the whole section. Returns `None` for an invalid head.
-    fn of_head(head: &[u8], names: u32) -> Option<(Self, u64)> {
+    /// The layout and the end of the names whose head is at byte `at` of the section. Returns `None` for an invalid
+    /// head.
+    fn of_head(head: &[u8], at: usize, names: u32) -> Option<(Self, u64)> {
         let mut cursor = Cursor::new(head);
         let (rules, symbols) = (cursor.varint32()?, cursor.varint32()?);
         let [width, longest] = cursor.array()?;
@@ -96,11 +99,11 @@ impl NameLayout {
             return None;
         }
         let bytes = |count: u32, bits: u32| (u64::from(count) * u64::from(bits)).div_ceil(8);
-        let groups_at = cursor.position(head);
+        let groups_at = at.checked_add(cursor.position(head))?;
         let rules_at = groups_at as u64 + u64::from(names.div_ceil(GROUP_LEN)) * GROUP_SIZE as u64;
         let symbols_at = rules_at + bytes(rules, 2 * width);
         let texts_at = symbols_at + bytes(symbols, width);
-        let size = texts_at + text;
+        let end = texts_at + text;
         let [rules_at, symbols_at, texts_at] = [rules_at, symbols_at, texts_at].map(usize::try_from);
         let (rules_at, symbols_at, texts_at) = (rules_at.ok()?, symbols_at.ok()?, texts_at.ok()?);
         let shortest = Vec::new();
@@ -117,7 +120,7 @@ impl NameLayout {
             symbols_at,
             texts_at,
         };
-        Some((layout, size))
+        Some((layout, end))
     }
 }
 
@@ -133,7 +136,7 @@ impl NameReader<'_> {
     pub(crate) fn symbols_of(&self, id: u32) -> Result<(u64, u64), Error> {
         let layout = self.layout;
         if id >= layout.names {
-            return Err(self.pages.malformed(0, "no such name"));
+            return Err(self.pages.malformed(layout.groups_at, "no such name"));
         }
         let group = layout.groups_at + (id / GROUP_LEN) as usize * GROUP_SIZE;
         let first = self.pages.bits(group, 0, GROUP_BITS)?;

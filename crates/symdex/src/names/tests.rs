@@ -15,7 +15,7 @@ fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     let (checksums, checked) = (PageSums::of(&id, KIND, section), PageChecks::new(section.len() as u64));
     assert_eq!(checksums.len() as u64, checksums_size(section.len() as u64));
     let pages = PageReader { id: &id, kind: KIND, section, checksums: &checksums, checked: &checked };
-    let layout = NameLayout::decode(&pages, names as u64)?;
+    let layout = NameLayout::decode(&pages, 0, names as u64)?;
     let reader = NameReader { layout: &layout, pages };
     let read = (0..).take(names).map(|id| {
         let mut name = b"before".to_vec();
@@ -107,7 +107,7 @@ fn a_changed_byte_fails_or_changes_nothing() {
         let checked = PageChecks::new(section.len() as u64);
         let pages =
             PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
-        let Ok(layout) = NameLayout::decode(&pages, names.len() as u64) else { continue };
+        let Ok(layout) = NameLayout::decode(&pages, 0, names.len() as u64) else { continue };
         let reader = NameReader { layout: &layout, pages };
         for n in [0, 17, 150, 299u32] {
             let mut name = Vec::new();

@@ -4,6 +4,7 @@
 //! 2. [`Writer::push`] takes the encoded chunks in ascending order, those of `dwarf` before those of `symbol_table`.
 //! 3. [`EncodedStrings`] encodes the names and the files. Their ids count from 0, in the order in which the chunks
 //!    first use them.
+//!    [`EncodedReadableNames`] encodes the readable forms of names, an option.
 //! 4. [`SealedWriter::finish`] writes the file. Its bytes depend on the input only.
 //!
 //! ```
@@ -42,6 +43,7 @@ mod chunk;
 mod huffman;
 mod names;
 pub(crate) mod page_sums;
+mod readable;
 mod records;
 mod sources;
 mod split;
@@ -56,6 +58,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use self::chunk::{Buffers, ChunkSymbols, PartSizes, symbols_of};
 use self::page_sums::PageSums;
+pub use self::readable::EncodedReadableNames;
 pub use self::split::{Split, Value, split};
 use self::spool::{EncodedChunks, Spool};
 pub use self::strings::EncodedStrings;
@@ -66,6 +69,7 @@ pub(crate) use self::{
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
+use crate::format::header::READABLE_NAMES;
 use crate::format::metadata::TableInfo;
 use crate::format::{
     Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table, Trailer,
@@ -223,7 +227,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
-        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables, input_digest })
+        let readable = None;
+        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables, input_digest, readable })
     }
 }
 
@@ -235,9 +240,15 @@ pub struct SealedWriter<S> {
     has_aliases: bool,
     tables: [TableInfo; 2],
     input_digest: Option<[u8; 16]>,
+    readable: Option<EncodedReadableNames>,
 }
 
 impl<S: Read> SealedWriter<S> {
+    /// Adds readable names to the index. There is one, or `None`, for each of the names that [`Self::finish`] takes.
+    pub fn set_readable_names(&mut self, names: EncodedReadableNames) {
+        self.readable = Some(names);
+    }
+
     /// Writes the whole file to `out`. `counts.names` and `counts.files` are filled in here.
     ///
     /// # Errors
@@ -252,7 +263,10 @@ impl<S: Read> SealedWriter<S> {
         partial: Vec<Partial>,
         out: impl Write,
     ) -> Result<(), Error> {
-        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
+        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest, readable } = self;
+        if readable.as_ref().is_some_and(|readable| readable.names != names.len) {
+            return Err(Error::Unwritable { what: "readable names of other names than those of the index" });
+        }
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -278,14 +292,20 @@ impl<S: Read> SealedWriter<S> {
         let size = |bytes: &Vec<u8>| bytes.len() as u64;
         let (names, files) = (&names.section, &files.section);
         let sizes = [size(&metadata), size(&codes), chunks_size, size(names), size(files), size(&checksums)];
-        let header = Header::lay_out(id, has_aliases, sizes);
+        let optional = readable.map_or_else(Vec::new, |readable| {
+            let size = (readable.section.len() as u64).to_le_bytes();
+            let checksums = PageSums::of(&id, SectionKind::ReadableNamePage, &readable.section);
+            [&size[..], &readable.section, &checksums].concat()
+        });
+        let features = if optional.is_empty() { 0 } else { 1 << READABLE_NAMES };
+        let header = Header::lay_out(id, has_aliases, sizes, features, size(&optional));
         let header = header.ok_or(Error::Unwritable { what: "an index of more than 2^64 bytes" })?;
         let mut out = Digested { out, digest: Xxh3Default::new() };
         [&header.encode(), &metadata, &codes].into_iter().try_for_each(|part| out.write_all(part))?;
         if io::copy(&mut chunks, &mut out)? != chunks_size {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        [names, files, &checksums].into_iter().try_for_each(|section| out.write_all(section))?;
+        [names, files, &checksums, &optional].into_iter().try_for_each(|section| out.write_all(section))?;
         let Digested { mut out, digest } = out;
         let trailer = Trailer { file_size: header.file_size, digest: digest.digest128().to_le_bytes() };
         out.write_all(&trailer.encode())?;

@@ -17,7 +17,7 @@ impl Header {
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
         out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind, 0, 0]);
         out.extend_from_slice(&(RELEASED | if self.aliases { ALIASES } else { 0 }).to_le_bytes());
-        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(&self.optional.features.to_le_bytes());
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());
         self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use rustc_hash::FxHashMap;
 
-use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
+use super::{ChunkEncoder, ChunkRanges, EncodedReadableNames, EncodedStrings, ImageInfo, Writer};
 use crate::error::Error;
 use crate::format::metadata::CHUNKS_PER_VALUE;
 use crate::format::{Counts, Metadata, Table};
@@ -88,11 +88,19 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
                 writer.push(self.encoder.encode(table, index, &chunk)?)?;
             }
         }
+        let readable = self.index.has_readable_names().then(|| {
+            let readable = |id: &NonMaxU32| Ok(self.strings.readable_name(*id)?.map(<[u8]>::to_vec));
+            EncodedReadableNames::new(&names.ids.iter().map(readable).collect::<Result<Vec<_>, Error>>()?)
+        });
         let names = names.strings(|id| self.strings.name(id).map(<[u8]>::to_vec))?;
         let files = files.strings(|id| self.strings.file(id).map(<[u8]>::to_vec))?;
         let (names, files) = (EncodedStrings::new(&names)?, EncodedStrings::new(&files)?);
         let mut bytes = Vec::new();
-        writer.seal()?.finish(&names, &files, counts, metadata.partial.clone(), &mut bytes)?;
+        let mut writer = writer.seal()?;
+        if let Some(readable) = readable {
+            writer.set_readable_names(readable?);
+        }
+        writer.finish(&names, &files, counts, metadata.partial.clone(), &mut bytes)?;
         Ok(bytes)
     }
 }

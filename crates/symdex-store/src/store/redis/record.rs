@@ -59,8 +59,8 @@ pub(super) enum BadRecord {
 impl Record {
     /// The record of `index`, whose values do not exist yet.
     pub(super) fn new(index: &Index<&[u8]>, ttl: Duration, provenance: Option<Provenance>) -> Self {
-        let [section, ..] = index.sections();
-        let end = usize::try_from(section.offset + section.size).unwrap_or(usize::MAX);
+        let end = index.sections().first().map_or(0, |section| section.offset + section.size);
+        let end = usize::try_from(end).unwrap_or(usize::MAX);
         Self {
             generation: Generation::new(),
             digest: index.digest(),
@@ -135,7 +135,9 @@ impl Record {
     }
 
     pub(super) fn rank(&self) -> Rank {
-        rank_of(&self.metadata, self.digest)
+        // The prefix was decoded before.
+        let has_readable_names = Metadata::prefix_has_readable_names(&self.prefix).unwrap_or(false);
+        rank_of(&self.metadata, has_readable_names, self.digest)
     }
 
     /// The numbers of all values.
