@@ -5,7 +5,7 @@
 //! is in `symdex.js`, and this crate is of no use without it.
 //!
 //! The interface is written by hand. It has a dozen functions, and bindings that a tool generates would know neither
-//! the types of the JSON nor the layout of [`answers`].
+//! the types of the JSON nor the layout of the answers, which `answers.rs` describes.
 
 #![cfg_attr(
     not(test),

@@ -1,51 +1,26 @@
 // The page of docs/try in Chromium: an index and a report are dropped, answered and read, and nothing is requested.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { mkdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { after, before } from "node:test";
+import { before } from "node:test";
 
 import { assemble } from "../scripts/assemble.mjs";
-import { built, command, root, testThatNeeds, testdata } from "./support.mjs";
-
-const nodeModules = path.join(root, "target/playwright/node_modules");
-const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-const found = Boolean(chromium && existsSync(path.join(nodeModules, "playwright-core")) && command);
-const testInBrowser = (name, run) =>
-  testThatNeeds(found, "Chromium, target/playwright or the command is missing; .ci/run installs them", name, run);
-
-const MEDIA_TYPES = { ".css": "text/css", ".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml" };
-
-/** The paths that the browser has asked for. */
-const requested = [];
-
-const server = createServer(({ method, url }, response) => {
-  // Browsers fetch the icon when they like.
-  if (!url.endsWith("/icon.svg")) requested.push(url);
-  const file = path.join(root, "target/try", url === "/" ? "index.html" : url);
-  const type = MEDIA_TYPES[path.extname(file)];
-  if (method !== "GET" || !type || !existsSync(file)) return response.writeHead(404).end();
-  return response.writeHead(200, { "Content-Type": `${type}; charset=utf-8` }).end(readFileSync(file));
-});
+import { canRun, harnessFor, serve, testInBrowser } from "./browser.mjs";
+import { built, testdata } from "./support.mjs";
 
 let harness;
 let indexes;
+/** The paths that the browser has asked for. */
+let requested;
 
 before(async () => {
-  if (!found) return;
-  assemble();
+  if (!canRun) return;
   ({ indexes } = built("demo"));
-  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
-  Object.assign(process.env, {
-    CHROMIUM: chromium,
-    NODE_MODULES: nodeModules,
-    SYMDEX_TESTDATA: testdata(""),
-    SYMDEX_URL: `http://127.0.0.1:${server.address().port}`,
-  });
-  harness = await import("../../../crates/symdex-serve/tests/serve/browser/harness.mjs");
+  const server = await serve(assemble());
+  ({ requested } = server);
+  harness = await harnessFor(server.url);
 });
-after(() => server.close());
 
 const PHONE = { width: 390, height: 844 };
 
@@ -96,7 +71,7 @@ testInBrowser("an index and a report are dropped and read, without a request", a
     assert.match(saved, /dk_rle_expand.*rle\.c:24/);
     await picture(page, "report");
     await harness.paste(page, "Dear diary");
-    await page.getByText("not a crash report of a known format").waitFor();
+    await page.getByRole("strong").getByText("not a crash report of a known format").waitFor();
     assert.deepEqual(sent.filter((url) => !url.startsWith("blob:")), []);
     assert.deepEqual(requested, loaded);
     const entries = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name));
