@@ -211,3 +211,7 @@ mod threads {
         is_sent::<Session<'_>>();
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -100,3 +100,7 @@ pub use slice::{Slice, slices, slices_for};
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;
 pub use up_to_date::up_to_date;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

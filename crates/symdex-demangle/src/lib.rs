@@ -343,3 +343,7 @@ mod tests {
         assert_eq!(demangle(b"\xff\xfe"), "\u{fffd}\u{fffd}");
     }
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

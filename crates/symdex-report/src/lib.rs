@@ -135,3 +135,7 @@ pub use source::{
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};
 pub use view::{AnsweredFunction, FunctionWithOffset, NearView, ReportView};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

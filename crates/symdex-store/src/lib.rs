@@ -118,3 +118,7 @@ mod threads {
     const fn is_sent<T: Send>() {}
     const _: () = is_sent::<IndexBuffer>();
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -96,3 +96,7 @@ pub use lookup::Scratch;
 pub use mmap::{MappedFile, map_file, map_open_file};
 pub use ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 pub use walk::{StringReader, VerifiedCounts};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
