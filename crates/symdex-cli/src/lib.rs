@@ -18,6 +18,7 @@ mod progress;
 mod secret;
 #[cfg(feature = "serve")]
 mod serve;
+mod shell;
 mod source;
 mod store;
 mod stores;
@@ -85,6 +86,8 @@ enum Command {
     #[cfg(feature = "serve")]
     Serve(Box<serve::Args>),
     Config(config::Args),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// Runs the command with the arguments of this process. Returns its exit code.
@@ -133,6 +136,8 @@ fn run() -> Result<ExitCode, CommandError> {
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, serve_args_again),
         Command::Config(args) => config::run(&args, &config, &commands),
+        Command::Completions(args) => shell::completions(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, Cli::command()),
     };
     gravest.map(exit_code)
 }

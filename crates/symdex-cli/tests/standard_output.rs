@@ -17,9 +17,10 @@ fn commands(root: &Path, index: &Path) -> Vec<Command> {
     let [report, demo] = [&report, &demo].map(|path| path.to_str().expect("UTF-8"));
     let [store, output] = ["store", "output"].map(|name| root.join(name));
     let [store, output] = [&store, &output].map(|path| path.to_str().expect("UTF-8"));
-    let lines: [&[&str]; 14] = [
+    let lines: [&[&str]; 15] = [
         &["--help"],
         &["--version"],
+        &["completions", "zsh"],
         &["build", demo, "-o", output],
         &["build", demo, "-o", output, "--json"],
         &["lookup", index, "0x400"],
