@@ -38,7 +38,7 @@ fn build_symdex() -> Result<PathBuf> {
 }
 
 /// Finds the path of the program `symdex` in cargo's JSON messages.
-fn program_in(messages: &str) -> Option<PathBuf> {
+pub(crate) fn program_in(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut programs = messages.filter(|message| message["target"]["name"] == "symdex");
     programs.find_map(|message| message["executable"].as_str().map(PathBuf::from))

@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 
 mod bench;
 mod demo;
+mod dist;
 mod fuzz;
 
 fn main() -> ExitCode {
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
+        ["dist", words @ ..] if let Some(arguments) = dist::Arguments::parse(words) => dist::run(&arguments),
         ["fuzz", words @ ..] => fuzz::run(words),
         ["audit" | "corpus" | "names" | "scale" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.

