@@ -93,8 +93,9 @@ impl Host for Target {
 /// ``archs`` and ``ids`` restrict the images. ``debug_dirs`` are searched for files that debug files refer to, and
 /// ``symbol_maps`` reveal hidden names. ``jobs`` is the number of threads, by default one for each core; ``max_memory``
 /// limits the memory of builds in bytes. ``verify`` compares each index with its debug file, which takes longer.
-/// ``on_conflict`` decides which of two different indexes of an id stays: ``"more"`` (the one with more functions),
-/// ``"keep"`` or ``"replace"``. An index that is up to date is not built again.
+/// ``readable_names`` adds readable names to the indexes, for readers that have no demangler. ``on_conflict`` decides
+/// which of two different indexes of an id stays: ``"more"`` (the one with more functions), ``"keep"`` or
+/// ``"replace"``. An index that is up to date is not built again.
 ///
 /// Inputs that can be read are built even if others fail. Then the exception of the gravest failure is raised, with a
 /// :class:`BuildResult` as its attribute ``result``; with ``check=False``, the result is returned instead. Ctrl-C ends
@@ -107,7 +108,7 @@ impl Host for Target {
 /// 'cell'
 #[pyfunction]
 #[pyo3(signature = (inputs, output=None, *, store=None, archs=None, ids=None, debug_dirs=None, symbol_maps=None, jobs=0,
-                    max_memory=1_000_000_000, verify=false, on_conflict="more", check=true))]
+                    max_memory=1_000_000_000, verify=false, readable_names=false, on_conflict="more", check=true))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn build(
     py: Python<'_>,
@@ -121,6 +122,7 @@ pub(crate) fn build(
     jobs: usize,
     max_memory: usize,
     verify: bool,
+    readable_names: bool,
     on_conflict: &str,
     check: bool,
 ) -> PyResult<BuildResult> {
@@ -139,6 +141,7 @@ pub(crate) fn build(
     options.threads = jobs;
     options.max_memory = max_memory;
     options.verify = verify;
+    options.readable_names = readable_names;
     let target = Target { store, put: PutOptions::new().on_conflict(rule) };
     let ids: Vec<ImageId> = ids.into_iter().flatten().map(|id| id.0).collect();
     let mut build = Build::default();

@@ -26,6 +26,19 @@ def test_a_second_build_changes_nothing(tmp_path: Path) -> None:
     assert first.index is None
 
 
+def test_readable_names() -> None:
+    path = TESTDATA / "dsyms" / "swift-names.dSYM"
+    [[plain], [readable]] = [symdex.build(path, readable_names=wanted).images for wanted in (False, True)]
+    assert plain.index_size < readable.index_size
+    assert plain.index is not None and readable.index is not None
+    offsets = range(0, plain.index.metadata.image_size, 4)
+    functions = [
+        [[frame.function for frame in frames] for frames in index.lookup_many(offsets)]
+        for index in (plain.index, readable.index)
+    ]
+    assert functions[0] == functions[1] and any(functions[0])
+
+
 def test_archs_and_ids() -> None:
     fat = TESTDATA / "dsyms" / "fat.dSYM"
     images = symdex.build(fat).images

@@ -18,7 +18,7 @@ Policy = Literal["exact", "statement"]
 POLICIES: list[Policy] = ["exact", "statement"]
 RANGE = re.compile(r"  0x([0-9a-f]+)\.\.0x([0-9a-f]+)")
 TEXT = r'(-|"(?:[^"\\]|\\.)*")'
-FRAME = re.compile(rf"    {TEXT} {TEXT}:(-|\d+) function (-|0x[0-9a-f]+) (\w+)( inlined)?")
+FRAME = re.compile(rf"    {TEXT}(?: = {TEXT})? {TEXT}:(-|\d+) function (-|0x[0-9a-f]+) (\w+)( inlined)?")
 
 
 def text(quoted: str) -> str | None:
@@ -32,7 +32,9 @@ def text(quoted: str) -> str | None:
 def row_of_text(line: str) -> Row:
     found = FRAME.fullmatch(line)
     assert found is not None, line
-    name, file, number, start, table, inlined = found.groups()
+    name, readable, file, number, start, table, inlined = found.groups()
+    # An index can have the readable names, too.
+    assert readable is None or text(readable) == symdex.demangle(text(name) or "")
     function_start = None if start == "-" else int(start, 16)
     return text(name), text(file), None if number == "-" else int(number), inlined is not None, function_start, table
 

@@ -287,6 +287,7 @@ def build(
     jobs: int = 0,
     max_memory: int = 1_000_000_000,
     verify: bool = False,
+    readable_names: bool = False,
     on_conflict: Literal["more", "keep", "replace"] = "more",
     check: bool = True,
 ) -> BuildResult: ...
