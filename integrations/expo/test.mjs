@@ -9,8 +9,9 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
-const here = import.meta.dirname;
+const here = path.dirname(fileURLToPath(import.meta.url));
 const root = path.join(here, "..", "..");
 const symdex = process.env.SYMDEX_COMMAND ?? path.join(root, "target", "debug", "symdex");
 // The plugin is elsewhere than the packages that it needs.
