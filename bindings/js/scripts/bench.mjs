@@ -1,7 +1,7 @@
 // Lookups in Node.js beside those of the Rust reader, in one run: `npm run bench -- INDEX`.
 //
 // Each offset is drawn once, uniformly. It is asked for when nothing is cached, and then again. The rounds of both readers
-// alternate, and the medians are compared.
+// alternate, and the medians of their CPU time are compared: on a busy machine, wall time says little.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
@@ -33,11 +33,12 @@ function rust() {
   return stdout.trim().split("\n").map(Number);
 }
 
-/** Nanoseconds for each offset. */
+/** Nanoseconds of CPU time for each offset, those of compiling and collecting garbage included. */
 function time(run) {
-  const begun = process.hrtime.bigint();
+  const begun = process.cpuUsage();
   run();
-  return Number(process.hrtime.bigint() - begun) / offsets.length;
+  const { user, system } = process.cpuUsage(begun);
+  return ((user + system) * 1000) / offsets.length;
 }
 
 function javaScript(isMany) {
