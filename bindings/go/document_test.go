@@ -1,22 +1,30 @@
 package symdex
 
 import (
+	"bytes"
 	"encoding/hex"
+	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// documentIndex returns the index that FORMAT.md prints, from the bytes of the dump there.
-func documentIndex(t testing.TB) []byte {
+// documentBytes returns the bytes of the dump in FORMAT.md after the comment that begins it.
+func documentBytes(t testing.TB, begin string) []byte {
 	document, err := os.ReadFile("../../docs/FORMAT.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, dump, found := strings.Cut(string(document), "<!-- "+begin)
+	if !found {
+		t.Fatalf("FORMAT.md does not have %q", begin)
+	}
+	dump, _, _ = strings.Cut(dump, "<!--")
 	var data []byte
 	line := regexp.MustCompile(`(?m)^[0-9a-f]{4}  (28 zero bytes|(?:[0-9a-f]{2} ?)+)(?:  |$)`)
-	for _, match := range line.FindAllStringSubmatch(string(document), -1) {
+	for _, match := range line.FindAllStringSubmatch(dump, -1) {
 		if match[1] == "28 zero bytes" {
 			data = append(data, make([]byte, 28)...)
 			continue
@@ -28,6 +36,40 @@ func documentIndex(t testing.TB) []byte {
 		data = append(data, bytes...)
 	}
 	return data
+}
+
+func documentIndex(t testing.TB) []byte { return documentBytes(t, "the dump begins") }
+
+// The index of FORMAT.md with the readable names there.
+func TestDocumentReadableNames(t *testing.T) {
+	index, section := documentIndex(t), documentBytes(t, "the readable names begin")
+	end := len(index) - trailerSize
+	data := slices.Concat(index[:end], section, index[end:])
+	data[24] = 1
+	repair(data)
+	if !bytes.Equal(data[end:end+len(section)], section) {
+		t.Error("the checksum of the readable names is another one")
+	}
+	opened, err := Options{Demangle: strings.ToUpper}.Open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := opened.Verify(); err != nil {
+		t.Error(err)
+	}
+	for offset, want := range map[uint64]string{0x100: "outer", 0x140: "plain()"} {
+		frames, err := opened.Lookup(offset, Exact, &Scratch{})
+		if err != nil || frames[0].Function != want {
+			t.Errorf("at %#x: %+v, %v", offset, frames, err)
+		}
+	}
+	data[end+len(section)-1] ^= 1
+	if opened, err = Open(data); err == nil {
+		err = opened.Verify()
+	}
+	if !errors.As(err, new(*DamagedError)) {
+		t.Errorf("a wrong checksum: %v", err)
+	}
 }
 
 func TestDocument(t *testing.T) {

@@ -122,7 +122,11 @@ func printAnswer(t *testing.T, index *Index, offset uint64, policy LinePolicy, a
 	}
 	var lines []string
 	for _, f := range frames {
-		line := fmt.Sprintf("    %s %s:%s", quoteBytes(f.Name), quoteBytes(f.File), number(uint64(f.Line), f.HasLine))
+		name := quoteBytes(f.Name)
+		if f.Function != f.Name {
+			name += " = " + quoteBytes(f.Function)
+		}
+		line := fmt.Sprintf("    %s %s:%s", name, quoteBytes(f.File), number(uint64(f.Line), f.HasLine))
 		if f.HasFunctionStart {
 			line += fmt.Sprintf(" function %#x", f.FunctionStart)
 		}

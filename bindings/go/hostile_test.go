@@ -43,7 +43,7 @@ func someOffsets(index *Index, count int) []uint64 {
 
 // With any bit flipped, every answer of an index is the right one or an error.
 func TestFlippedBits(t *testing.T) {
-	for _, name := range []string{"icf-1.symdex", "made-up-1.symdex", "plain-2.symdex"} {
+	for _, name := range []string{"icf-1.symdex", "made-up-1.symdex", "readable-names-1.symdex"} {
 		original := goldenFile(t, name)
 		index, err := Open(original)
 		if err != nil {
@@ -94,7 +94,7 @@ func TestVersions(t *testing.T) {
 		at          int
 		value       byte
 		unsupported bool
-	}{{8, 2, true}, {16, 0x07, true}, {16, 0x01, true}, {24, 0xff, false}} {
+	}{{8, 2, true}, {16, 0x07, true}, {16, 0x01, true}, {28, 0xff, false}} {
 		data := goldenFile(t, "icf-1.symdex")
 		data[c.at] = c.value
 		if _, err := Open(data); !errors.As(err, new(*DamagedError)) {
@@ -125,7 +125,7 @@ func repair(data []byte) {
 	if err != nil {
 		return
 	}
-	parts, err := h.parts(data)
+	parts, optional, err := h.parts(data)
 	if err != nil {
 		return
 	}
@@ -134,21 +134,28 @@ func repair(data []byte) {
 	}
 	checksums := data[parts[5].Start:parts[5].End]
 	for number := 2; number <= 5; number++ {
-		part := parts[number-1]
-		s, rest := newSection("", uint32(number), h.id, data[part.Start:], part.End-part.Start, checksums)
-		place := s.place
-		for page := uint64(0); page*pageSize < s.size; page++ {
-			binary.LittleEndian.PutUint64(place[36:], page)
-			hash := xxh3(s.data[page*pageSize:min((page+1)*pageSize, s.size)]) ^ xxh3(place[:])
-			binary.LittleEndian.PutUint32(checksums[page*checksumSize:], uint32(hash))
-		}
-		checksums = rest
+		checksums = repairPages(uint32(number), h.id, data, parts[number-1], checksums)
+	}
+	if contents := optional[readableNamesBit]; contents.End > 0 {
+		repairPages(firstOptional+readableNamesBit, h.id, data, contents, data[contents.End:])
 	}
 	if len(data) > 240+trailerSize {
 		high, low := xxh3Long128(data[:len(data)-trailerSize])
 		binary.LittleEndian.PutUint64(trailer[8:], low)
 		binary.LittleEndian.PutUint64(trailer[16:], high)
 	}
+}
+
+// repairPages makes the checksums of the pages of a section right, and returns those of the next one.
+func repairPages(number uint32, id ImageID, data []byte, part Range, checksums []byte) []byte {
+	s, rest := newSection("", number, id, data[part.Start:], part.End-part.Start, checksums)
+	place := s.place
+	for page := uint64(0); page*pageSize < s.size; page++ {
+		binary.LittleEndian.PutUint64(place[36:], page)
+		hash := xxh3(s.data[page*pageSize:min((page+1)*pageSize, s.size)]) ^ xxh3(place[:])
+		binary.LittleEndian.PutUint32(checksums[page*checksumSize:], uint32(hash))
+	}
+	return rest
 }
 
 // Whatever the bytes, with checksums or without, no lookup panics or takes long.
@@ -205,7 +212,7 @@ func TestDamageAsCommand(t *testing.T) {
 	program := command(t)
 	random := rand.New(rand.NewPCG(4, 5))
 	answers, errorCount, stricter := 0, 0, 0
-	for _, name := range []string{"icf-1.symdex", "made-up-1.symdex", "swift-names-1.symdex"} {
+	for _, name := range []string{"icf-1.symdex", "made-up-1.symdex", "readable-names-1.symdex"} {
 		original := goldenFile(t, name)
 		intact, err := Open(original)
 		if err != nil {

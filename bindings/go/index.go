@@ -18,6 +18,11 @@ const (
 	featureAliases  = 1 << 0
 	featureReleased = 1 << 1
 	knownFeatures   = featureAliases | featureReleased
+
+	// The compatible features of these bits have an optional section, whose numbers follow each other.
+	optionalBits     = 32
+	firstOptional    = 9
+	readableNamesBit = 0
 )
 
 const (
@@ -41,7 +46,9 @@ type Index struct {
 	placeWidth uint
 	names      stringTable
 	files      stringTable
-	demangle   func(string) string
+	// readable are the readable names, if the index has them.
+	readable readableNames
+	demangle func(string) string
 	// serial tells indexes apart in the caches of a Scratch.
 	serial uint64
 }
@@ -53,8 +60,9 @@ type Options struct {
 	// Zstd decompresses a zstd frame. Stores keep indexes compressed. Without it, opening a compressed index fails with
 	// ErrCompressed. The decoder has to limit its output.
 	Zstd func(compressed []byte) ([]byte, error)
-	// Demangle makes a linkage name readable, for Frame.Function. It is called from all goroutines that look up, once
-	// for each name that a Scratch does not remember, and returns names that it does not know unchanged.
+	// Demangle makes a linkage name readable, for Frame.Function, unless the index was built with readable names. It is
+	// called from all goroutines that look up, once for each name that a Scratch does not remember, and returns names
+	// that it does not know unchanged.
 	Demangle func(linkageName string) string
 }
 
@@ -115,8 +123,9 @@ func (ix *Index) Metadata() *Metadata { return ix.metadata }
 
 // header has the parts of the header that the rest of the file is read with.
 type header struct {
-	id    ImageID
-	sizes [6]uint64
+	id         ImageID
+	compatible uint64
+	sizes      [6]uint64
 }
 
 func open(data []byte) (*Index, error) {
@@ -124,7 +133,7 @@ func open(data []byte) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, err := h.parts(data)
+	parts, optional, err := h.parts(data)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +159,14 @@ func open(data []byte) (*Index, error) {
 	}
 	if err := ix.files.parse(ix.metadata.Counts.Files); err != nil {
 		return nil, err
+	}
+	if contents := optional[readableNamesBit]; contents.End > 0 {
+		checksums := data[contents.End : len(data)-trailerSize]
+		ix.readable.section, _ = newSection("readable names", firstOptional+readableNamesBit, h.id,
+			data[contents.Start:], contents.End-contents.Start, checksums)
+		if err := ix.readable.parse(ix.metadata.Counts.Names); err != nil {
+			return nil, err
+		}
 	}
 	return ix, nil
 }
@@ -178,7 +195,7 @@ func parseHeader(data []byte) (*header, error) {
 	if features := word(data, 16); features&^knownFeatures != 0 || features&featureReleased == 0 {
 		return nil, &UnsupportedError{Version: version, Features: features &^ knownFeatures}
 	}
-	h := &header{id: ImageID{size: data[12], hash: data[13] == 1}}
+	h := &header{id: ImageID{size: data[12], hash: data[13] == 1}, compatible: word(data, 24)}
 	copy(h.id.bytes[:], data[32:64])
 	if data[12] == 0 || data[12] > 32 || data[13] > 1 || len(bytes.Trim(data[32+data[12]:64], "\x00")) != 0 {
 		return nil, damaged("header", "the image id is invalid")
@@ -189,16 +206,17 @@ func parseHeader(data []byte) (*header, error) {
 	return h, nil
 }
 
-// parts returns where the parts between header and trailer are, after a check of all sizes.
-func (h *header) parts(data []byte) (parts [6]Range, err error) {
+// parts returns where the parts between header and trailer are, after a check of all sizes: those of every index, and
+// the contents of the optional sections by their bits, whose checksums follow them.
+func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Range, err error) {
 	if stated := word(data, 64); stated != uint64(len(data)) {
-		return parts, damaged("header", "the file has %d bytes, and the header states %d", len(data), stated)
+		return parts, optional, damaged("header", "the file has %d bytes, and the header states %d", len(data), stated)
 	}
 	at := uint64(headerSize)
 	pages := uint64(0)
 	for i, size := range h.sizes {
 		if size > uint64(len(data))-at {
-			return parts, damaged("header", "the parts are larger than the file")
+			return parts, optional, damaged("header", "the parts are larger than the file")
 		}
 		parts[i] = Range{at, at + size}
 		at += size
@@ -206,18 +224,33 @@ func (h *header) parts(data []byte) (parts [6]Range, err error) {
 			pages += (size + pageSize - 1) / pageSize
 		}
 	}
-	if at+trailerSize != uint64(len(data)) {
-		return parts, damaged("header", "the parts and the trailer end at %d, and the file has %d bytes",
-			at+trailerSize, len(data))
-	}
 	if h.sizes[5] != pages*checksumSize {
-		return parts, damaged("header", "%d pages have %d bytes of checksums", pages, h.sizes[5])
+		return parts, optional, damaged("header", "%d pages have %d bytes of checksums", pages, h.sizes[5])
+	}
+	for bit := range optional {
+		if h.compatible&(1<<bit) == 0 {
+			continue
+		}
+		rest := uint64(len(data)) - at
+		if rest < 8 || word(data, int(at)) > rest-8 {
+			return parts, optional, damaged("header", "optional section %d is larger than the file", bit)
+		}
+		size := word(data, int(at))
+		optional[bit] = Range{at + 8, at + 8 + size}
+		at += 8 + size + (size+pageSize-1)/pageSize*checksumSize
+		if at > uint64(len(data)) {
+			return parts, optional, damaged("header", "optional section %d is larger than the file", bit)
+		}
+	}
+	if at+trailerSize != uint64(len(data)) {
+		return parts, optional, damaged("header", "the parts and the trailer end at %d, and the file has %d bytes",
+			at+trailerSize, len(data))
 	}
 	trailer := data[at:]
 	if word(trailer, 0) != uint64(len(data)) || string(trailer[24:]) != trailerMagic {
-		return parts, damaged("trailer", "the file does not end as an index")
+		return parts, optional, damaged("trailer", "the file does not end as an index")
 	}
-	return parts, nil
+	return parts, optional, nil
 }
 
 // Verify reads the whole index and compares every byte with its checksums and the digest. Lookups check what they read,
@@ -230,6 +263,11 @@ func (ix *Index) Verify() error {
 			if err := s.check(0, s.size); err != nil {
 				return err
 			}
+		}
+	}
+	if ix.readable.size > 0 {
+		if err := ix.readable.check(0, ix.readable.size); err != nil {
+			return err
 		}
 	}
 	end := len(ix.data) - trailerSize

@@ -16,7 +16,8 @@ type Frame struct {
 	// Name is the linkage name, mangled, without the underscore that Mach-O puts before C names. It is empty if the
 	// index has none. Names and paths are bytes of the debug file, mostly UTF-8.
 	Name string
-	// Function is the name as people read it, by Options.Demangle; without that it is Name.
+	// Function is the name as people read it: that of the index, if it was built with readable names, else that of
+	// Options.Demangle. Without both it is Name.
 	Function string
 	// File is the path of the source file, empty if the index has none.
 	File string
@@ -141,7 +142,7 @@ func (s *Scratch) setName(ix *Index, stored uint64, f *Frame) (err error) {
 		return err
 	}
 	f.Function = f.Name
-	if ix.demangle != nil {
+	if ix.demangle != nil || ix.readable.size > 0 {
 		f.Function, err = s.stringOf(ix, kindFunction, stored)
 	}
 	return err
@@ -220,18 +221,35 @@ func (s *Scratch) stringOf(ix *Index, kind stringKind, stored uint64) (string, e
 	if text, ok := s.cache.strings[key]; ok {
 		return text, nil
 	}
+	text, err := s.read(ix, kind, stored-1)
+	if err != nil {
+		return "", err
+	}
+	return s.cache.keep(key, text), nil
+}
+
+// read returns a string that the cache does not have.
+func (s *Scratch) read(ix *Index, kind stringKind, id uint64) (string, error) {
 	table := &ix.names
 	if kind == kindFile {
 		table = &ix.files
 	}
-	bytes, err := table.appendString(s.text[:0], stored-1)
+	if kind == kindFunction && ix.readable.size > 0 {
+		number, ok, err := ix.readable.number(id)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			table, id = &ix.readable.stringTable, number
+		}
+	}
+	bytes, err := table.appendString(s.text[:0], id)
 	if err != nil {
 		return "", err
 	}
 	s.text = bytes
-	text := string(bytes)
-	if kind == kindFunction {
-		text = ix.demangle(text)
+	if kind == kindFunction && ix.readable.size == 0 {
+		return ix.demangle(string(bytes)), nil
 	}
-	return s.cache.keep(key, text), nil
+	return string(bytes), nil
 }

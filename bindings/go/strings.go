@@ -34,13 +34,16 @@ type stringTable struct {
 type terminalsOfLength struct{ first, end, textAt, length uint64 }
 
 // parse reads the head of the section.
-func (t *stringTable) parse(strings uint64) error {
+func (t *stringTable) parse(strings uint64) error { return t.parseFrom(0, strings) }
+
+// parseFrom reads the head of the strings, which are the section from start on.
+func (t *stringTable) parseFrom(start, strings uint64) error {
 	t.strings = strings
-	headSize := min(t.size, maxStringsHead)
-	if err := t.check(0, headSize); err != nil {
+	headEnd := min(t.size, start+maxStringsHead)
+	if err := t.check(start, headEnd); err != nil {
 		return err
 	}
-	head := fields{rest: t.data[:headSize]}
+	head := fields{rest: t.data[start:headEnd]}
 	t.rules = head.varint()
 	t.symbols = head.varint()
 	t.width = uint(head.u8())
@@ -62,7 +65,7 @@ func (t *stringTable) parse(strings uint64) error {
 		t.terminals += count
 		texts += count * length
 	}
-	t.groupsAt = headSize - uint64(len(head.rest))
+	t.groupsAt = headEnd - uint64(len(head.rest))
 	t.rulesAt = t.groupsAt + (strings+stringsPerGroup-1)/stringsPerGroup*stringGroupSize
 	t.symbolsAt = t.rulesAt + (t.rules*2*uint64(t.width)+7)/8
 	t.textsAt = t.symbolsAt + (t.symbols*uint64(t.width)+7)/8
