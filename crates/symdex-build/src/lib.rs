@@ -53,6 +53,7 @@ mod built_before;
 mod chunk_job;
 mod chunker;
 mod companions;
+mod data_symbol;
 pub mod debug_files;
 mod direct;
 mod dwarf;
@@ -88,6 +89,7 @@ mod up_to_date;
 
 pub use built_before::built_before;
 pub use companions::Companions;
+pub use data_symbol::{DataSymbol, data_symbol};
 pub use direct::DirectLookup;
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};

@@ -5,6 +5,7 @@ mod atos;
 mod build;
 mod config;
 mod debug_sources;
+mod drop_in;
 mod export;
 mod failure;
 mod ids;
@@ -77,6 +78,9 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Atos(atos::Args),
+    LlvmSymbolizer(Box<drop_in::llvm::Args>),
+    #[command(name = "addr2line", infer_long_args = true)]
+    Addr2Line(Box<drop_in::addr2line::Args>),
     Symbolicate(symbolicate::Args),
     Ids(ids::Args),
     Inspect(inspect::Args),
@@ -109,7 +113,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, CommandError> {
-    let arguments = atos::with_double_dashes(std::env::args_os());
+    let arguments = atos::with_double_dashes(drop_in::with_verb(std::env::args_os()));
     let config = Config::load(&arguments)?;
     stores::configure(&config);
     debug_sources::configure(&config);
@@ -127,6 +131,8 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
+        Command::LlvmSymbolizer(args) => drop_in::llvm::run(&args),
+        Command::Addr2Line(args) => drop_in::addr2line::run(&args),
         Command::Symbolicate(args) => symbolicate::run(&args),
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),

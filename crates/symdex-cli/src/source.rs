@@ -29,6 +29,14 @@ pub(crate) enum AddressSource {
     },
 }
 
+/// Whether to warn of debug information that is missing or cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Warnings {
+    Print,
+    /// The messages would be part of what another program prints.
+    Omit,
+}
+
 /// Opens the index of `id` in `stores`, if the command line names any. Otherwise opens the index at `object`, or the
 /// index of `id` in the folder `object`. If there is none, finds the image in the debug file or in the folder of debug
 /// files.
@@ -66,17 +74,27 @@ pub(crate) fn open(
 }
 
 impl AddressSource {
+    /// Whether an index has functions of the debug information. One that was made from a stripped binary has none.
+    pub(crate) fn has_functions(&self) -> bool {
+        match self {
+            Self::Index { index, .. } => index.metadata().counts.functions != 0,
+            Self::Stored(found) => found.image.metadata().counts.functions != 0,
+            Self::DebugFiles { files, .. } => files.has_dwarf(),
+        }
+    }
+
     /// Calls `answer` with the answers of this source. Files that a debug file refers to are searched in `debug_dirs`,
     /// too.
     pub(crate) fn answer(
         &self,
         debug_dirs: &[PathBuf],
+        warnings: Warnings,
         answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
     ) -> CommandResult {
         match self {
             Self::Index { index, path } => answer(&mut ImageLookup::Index { index, path }),
             Self::Stored(found) => answer(&mut ImageLookup::Stored(found)),
-            Self::DebugFiles { files, .. } => answer_directly(files, debug_dirs, answer),
+            Self::DebugFiles { files, .. } => answer_directly(files, debug_dirs, warnings, answer),
         }
     }
 }
@@ -86,6 +104,7 @@ impl AddressSource {
 fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
+    warnings: Warnings,
     answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
 ) -> CommandResult {
     let path = files.name();
@@ -97,7 +116,7 @@ fn answer_directly(
         gravest = gravest.max(Some(failure.kind));
     }
     let lookup = DirectLookup::new(&image).map_err(|error| Failure::debug_file(path, &error))?;
-    for partial in &lookup.index().metadata().partial {
+    for partial in lookup.index().metadata().partial.iter().filter(|_| warnings == Warnings::Print) {
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }
@@ -105,7 +124,7 @@ fn answer_directly(
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.
-fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, Failure> {
+pub(crate) fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
         return id.map_or(Ok(None), |id| Ok(IndexFolder::new(object).find_prefix(id)?));
     }
@@ -134,9 +153,15 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
     if !files.special_files().is_empty() {
         complain(&format!("warning: {}", files.special_files()));
     }
-    let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
     let found = find_image(files, arch, |found| id.is_none_or(|id| id.matches(found)));
-    let found = found.map_err(|error| match error {
+    let found = found.map_err(|error| not_found(object, id, error))?;
+    Ok(AddressSource::DebugFiles { files: Box::new(found), _archive: archive })
+}
+
+/// The failure for `object`, in which no image was found because of `error`.
+pub(crate) fn not_found(object: &Path, id: Option<&IdPrefix>, error: FindImageError) -> Failure {
+    let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
+    match error {
         FindImageError::File(error) if matches!(error.error(), Error::NoDebugFile { .. }) => {
             no_debug_file(object, id, &error)
         }
@@ -153,8 +178,7 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
             Failure::new(FailureKind::Usage, message)
         }
         error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
-    });
-    Ok(AddressSource::DebugFiles { files: Box::new(found?), _archive: archive })
+    }
 }
 
 /// Describes an image by its file's path below `object`, its architecture and its id.

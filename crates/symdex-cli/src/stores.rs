@@ -119,11 +119,11 @@ impl StoreArgs {
             let message = format!("{}: no index has an id that begins with {prefix}", names());
             return Err(Failure::new(FailureKind::NotFound, message));
         };
-        let location: PathBuf = image.location().into();
+        let found = FoundImage::from(image);
         for error in failures {
-            complain(&format!("warning: {error}; answered from {}", location.display()));
+            complain(&format!("warning: {error}; answered from {}", found.location.display()));
         }
-        Ok(Some(FoundImage { image, location }))
+        Ok(Some(found))
     }
 }
 
@@ -135,6 +135,13 @@ pub(crate) struct FoundImage {
     pub(crate) image: OpenImage,
     /// Where the index is: a path, or a URL with a key.
     pub(crate) location: PathBuf,
+}
+
+impl From<OpenImage> for FoundImage {
+    fn from(image: OpenImage) -> Self {
+        let location = image.location().into();
+        Self { image, location }
+    }
 }
 
 impl FoundImage {

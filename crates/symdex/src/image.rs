@@ -132,6 +132,18 @@ impl Arch {
     pub fn is_arm32(&self) -> bool {
         self.cputype == ARM
     }
+
+    /// Whether addresses have 64 bits.
+    ///
+    /// ```
+    /// let is_64_bit = |name| symdex::Arch::from_name(name).map(|arch| arch.is_64_bit());
+    /// assert_eq!(["arm64", "arm64_32", "i386"].map(is_64_bit), [Some(true), Some(false), Some(false)]);
+    /// ```
+    #[must_use]
+    pub fn is_64_bit(&self) -> bool {
+        let known = ELF_ARCHS.iter().find(|(_, _, name)| self.cputype == 0 && self.name == *name);
+        known.map_or(self.cputype & ABI64 != 0, |(_, is_64, _)| *is_64)
+    }
 }
 
 /// `CPU_ARCH_ABI64` and `CPU_ARCH_ABI64_32` of `mach/machine.h`.

@@ -1,0 +1,328 @@
+//! The modules that requests name: each is found once, and answers until others push it out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use symdex::{ImageId, ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
+use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
+use symdex_build::{DataSymbol, data_symbol};
+use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
+
+use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::image_lookup::ImageLookup;
+use crate::open::{self, AccessOption};
+use crate::source::{self, AddressSource, Warnings};
+use crate::stores::{Failures, FoundImage, StoreArgs};
+
+/// How many modules stay open. Each may have a mapped file and 64 MiB of units.
+const MAX_OPEN: usize = 32;
+
+/// Where indexes and debug files are searched, besides the files that requests name.
+#[derive(clap::Args)]
+pub(super) struct SourceArgs {
+    /// An index, or a folder of indexes, which is searched recursively. May be repeated. A file whose id has an index
+    /// there is not read itself
+    #[arg(long, value_name = "DIR", help_heading = "Sources")]
+    index: Vec<PathBuf>,
+    /// A folder to search for files to which a debug file refers. May be repeated
+    #[arg(
+        long,
+        value_name = "DIR",
+        alias = "debug-file-directory",
+        default_value = "/usr/lib/debug",
+        help_heading = "Sources"
+    )]
+    debug_dir: Vec<PathBuf>,
+    #[command(flatten, next_help_heading = "Sources")]
+    stores: StoreArgs,
+    #[command(flatten, next_help_heading = "Sources")]
+    access: AccessOption,
+}
+
+/// What a request calls its module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ModuleName {
+    /// A path, and the architecture to use if the file has several.
+    File {
+        path: PathBuf,
+        arch: Option<String>,
+    },
+    BuildId(IdPrefix),
+}
+
+/// What every module has.
+#[derive(Clone, Copy)]
+pub(super) struct ModuleInfo {
+    /// The address in the file that image offsets count from.
+    pub(super) base: u64,
+    /// Whether addresses have 64 bits.
+    pub(super) is_64: bool,
+}
+
+impl From<&Metadata> for ModuleInfo {
+    fn from(metadata: &Metadata) -> Self {
+        Self { base: metadata.base, is_64: metadata.arch.is_64_bit() }
+    }
+}
+
+/// The frames at one address, innermost first. Empty where nothing is known.
+pub(super) type Frames = Result<Vec<OwnedFrame>, Failure>;
+
+/// What a module is asked.
+enum Question {
+    /// Addresses as the file states them.
+    Code(Vec<u64>),
+    Data(u64),
+}
+
+/// The answer of a module for one address.
+enum Answer {
+    Code(Frames),
+    Data(Option<DataSymbol>),
+}
+
+/// An open module. It answers on a thread, which owns the file and what was read of it.
+struct Module {
+    name: ModuleName,
+    info: Result<ModuleInfo, Failure>,
+    questions: SyncSender<Question>,
+    answers: Receiver<Answer>,
+}
+
+/// All modules of a run of the command.
+pub(super) struct Modules {
+    sources: Arc<Sources>,
+    /// The module that was asked last is the last one.
+    open: Vec<Module>,
+}
+
+impl Modules {
+    /// # Errors
+    ///
+    /// If a store cannot be opened.
+    pub(super) fn new(args: &SourceArgs) -> Result<Self, Failure> {
+        let stores = StoreReader::new(args.stores.open(args.access)?, &ReaderOptions::of_one_run());
+        let (indexes, debug_dirs) = (args.index.clone(), args.debug_dir.clone());
+        let sources = Sources { indexes, debug_dirs, stores, access: args.access };
+        Ok(Self { sources: Arc::new(sources), open: Vec::new() })
+    }
+
+    /// Opens the module `name`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be found or read. The failure is remembered while the module is.
+    pub(super) fn info(&mut self, name: &ModuleName) -> Result<ModuleInfo, Failure> {
+        self.module(name).info.clone()
+    }
+
+    /// Calls `each` with the frames at each of `addresses`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If the module cannot be opened, or if `each` fails.
+    pub(super) fn code(
+        &mut self,
+        name: &ModuleName,
+        addresses: &[u64],
+        mut each: impl FnMut(u64, Frames) -> Result<(), CommandError>,
+    ) -> Result<(), CommandError> {
+        let module = self.module(name);
+        module.info.clone()?;
+        let asked = module.questions.send(Question::Code(addresses.to_vec()));
+        for address in addresses {
+            let answer = match (&asked, module.answers.recv()) {
+                (Ok(()), Ok(Answer::Code(frames))) => frames,
+                _ => Err(stopped(name)),
+            };
+            each(*address, answer)?;
+        }
+        Ok(())
+    }
+
+    /// The data symbol at `address`.
+    ///
+    /// # Errors
+    ///
+    /// If the module cannot be opened.
+    pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<DataSymbol>, Failure> {
+        let module = self.module(name);
+        module.info.clone()?;
+        let asked = module.questions.send(Question::Data(address));
+        match (asked, module.answers.recv()) {
+            (Ok(()), Ok(Answer::Data(symbol))) => Ok(symbol),
+            _ => Err(stopped(name)),
+        }
+    }
+
+    fn module(&mut self, name: &ModuleName) -> &Module {
+        match self.open.iter().position(|module| module.name == *name) {
+            Some(at) => self.open[at..].rotate_left(1),
+            None => {
+                if self.open.len() == MAX_OPEN {
+                    // Its thread ends when its questions do.
+                    self.open.remove(0);
+                }
+                self.open.push(Module::start(name.clone(), Arc::clone(&self.sources)));
+            }
+        }
+        &self.open[self.open.len() - 1]
+    }
+}
+
+/// The failure of a module whose thread has ended early, which only a defect can cause.
+fn stopped(name: &ModuleName) -> Failure {
+    Failure::new(FailureKind::Other, format!("{name:?}: reading it failed"))
+}
+
+impl Module {
+    fn start(name: ModuleName, sources: Arc<Sources>) -> Self {
+        let (questions, asked) = sync_channel(1);
+        let (answered, answers) = sync_channel(1);
+        let (opened, info) = sync_channel(1);
+        let wanted = name.clone();
+        std::thread::spawn(move || {
+            let run = sources.open(&wanted).and_then(|source| {
+                let answer = |lookup: &mut ImageLookup<'_, '_>| {
+                    // The receiver waits for it.
+                    _ = opened.send(Ok(ModuleInfo::from(lookup.metadata())));
+                    answer_all(lookup, &wanted, &asked, &answered);
+                    Ok(None)
+                };
+                match source.answer(&sources.debug_dirs, Warnings::Omit, answer) {
+                    Err(CommandError::Failure(failure)) => Err(failure),
+                    _ => Ok(()),
+                }
+            });
+            if let Err(failure) = run {
+                // Fails if the module was opened before, so that nobody waits for this.
+                _ = opened.send(Err(failure));
+            }
+        });
+        let info = info.recv().unwrap_or_else(|_| Err(stopped(&name)));
+        Self { name, info, questions, answers }
+    }
+}
+
+/// Answers the questions about one module until there are no more.
+fn answer_all(
+    lookup: &mut ImageLookup<'_, '_>,
+    name: &ModuleName,
+    asked: &Receiver<Question>,
+    answered: &SyncSender<Answer>,
+) {
+    let mut scratch = Scratch::default();
+    for question in asked {
+        let sent = match question {
+            Question::Code(addresses) => {
+                let base = lookup.metadata().base;
+                let offsets: Vec<_> =
+                    addresses.iter().map(|address| ImageOffset(address.wrapping_sub(base))).collect();
+                let prepared = lookup.prepare(&offsets);
+                let answer = |offset: ImageOffset| {
+                    prepared.clone()?;
+                    // Both programs use every line row.
+                    let found = lookup.lookup(offset, LinePolicy::Exact, &mut scratch)?;
+                    Ok(found.map_or_else(Vec::new, |frames| frames.to_vec()))
+                };
+                let mut answers = offsets.iter().copied().map(answer);
+                answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
+            }
+            Question::Data(address) => answered.send(Answer::Data(data_of(name, address))),
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// The data symbol at `address`. Indexes have only functions, so the file that the request names answers.
+fn data_of(name: &ModuleName, address: u64) -> Option<DataSymbol> {
+    let ModuleName::File { path, arch } = name else { return None };
+    data_symbol(&symdex::map_file(path).ok()?, arch.as_deref(), address)
+}
+
+/// Where modules are searched.
+struct Sources {
+    indexes: Vec<PathBuf>,
+    debug_dirs: Vec<PathBuf>,
+    stores: StoreReader,
+    access: AccessOption,
+}
+
+impl Sources {
+    /// The index of the module; without one, its files.
+    fn open(&self, name: &ModuleName) -> Result<AddressSource, Failure> {
+        match name {
+            ModuleName::BuildId(prefix) => {
+                let found = match prefix.to_id() {
+                    Some(id) => self.index_of(&id)?,
+                    None => None,
+                };
+                found.ok_or_else(|| {
+                    let message =
+                        format!("no index has the build id {prefix}; name folders or stores of indexes");
+                    Failure::new(FailureKind::NotFound, message)
+                })
+            }
+            ModuleName::File { path, arch } => {
+                if let Some(path) = source::index_file(path, None)? {
+                    let index = Box::new(open::index(&path, None, self.access)?);
+                    return Ok(AddressSource::Index { index, path });
+                }
+                let files = Box::new(image_at(path, arch.as_deref())?);
+                let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
+                match self.index_of(files.id()) {
+                    Ok(found) => {
+                        if let Some(found) = found.filter(is_enough) {
+                            return Ok(found);
+                        }
+                    }
+                    Err(failure) => complain(&failure.message),
+                }
+                Ok(AddressSource::DebugFiles { files, _archive: None })
+            }
+        }
+    }
+
+    /// The first index of `id` in the files, folders and stores of the command line.
+    fn index_of(&self, id: &ImageId) -> Result<Option<AddressSource>, Failure> {
+        for path in &self.indexes {
+            let found = match path.is_dir() {
+                true => IndexFolder::new(path).find_prefix(&IdPrefix::from(id))?,
+                false => Some(path.clone())
+                    .filter(|path| Metadata::read_file(path).is_ok_and(|metadata| metadata.id == *id)),
+            };
+            if let Some(path) = found {
+                let index = Box::new(open::index(&path, Some(&IdPrefix::from(id)), self.access)?);
+                return Ok(Some(AddressSource::Index { index, path }));
+            }
+        }
+        let mut failures: Failures = self.stores.stores().iter().map(|_| None).collect();
+        let found = self.stores.find_noting(id, &mut failures);
+        failures.iter().flatten().for_each(|error| complain(&format!("warning: {error}")));
+        Ok(found.map(|image| AddressSource::Stored(FoundImage::from(image))))
+    }
+}
+
+/// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
+fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
+    let mut dsym = path.as_os_str().to_owned();
+    dsym.push(".dSYM");
+    let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
+    let files = InputFiles::find(std::iter::once(path.to_owned()).chain(beside));
+    let found = match find_image(files, None, |_| true) {
+        // Clients state the architecture of the machine for files of any other, too.
+        Err(FindImageError::Ambiguous { images }) => {
+            let (mut chosen, others): (Vec<_>, Vec<_>) =
+                images.into_iter().partition(|image| Some(image.arch()) == arch);
+            match chosen.pop().filter(|_| chosen.is_empty()) {
+                Some(image) => Ok(image),
+                None => Err(FindImageError::Ambiguous { images: chosen.into_iter().chain(others).collect() }),
+            }
+        }
+        found => found,
+    };
+    found.map_err(|error| source::not_found(path, None, error))
+}

@@ -1,0 +1,172 @@
+//! The names of functions, as options ask for them.
+
+use symdex::OwnedFrame;
+use symdex_build::DataSymbol;
+use symdex_demangle::{Language, language};
+use symdex_report::source_file_name;
+
+use crate::text;
+
+/// Which name of a function is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Functions {
+    /// No name
+    None,
+    /// The name without scopes and parameters
+    Short,
+    /// The linkage name, demangled unless --no-demangle is given
+    #[default]
+    Linkage,
+}
+
+/// Whether names are demangled, and whose text it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demangling {
+    None,
+    /// As the other verbs print names. C++ names are as LLVM prints them.
+    Llvm,
+    /// C++ names are as GNU's tools print them.
+    Gnu,
+}
+
+/// How names and paths are printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Naming {
+    pub(super) functions: Functions,
+    pub(super) demangling: Demangling,
+    pub(super) basenames: bool,
+}
+
+impl Naming {
+    /// The name of the function; `None` if it is unknown.
+    pub(super) fn function(self, frame: &OwnedFrame) -> Option<String> {
+        let name = frame.name.as_deref()?;
+        Some(match self.functions {
+            Functions::Short => short(&text::demangled(name)).to_owned(),
+            _ => self.readable(name),
+        })
+    }
+
+    /// The name of a data symbol.
+    pub(super) fn data(self, symbol: &DataSymbol) -> String {
+        self.readable(&symbol.name)
+    }
+
+    fn readable(self, name: &[u8]) -> String {
+        match self.demangling {
+            Demangling::None => text::lossy(name).into_owned(),
+            Demangling::Gnu if language(name) == Some(Language::Cpp) => in_gnu_style(&text::demangled(name)),
+            _ => text::demangled(name).into_owned(),
+        }
+    }
+
+    /// The path of the source file; `None` if it is unknown.
+    pub(super) fn file(self, frame: &OwnedFrame) -> Option<String> {
+        let file = text::lossy(frame.file.as_deref()?);
+        Some(if self.basenames { source_file_name(&file).to_owned() } else { file.into_owned() })
+    }
+}
+
+/// A demangled name of C++ or Rust without scopes, return type and parameters: `draw` of `ns::Widget::draw(int) const`.
+/// Template arguments stay, as compilers put them into the names of functions.
+fn short(name: &str) -> &str {
+    let bytes = name.as_bytes();
+    // Objective-C methods are whole names.
+    if matches!(bytes, [b'-' | b'+', b'[', ..]) {
+        return name;
+    }
+    // The parameters begin at the last parenthesis that is outside of all brackets, if one ends there.
+    let (mut depth, mut end) = (0usize, name.len());
+    for (at, byte) in bytes.iter().enumerate().rev() {
+        match byte {
+            b')' | b'>' | b']' | b'}' => depth += 1,
+            b'(' | b'<' | b'[' | b'{' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 && *byte == b'(' && at != 0 && !name[..at].ends_with("::") {
+                    end = at;
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut start = 0;
+    depth = 0;
+    for (at, byte) in bytes[..end].iter().enumerate() {
+        match byte {
+            b'(' | b'<' | b'[' | b'{' => depth += 1,
+            b')' | b'>' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b':' | b' ' if depth == 0 => start = at + 1,
+            _ => {}
+        }
+        if depth == 0 && name[start..].starts_with("operator") {
+            break;
+        }
+    }
+    &name[start..end]
+}
+
+/// A C++ name as GNU's demangler prints it, from the text of LLVM's: brackets that close lists of template arguments are
+/// apart, and the suffixes of copies of a function are clones: `f(int) [clone .part.0]` for `f(int) (.part.0)`.
+fn in_gnu_style(text: &str) -> String {
+    let (text, suffixes) = match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (.")) {
+        Some((text, suffixes)) => (text, suffixes),
+        None => (text, ""),
+    };
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        let before = &text[..at];
+        // The name of an operator keeps its brackets.
+        let is_operator = ["operator>", "operator-"].iter().any(|operator| before.ends_with(operator));
+        if c == '>' && before.ends_with('>') && !is_operator {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    // A clone is a word, and the numbers after it.
+    for part in suffixes.split('.').filter(|part| !part.is_empty()) {
+        if part.bytes().all(|byte| byte.is_ascii_digit()) && out.ends_with(']') {
+            out.pop();
+            out += &format!(".{part}]");
+        } else {
+            out += &format!(" [clone .{part}]");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gnu_puts_brackets_apart_and_names_clones() {
+        for (llvm, gnu) in [
+            ("f(int)", "f(int)"),
+            ("A<B<C<int>>>::f(A<int>)", "A<B<C<int> > >::f(A<int>)"),
+            ("operator>>(A<B<int>>&)", "operator>>(A<B<int> >&)"),
+            ("A::operator->() const", "A::operator->() const"),
+            ("f(int) (.isra.0.cold)", "f(int) [clone .isra.0] [clone .cold]"),
+            ("f(int) (.actor)", "f(int) [clone .actor]"),
+        ] {
+            assert_eq!(in_gnu_style(llvm), gnu);
+        }
+    }
+
+    #[test]
+    fn short_names_have_no_scopes_and_no_parameters() {
+        for (name, expected) in [
+            ("main", "main"),
+            ("ns::Widget::draw(int) const", "draw"),
+            ("void ns::fill<int, (E)0>(int*, unsigned long)", "fill<int, (E)0>"),
+            ("(anonymous namespace)::scale(int)", "scale"),
+            ("A::operator()(int) const", "operator()"),
+            ("A::operator bool() const", "operator bool"),
+            ("std::vector<int, std::allocator<int>>::size() const", "size"),
+            ("core::fmt::write", "write"),
+            ("-[Widget draw:]", "-[Widget draw:]"),
+        ] {
+            assert_eq!(short(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Answers as text, in the styles LLVM and GNU of llvm-symbolizer.
+
+use std::io::{self, Write};
+
+use symdex::OwnedFrame;
+use symdex_build::DataSymbol;
+
+use super::modules::ModuleInfo;
+use super::names::{Functions, Naming};
+
+/// What stands for a name or a file that is unknown.
+const UNKNOWN: &str = "??";
+
+/// How answers are printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    pub(super) naming: Naming,
+    /// Whether a column follows each line, and an empty line each answer.
+    pub(super) is_llvm: bool,
+    /// Whether an answer begins with its address.
+    pub(super) addresses: bool,
+    /// Whether a frame is one line.
+    pub(super) pretty: bool,
+    /// Whether a location has a line for each of its parts.
+    pub(super) verbose: bool,
+}
+
+impl Plain {
+    /// Prints the frames at `address`, which is missing if the request could not be read.
+    pub(super) fn frames(
+        self,
+        address: Option<u64>,
+        frames: &[OwnedFrame],
+        info: Option<ModuleInfo>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        self.header(address, out)?;
+        if frames.is_empty() {
+            self.frame(None, info, false, out)?;
+        }
+        for (number, frame) in frames.iter().enumerate() {
+            self.frame(Some(frame), info, number > 0, out)?;
+        }
+        self.footer(out)
+    }
+
+    /// Prints the data symbol at `address`.
+    pub(super) fn data(
+        self,
+        address: u64,
+        symbol: Option<&DataSymbol>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        self.header(Some(address), out)?;
+        let name = symbol.map_or(UNKNOWN.into(), |symbol| self.naming.data(symbol));
+        let (start, size) = symbol.map_or((0, 0), |symbol| (symbol.start, symbol.size));
+        // The file and the line of the declaration are unknown.
+        writeln!(out, "{name}\n{start} {size}\n??:?")?;
+        self.footer(out)
+    }
+
+    /// Prints that no local variables are known at `address`.
+    pub(super) fn no_locals(self, address: u64, out: &mut impl Write) -> io::Result<()> {
+        self.header(Some(address), out)?;
+        writeln!(out, "{UNKNOWN}")?;
+        self.footer(out)
+    }
+
+    fn header(self, address: Option<u64>, out: &mut impl Write) -> io::Result<()> {
+        match address.filter(|_| self.addresses) {
+            Some(address) => write!(out, "{address:#x}{}", if self.pretty { ": " } else { "\n" }),
+            None => Ok(()),
+        }
+    }
+
+    fn footer(self, out: &mut impl Write) -> io::Result<()> {
+        if self.is_llvm { writeln!(out) } else { Ok(()) }
+    }
+
+    fn frame(
+        self,
+        frame: Option<&OwnedFrame>,
+        info: Option<ModuleInfo>,
+        is_caller: bool,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        if self.naming.functions != Functions::None {
+            let name = frame.and_then(|frame| self.naming.function(frame));
+            let before = if self.pretty && is_caller { " (inlined by) " } else { "" };
+            let after = if self.pretty { " at " } else { "\n" };
+            write!(out, "{before}{}{after}", name.as_deref().unwrap_or(UNKNOWN))?;
+        }
+        let file = frame.and_then(|frame| self.naming.file(frame));
+        let file = file.as_deref().unwrap_or(UNKNOWN);
+        let line = frame.and_then(|frame| frame.line).unwrap_or(0);
+        if self.verbose {
+            writeln!(out, "  Filename: {file}")?;
+            if let Some(start) = frame.zip(info).and_then(|(frame, info)| start_address(frame, info)) {
+                writeln!(out, "  Function start address: {start:#x}")?;
+            }
+            return writeln!(out, "  Line: {line}\n  Column: 0");
+        }
+        let column = if self.is_llvm { ":0" } else { "" };
+        writeln!(out, "{file}:{line}{column}")
+    }
+}
+
+/// The address at which the function of the frame starts. For an inlined function it is unknown.
+pub(super) fn start_address(frame: &OwnedFrame, info: ModuleInfo) -> Option<u64> {
+    let start = frame.function_start.filter(|_| !frame.inlined)?;
+    Some(info.base.wrapping_add(start.0))
+}

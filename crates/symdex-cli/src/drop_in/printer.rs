@@ -1,0 +1,127 @@
+//! Prints the answers of `llvm-symbolizer` in the style that was asked for.
+
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+
+use serde::Serialize;
+use symdex::OwnedFrame;
+use symdex_build::DataSymbol;
+
+use super::json::Record;
+use super::modules::ModuleInfo;
+use super::plain::Plain;
+use super::request::Request;
+use crate::failure::Failure;
+
+/// The form of the output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Plain,
+    /// An object for each answer, in a line of its own unless [`Plain::pretty`] is set.
+    Json,
+    /// One array of the answers.
+    JsonList,
+}
+
+/// Prints answers on standard output.
+pub(super) struct Printer {
+    plain: Plain,
+    form: Form,
+    /// The elements of the array.
+    list: Vec<Record>,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl Printer {
+    pub(super) fn new(plain: Plain, form: Form) -> Self {
+        Self { plain, form, list: Vec::new(), out: BufWriter::new(io::stdout().lock()) }
+    }
+
+    pub(super) fn frames(
+        &mut self,
+        module: &str,
+        address: Option<u64>,
+        frames: &[OwnedFrame],
+        info: Option<ModuleInfo>,
+    ) -> io::Result<()> {
+        match self.form {
+            Form::Plain => self.plain.frames(address, frames, info, &mut self.out),
+            _ => self.record(Record::frames(module, address, frames, info, self.plain.naming)),
+        }
+    }
+
+    pub(super) fn data(&mut self, module: &str, address: u64, symbol: Option<&DataSymbol>) -> io::Result<()> {
+        match self.form {
+            Form::Plain => self.plain.data(address, symbol, &mut self.out),
+            _ => self.record(Record::data(module, address, symbol, self.plain.naming)),
+        }
+    }
+
+    pub(super) fn no_locals(&mut self, module: &str, address: u64) -> io::Result<()> {
+        match self.form {
+            Form::Plain => self.plain.no_locals(address, &mut self.out),
+            _ => self.record(Record::no_locals(module, address)),
+        }
+    }
+
+    pub(super) fn no_symbol(&mut self, module: &str, name: &str) -> io::Result<()> {
+        match self.form {
+            Form::Plain => self.plain.frames(None, &[], None, &mut self.out),
+            _ => self.record(Record::no_symbol(module, name)),
+        }
+    }
+
+    /// Prints that `request` cannot be answered. The message is part of JSON only.
+    pub(super) fn failed(
+        &mut self,
+        request: &Request,
+        address: Option<u64>,
+        failure: &Failure,
+    ) -> io::Result<()> {
+        match self.form {
+            Form::Plain => self.plain.frames(address, &[], None, &mut self.out),
+            _ => self.no_module(&request.module_text, address, failure),
+        }
+    }
+
+    /// Prints that a module cannot be read, which is part of JSON only.
+    pub(super) fn no_module(
+        &mut self,
+        module: &str,
+        address: Option<u64>,
+        failure: &Failure,
+    ) -> io::Result<()> {
+        match self.form {
+            Form::Plain => Ok(()),
+            _ => self.record(Record::failed(module, address, failure)),
+        }
+    }
+
+    fn record(&mut self, record: Record) -> io::Result<()> {
+        if self.form == Form::JsonList {
+            self.list.push(record);
+            return Ok(());
+        }
+        self.write(&record)
+    }
+
+    fn write(&mut self, json: &impl Serialize) -> io::Result<()> {
+        match self.plain.pretty {
+            true => serde_json::to_writer_pretty(&mut self.out, json)?,
+            false => serde_json::to_writer(&mut self.out, json)?,
+        }
+        writeln!(self.out)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Prints what is left.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        if self.form == Form::JsonList {
+            let list = std::mem::take(&mut self.list);
+            self.write(&list)?;
+        }
+        self.flush()
+    }
+}

@@ -1,0 +1,161 @@
+//! Programs that run llvm-symbolizer or addr2line, unchanged, with a link to symdex in the place of the tool.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use symdex_testkit::{Need, ignore, program};
+
+use super::common::folder;
+
+const OVERFLOW: &str = "\
+#include <stdlib.h>
+static inline __attribute__((always_inline)) int peek(int *p) { return p[10]; }
+__attribute__((noinline)) int reads(int *p) { return peek(p); }
+int main(int c, char **v) { int *p = malloc(40); int r = reads(p); free(p); return r + c; }
+";
+
+const UNDEFINED: &str = "\
+namespace ns { struct S { int f(int x); }; }
+int ns::S::f(int x) { return x + 2147483647; }
+int main(int c, char **) { ns::S s; return s.f(c) == 3; }
+";
+
+const LOOP: &str = "\
+static inline __attribute__((always_inline)) unsigned step(unsigned x) { return x * 1664525u + 1013904223u; }
+__attribute__((noinline)) unsigned spin(unsigned n) {
+  unsigned x = 1;
+  for (unsigned i = 0; i < n; i++) x = step(x) ^ i;
+  return x;
+}
+int main(int c, char **v) { return spin(200000000u + c) == 7; }
+";
+
+/// A link to symdex named `tool`, in a folder of its own below `folder`.
+fn link(folder: &Path, tool: &str) -> PathBuf {
+    let bin = folder.join(format!("bin-{tool}"));
+    std::fs::create_dir(&bin).expect("created");
+    symlink(env!("CARGO_BIN_EXE_symdex"), bin.join(tool)).expect("linked");
+    bin.join(tool)
+}
+
+/// The program that `compiler` makes of `source`.
+fn compiled(mut compiler: Command, folder: &Path, source: &str, options: &[&str]) -> PathBuf {
+    let name = if source == UNDEFINED { "source.cpp" } else { "source.c" };
+    std::fs::write(folder.join(name), source).expect("written");
+    let path = folder.join("program");
+    let status = compiler.args(options).arg("-g").arg(name).arg("-o").arg(&path).current_dir(folder).status();
+    if !status.expect("the compiler starts").success() {
+        ignore(Need::Programs, "the compiler has no libraries of sanitizers (libclang-rt-19-dev)");
+    }
+    path
+}
+
+/// What the command prints on standard output and standard error.
+fn printed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().expect("it starts");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// The functions and places of the stack frames that a sanitizer has printed, without addresses, columns and the
+/// frames of the C library.
+fn frames(report: &str) -> Vec<String> {
+    let frame = regex::Regex::new(r"#\d+ 0x[0-9a-f]+ in (\S+.*source\.\w+:\d+)").expect("valid");
+    frame.captures_iter(report).map(|frame| frame[1].to_owned()).collect()
+}
+
+pub(crate) fn sanitizers_print_the_frames_of_llvm_symbolizer() {
+    let llvm = String::from_utf8(
+        Command::new("sh").args(["-c", "command -v llvm-symbolizer-19"]).output().expect("sh runs").stdout,
+    );
+    let llvm = llvm.expect("a path");
+    let folder = folder();
+    // The name of the program decides how a sanitizer talks to it.
+    let theirs = folder.path().join("llvm-symbolizer");
+    _ = program("llvm-symbolizer-19", "--version");
+    symlink(llvm.trim(), &theirs).expect("linked");
+    let ours = link(folder.path(), "llvm-symbolizer");
+    for (compiler, source, sanitizer, variable, count) in [
+        ("clang-19", OVERFLOW, "-fsanitize=address", "ASAN", 4),
+        ("clang++-19", UNDEFINED, "-fsanitize=undefined", "UBSAN", 2),
+    ] {
+        let program = compiled(program(compiler, "--version"), folder.path(), source, &["-O1", sanitizer]);
+        let [theirs, ours] = [&theirs, &ours].map(|symbolizer| {
+            let mut run = Command::new(&program);
+            run.env(format!("{variable}_SYMBOLIZER_PATH"), symbolizer);
+            printed(run.env(format!("{variable}_OPTIONS"), "print_stacktrace=1"))
+        });
+        assert_eq!(frames(&ours), frames(&theirs), "{ours}");
+        assert_eq!(frames(&ours).len(), count, "{ours}");
+        assert!(!ours.contains("symdex:"), "{ours}");
+    }
+}
+
+pub(crate) fn the_address_sanitizer_reads_addr2line_too() {
+    let folder = folder();
+    let addr2line = link(folder.path(), "addr2line");
+    let compiler = program("clang-19", "--version");
+    let program = compiled(compiler, folder.path(), OVERFLOW, &["-O1", "-fsanitize=address"]);
+    let report = printed(Command::new(&program).env("ASAN_SYMBOLIZER_PATH", addr2line));
+    let source = folder.path().join("source.c");
+    let expected = ["peek", "reads", "main", "main"].into_iter().zip([2, 3, 4, 4]);
+    let expected: Vec<_> =
+        expected.map(|(name, line)| format!("{name} {}:{line}", source.display())).collect();
+    assert_eq!(frames(&report), expected, "{report}");
+}
+
+pub(crate) fn perf_prints_the_source_lines_of_addr2line() {
+    let folder = folder();
+    let program_path = compiled(program("cc", "--version"), folder.path(), LOOP, &["-O2"]);
+    let data = folder.path().join("perf.data");
+    let mut record = program("perf", "--version");
+    record.args(["record", "-q", "-e", "cpu-clock:u", "-o"]).arg(&data).arg(&program_path);
+    let recorded = printed(&mut record);
+    if !data.exists() {
+        ignore(Need::Programs, &format!("perf cannot record on this machine: {recorded}"));
+    }
+    let bin = link(folder.path(), "addr2line");
+    let path = |first: &Path| format!("{}:{}", first.display(), std::env::var("PATH").unwrap_or_default());
+    let lines = |path: String| {
+        let mut script = program("perf", "--version");
+        // The C library is left out: several units name its lines.
+        script
+            .args(["script", "-F", "ip,sym,srcline", "--dsos", "program", "-i"])
+            .arg(&data)
+            .env("PATH", path);
+        printed(&mut script)
+    };
+    let theirs = lines(std::env::var("PATH").unwrap_or_default());
+    assert!(theirs.contains("source.c:"), "{theirs}");
+    assert_eq!(lines(path(bin.parent().expect("a folder"))), theirs);
+}
+
+pub(crate) fn pprof_reads_llvm_symbolizer() {
+    let mut go = program("go", "version");
+    let folder = folder();
+    let spinning = compiled(program("cc", "--version"), folder.path(), LOOP, &["-O2"]);
+    let bytes = std::fs::read(&spinning).expect("readable");
+    let spin = {
+        use object::{Object as _, ObjectSymbol as _};
+        let file = object::File::parse(&*bytes).expect("ELF");
+        let spin = file.symbols().find(|symbol| symbol.name() == Ok("spin"));
+        spin.expect("a function").address()
+    };
+    // A profile in the old text format: a count, a stack, and the memory map.
+    let base = 0x5555_5555_4000_u64;
+    let (text, code) = (spinning.display(), base + (spin & !0xfff));
+    let profile = format!(
+        "goroutine profile: total 3\n3 @ 0x{:x}\n\n--- Memory map: ---\n{base:x}-{code:x} r--p 00000000 00:00 0 \
+         {text}\n{code:x}-{:x} r-xp {:08x} 00:00 0 {text}\n",
+        base + spin + 1,
+        code + 0x1000,
+        spin & !0xfff,
+    );
+    let profile_path = folder.path().join("profile");
+    std::fs::write(&profile_path, profile).expect("written");
+    let ours = link(folder.path(), "llvm-symbolizer");
+    let tools = ours.parent().expect("a folder");
+    go.args(["tool", "pprof", "-traces", "-lines"]).arg(&profile_path).current_dir(folder.path());
+    let printed = printed(go.env("PPROF_TOOLS", tools).env("PPROF_TMPDIR", folder.path()));
+    assert!(printed.contains("3   spin") && printed.contains("source.c:"), "{printed}");
+}

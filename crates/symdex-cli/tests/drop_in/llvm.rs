@@ -1,0 +1,213 @@
+//! The output of `llvm-symbolizer`, byte for byte beside LLVM's.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use symdex_testkit::{corpus, program};
+
+use super::common::{command, debug_file, folder};
+use super::compared::{Asked, Counts, answers, images, output, testdata_images};
+
+/// LLVM's program.
+const LLVM: &str = "llvm-symbolizer-19";
+
+fn ours() -> Command {
+    let mut ours = command();
+    ours.args(["--no-config", "llvm-symbolizer"]);
+    ours
+}
+
+/// The answers of both programs, without demangling and with it.
+struct Pair<'o> {
+    theirs: Vec<&'o str>,
+    ours: Vec<&'o str>,
+    raw_theirs: Vec<&'o str>,
+    raw_ours: Vec<&'o str>,
+}
+
+fn counts(images: &[Asked]) -> Counts {
+    let mut counts = Counts::default();
+    for image in images {
+        let addresses: Vec<_> = image.addresses.iter().map(|address| format!("{address:#x}")).collect();
+        let input = addresses.join("\n") + "\n";
+        let asked = |mut command: Command, demangle: &str| {
+            command
+                .args(["--print-address", demangle, "--default-arch", &image.arch, "--obj"])
+                .arg(&image.file);
+            output(command, &input)
+        };
+        let texts = [
+            asked(program(LLVM, "--version"), "--demangle"),
+            asked(ours(), "--demangle"),
+            asked(program(LLVM, "--version"), "--no-demangle"),
+            asked(ours(), "--no-demangle"),
+        ];
+        let [theirs, ours, raw_theirs, raw_ours] = texts.each_ref().map(|text| answers(text, &addresses));
+        for number in 0..addresses.len() {
+            let pair = Pair {
+                theirs: theirs[number].clone(),
+                ours: ours[number].clone(),
+                raw_theirs: raw_theirs[number].clone(),
+                raw_ours: raw_ours[number].clone(),
+            };
+            counts.add(pair.classes(image), || {
+                let (file, address) = (image.file.display(), &addresses[number]);
+                format!("{file} {address}\n{:#?}\n{:#?}", pair.theirs, pair.ours)
+            });
+        }
+    }
+    counts
+}
+
+impl Pair<'_> {
+    /// Why the answers differ, line by line. The last line of an answer is empty.
+    fn classes(&self, image: &Asked) -> BTreeSet<Option<&'static str>> {
+        if self.theirs.len() != self.ours.len() {
+            return BTreeSet::from([self.class_of_frames()]);
+        }
+        let last_name = self.ours.len().saturating_sub(3);
+        let mut classes = BTreeSet::new();
+        for (number, (theirs, ours)) in self.theirs.iter().zip(&self.ours).enumerate() {
+            if theirs != ours && number % 2 == 1 {
+                if without_column(theirs).is_some_and(|(_, column)| column != "0") {
+                    classes.insert(Some("column"));
+                }
+                if without_column(theirs).map(|parts| parts.0) != without_column(ours).map(|parts| parts.0) {
+                    classes.insert(class_of_location(theirs, ours));
+                }
+            } else if theirs != ours {
+                classes.insert(self.class_of_name(number, number == last_name, image));
+            }
+        }
+        classes
+    }
+
+    fn class_of_frames(&self) -> Option<&'static str> {
+        let unknown = ["??", "??:0:0"];
+        match (&self.theirs[..], &self.ours[..]) {
+            // The code is outside of the ranges that its unit states.
+            ([name, place, ""], _) if [*name, *place] == unknown || place == &unknown[1] => {
+                Some("undeclared code")
+            }
+            _ => None,
+        }
+    }
+
+    fn class_of_name(&self, number: usize, is_outer: bool, image: &Asked) -> Option<&'static str> {
+        let (theirs, ours) = (self.raw_theirs[number], self.raw_ours[number]);
+        if theirs == ours {
+            return match symdex_demangle::language(ours.as_bytes())? {
+                symdex_demangle::Language::Swift => Some("Swift name"),
+                symdex_demangle::Language::Rust => Some("Rust name"),
+                symdex_demangle::Language::Cpp => Some("C++ name"),
+                _ => None,
+            };
+        }
+        if is_outer && image.symbols.contains(theirs) {
+            return Some("name of the symbol table");
+        }
+        if theirs.strip_prefix('_') == Some(ours) {
+            return Some("underscore");
+        }
+        if theirs == "??" && (ours.ends_with("@plt") || ours.starts_with("DYLD-STUB$$")) {
+            return Some("stub");
+        }
+        // The debug information has only the name within its scope.
+        self.ours[number].contains(self.theirs[number]).then_some("function without a linkage name")
+    }
+}
+
+/// A location without its column, and the column.
+fn without_column(location: &str) -> Option<(&str, &str)> {
+    location.rsplit_once(':')
+}
+
+fn class_of_location(theirs: &str, ours: &str) -> Option<&'static str> {
+    let (theirs, ours) = (without_column(theirs)?.0, without_column(ours)?.0);
+    if ours.starts_with("<compiler-generated>:") && theirs.ends_with(&format!("/{ours}")) {
+        return Some("compiler-generated file");
+    }
+    match (theirs, ours) {
+        (_, "??:0") if theirs.ends_with(":0") => Some("file of a symbol"),
+        ("??:0", _) => Some("line without file"),
+        _ => None,
+    }
+}
+
+pub(crate) fn every_difference_from_llvm_symbolizer_has_a_class() {
+    let counts = counts(&testdata_images(&["dsyms", "elf", "demo"]));
+    counts.assert_explained();
+    println!("{}", Counts::table(&[("testdata", counts)]));
+}
+
+pub(crate) fn table_of_the_corpora() {
+    let folder = folder();
+    let mut columns = vec![("testdata", counts(&testdata_images(&["dsyms", "elf", "demo"])))];
+    for name in ["cbundle.dSYM", "ripgrep.dSYM", "duckdb.dSYM"] {
+        columns.push((name, counts(&images(&corpus(name, folder.path())))));
+    }
+    println!("{}", Counts::table(&columns));
+    columns.iter().for_each(|(_, counts)| counts.assert_explained());
+}
+
+/// The output of both programs for the same arguments and the same input. Columns, discriminators and the starts of
+/// functions are left out, because indexes do not have them.
+#[track_caller]
+fn assert_same(arguments: &[&str], input: &str) {
+    let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
+        command.args(arguments);
+        let output = output(command, input);
+        let column = regex::Regex::new(r"(?m)(:[0-9]+):[0-9]+$").expect("valid");
+        let output = column.replace_all(&output, "$1:0");
+        let parts = r#"(Column: |"(?:Column|StartLine|Discriminator)": ?)[0-9]+"#;
+        let output = regex::Regex::new(parts).expect("valid").replace_all(&output, "${1}0").into_owned();
+        let start = r#"("Start(?:Address|FileName)": ?)"[^"]*""#;
+        let output = regex::Regex::new(start).expect("valid").replace_all(&output, "$1\"\"").into_owned();
+        let lines = output.lines().filter(|line| !line.starts_with("  Function start"));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    });
+    assert_eq!(ours, theirs, "{arguments:?} {input:?}");
+}
+
+pub(crate) fn every_option_has_the_output_of_llvm_symbolizer() {
+    let file = debug_file("inline-dwarf4");
+    let file = file.to_str().expect("text");
+    let (object, inlined, entry) = (format!("--obj={file}"), "0x1000003cf", "0x1000003a0");
+    for options in [
+        "",
+        "-a",
+        "-p",
+        "-p -a",
+        "--print-address --pretty-print",
+        "-f=none",
+        "--functions=none -p",
+        "--functions=short",
+        "-s",
+        "--basenames -apfC",
+        "--verbose",
+        "--output-style=GNU",
+        "--output-style=GNU -apfi",
+        "--output-style=GNU --no-inlines -f",
+        "--output-style=JSON",
+        "--output-style=JSON -p",
+        "--output-style=JSON -s --functions=none",
+        "--adjust-vma=0x10 -a",
+        "--no-demangle",
+        "-demangle=false -inlining=true",
+        "--default-arch=x86_64 --no-debuginfod --dsym-hint=x --dwp=x --color=never",
+    ] {
+        let options = options.split_whitespace();
+        let arguments: Vec<_> =
+            options.chain([object.as_str(), inlined, "0x0", entry, "999999999999"]).collect();
+        assert_same(&arguments, "");
+        let input = format!("{inlined}\nCODE {entry}\nDATA {entry}\n{entry} and more\n\n0x12zz\n");
+        assert_same(&arguments[..arguments.len() - 4], &input);
+    }
+    let fat = debug_file("fat");
+    let fat = fat.to_str().expect("text");
+    let names = format!(
+        "{fat} 0x100000400\n{fat}:arm64 0x100000400\n\"{file}\" {inlined}\nCODE FILE:'{file}' {entry}\n"
+    );
+    assert_same(&["--default-arch=arm64"], &names);
+    assert_same(&["--output-style=GNU", "-a"], &names);
+}

@@ -1,0 +1,27 @@
+//! The verbs that stand in for other tools, beside these tools and under their clients.
+
+mod clients;
+#[path = "../common/mod.rs"]
+mod common;
+mod compared;
+mod gnu;
+mod input;
+mod llvm;
+
+symdex_testkit::main! {
+    clients::sanitizers_print_the_frames_of_llvm_symbolizer,
+    clients::the_address_sanitizer_reads_addr2line_too,
+    clients::perf_prints_the_source_lines_of_addr2line,
+    clients::pprof_reads_llvm_symbolizer,
+    gnu::every_difference_from_addr2line_has_a_class,
+    input::each_line_is_answered_before_the_next_one,
+    input::modules_are_answered_from_the_indexes_of_their_ids,
+    input::a_link_has_the_verb_of_its_name,
+    input::lines_that_are_no_requests_are_answered_as_by_llvm_symbolizer,
+    input::modules_that_cannot_be_read_do_not_end_the_run,
+    llvm::every_difference_from_llvm_symbolizer_has_a_class,
+    llvm::every_option_has_the_output_of_llvm_symbolizer,
+    ; on request:
+    gnu::table_of_the_corpora,
+    llvm::table_of_the_corpora,
+}
