@@ -37,7 +37,7 @@ function compiler() {
     return {
       rustc,
       options: ["-Z", "build-std=std,panic_abort"],
-      flags: [`-Clinker=${linker}`, "-Clinker-flavor=wasm-lld"],
+      flags: [`-Clinker=${linker}`, "-Clinker-flavor=wasm-ld"],
     };
   }
   throw new Error(
