@@ -95,8 +95,9 @@ impl<T> HedgedCalls<T> {
         }
         let number = self.calls.len();
         let begun = Arc::new(Call { store: Arc::clone(store), state: AtomicU8::new(RUNS) });
-        let running = Running { number, call: Arc::clone(&begun), sender: self.sender.clone() };
+        let (call_of_thread, sender) = (Arc::clone(&begun), self.sender.clone());
         let work = move || {
+            let running = Running { number, call: call_of_thread, sender };
             let send = |part| running.sender.send(HedgedAnswer::Part(number, part)).is_ok();
             call(&running.call.store, &mut { send });
         };
@@ -130,8 +131,10 @@ impl<T> HedgedCalls<T> {
     /// Records that the call with this number is late. Returns the error for what it was asked for, for messages.
     pub fn set_late(&self, number: usize) -> Option<Error> {
         let Call { store, state } = &**self.calls.get(number)?;
-        if state.compare_exchange(RUNS, IS_LATE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            store.late.fetch_add(1, Ordering::Relaxed);
+        // Counted first: the thread may end at any time, and counts itself out.
+        store.late.fetch_add(1, Ordering::Relaxed);
+        if state.compare_exchange(RUNS, IS_LATE, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            store.late.fetch_sub(1, Ordering::Relaxed);
         }
         Some(store.unanswered(HEDGE_DELAY))
     }
