@@ -116,9 +116,8 @@ impl AskedImage {
             }
             // The source answered before.
             Err(Unanswered::Lost(what)) => {
-                let mut by = AnsweredBy::default();
-                by.passed_over = vec![Unanswered::Lost(what.clone())];
-                by.is_partly_lost = true;
+                let passed_over = vec![Unanswered::Lost(what.clone())];
+                let by = AnsweredBy { passed_over, is_partly_lost: true, ..AnsweredBy::default() };
                 Answers { answers: vec![Answer::Lost(what); len], by }
             }
             Err(why) => vec![Answer::Damaged(why.reason().into_owned()); len].into(),
