@@ -10,12 +10,14 @@ use std::process::{Command, Stdio};
 
 use common::{folder, symdex};
 
-/// The names of the commands in the help.
+/// The names of the commands in the help, without `help` itself, which has no man page.
 fn commands() -> BTreeSet<String> {
     let help = symdex(["--help"]).ok();
     let (_, list) = help.split_once("\nCommands:\n").expect("a list of commands");
     let lines = list.lines().take_while(|line| !line.is_empty());
-    lines.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
+    // A longer description continues in a line that is indented further.
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect()
 }
 
 #[test]
