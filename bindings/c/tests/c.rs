@@ -73,6 +73,7 @@ fn expected(path: &Path, policy: LinePolicy) -> (String, Vec<u8>) {
 
 fn line(offset: u64, frame: &symdex::Frame<'_>, out: &mut Vec<u8>) {
     let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+    #[cfg(not(feature = "demangle"))]
     let readable = frame.display_name();
     #[cfg(feature = "demangle")]
     let demangled = frame.name.map(symdex_demangle::demangle);
