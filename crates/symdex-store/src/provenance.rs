@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
+use symdex::ImageId;
+
+use crate::folder::IndexFolder;
 use crate::publish::Rank;
 
 /// The most bytes of a provenance as text.
@@ -185,6 +188,12 @@ pub(crate) fn is_own(options: &PutOptions, put_by: Option<&Provenance>) -> bool 
 /// The file with the provenance of the index file at `index`.
 pub(crate) fn path_beside(index: &Path) -> PathBuf {
     index.with_extension("provenance")
+}
+
+/// The image whose provenance is the file at `path`; `None` if it is another file.
+pub(crate) fn image_of(path: &Path) -> Option<ImageId> {
+    let id: ImageId = path.file_stem()?.to_str()?.parse().ok()?;
+    (path_beside(&path.with_file_name(IndexFolder::file_name(&id))) == path).then_some(id)
 }
 
 /// The line in the file beside an index. The digest says which index it is about: the file and its index are not

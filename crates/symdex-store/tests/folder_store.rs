@@ -78,10 +78,21 @@ fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
         fs::write(path, b"").expect("written");
         age(path, days * DAY);
     }
+    let [orphan, young] = [0xca, 0xcb].map(|byte| root.path().join(format!("cd/{}.provenance", id(byte))));
+    for (path, days) in [(&orphan, 46), (&young, 1)] {
+        fs::write(path, b"").expect("written");
+        age(path, days * DAY);
+    }
+    let mut orphans = Vec::new();
+    store.orphans(&mut |orphan| orphans.push(orphan.id)).expect("listed");
+    orphans.sort();
+    assert_eq!(orphans, [id(0xca), id(0xcb)]);
     let counts = store.gc(45 * DAY).expect("collected");
     assert_eq!((counts.removed, counts.kept, counts.leftovers, counts.failed), (1, 1, 1, 0));
+    assert_eq!(counts.orphans, 1);
     assert_eq!(counts.removed_bytes, index(0xab, 1).len() as u64);
     assert!(living.exists() && !killed.exists() && other.exists());
+    assert!(!orphan.exists() && young.exists(), "the provenance of an index that is not there");
     assert!(store.open(&id(0xab)).expect("readable").is_none());
     assert!(store.open(&id(0xcd)).expect("readable").is_some());
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
 use symdex::ImageId;
 use symdex_store::{PublishOutcome, Store, StoreOptions, open_store};
+use symdex_testkit::http_proxy::{HttpFault, HttpProxy};
 use symdex_testkit::moto::{BUCKET, Server, environment};
 use symdex_testkit::proxy::{Fault, Proxy};
 
@@ -157,6 +158,23 @@ fn child_puts_a_worse_index() {
     assert_eq!(put(&*store, &index(0xab, 2)), PublishOutcome::ConflictKept);
 }
 
+/// What an index costs that is there already.
+fn a_second_put_of_an_index_asks_for_its_metadata_only() {
+    let server = Server::start();
+    let proxy = HttpProxy::start(server.port, |_| HttpFault::None);
+    let requests = |child| {
+        run(proxy.port, child);
+        proxy.take_log().into_iter().map(|(method, _)| method).collect::<Vec<_>>()
+    };
+    assert_eq!(requests("child_puts_the_better_index"), ["HEAD", "PUT", "HEAD"], "the last one is of `stat`");
+    assert_eq!(requests("child_puts_the_better_index_again"), ["HEAD"]);
+    assert_eq!(requests("child_puts_a_worse_index"), ["HEAD", "GET"]);
+}
+
+fn child_puts_the_better_index_again() {
+    assert_eq!(put(&*store("flips", &StoreOptions::new()), &index(0xab, 900)), PublishOutcome::Unchanged);
+}
+
 fn gc_among_writers_and_readers_removes_nothing_fresh() {
     let server = Server::start();
     run(server.port, "child_collects");
@@ -170,10 +188,11 @@ symdex_testkit::main! {
     s3_behaves_as_a_store,
     errors_name_the_object_and_have_no_secrets,
     a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index,
+    a_second_put_of_an_index_asks_for_its_metadata_only,
     writers_of_several_processes_leave_the_best_index;
     on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
         gc_among_writers_and_readers_removes_nothing_fresh;
     children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes,
-        child_reads_the_best, child_collects, child_puts_the_better_index, child_reads_the_better_index,
-        child_puts_a_worse_index
+        child_reads_the_best, child_collects, child_puts_the_better_index, child_puts_the_better_index_again,
+        child_reads_the_better_index, child_puts_a_worse_index
 }

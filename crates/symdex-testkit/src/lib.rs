@@ -5,7 +5,8 @@
 //! reason. Where everything must run, as in continuous integration, the environment variable [`REQUIRE`] turns such
 //! tests into failures.
 //!
-//! * [`redis`], [`moto`] and [`web`] start servers, and [`proxy`] spoils the connections to them.
+//! * [`redis`], [`moto`] and [`web`] start servers. [`proxy`] spoils the connections to them, and [`http_proxy`] their
+//!   answers.
 //! * [`indexes`]: indexes to put into stores. `fake_store`: a store in memory.
 //! * [`limits`]: the table of limits in docs/SECURITY.md.
 //! * [`images`]: made-up images, debug files and shared caches.
@@ -26,6 +27,7 @@ pub mod command;
 #[cfg(feature = "stores")]
 pub mod fake_store;
 pub mod folders;
+pub mod http_proxy;
 pub mod images;
 pub mod indexes;
 pub mod limits;

@@ -18,11 +18,12 @@ use crate::text;
 ///
 /// The last use counts; in an object store, which records no uses, the time of writing. In a folder, a use is recorded
 /// once a day by every command and server that reads the index and can write its file, whether it reads the folder as a
-/// store, with --index, or by its path. Uses of readers that cannot write are not recorded. Redis records a use once in
-/// a tenth of the time after which an index expires. An index that is used while gc runs stays.
+/// store, with --index, or by its path. Uses of readers that cannot write are not recorded. Redis records a use once an
+/// hour. An index that is used while gc runs stays.
 ///
-/// Temporary files that killed processes have left in a folder are removed, too, after a day. Values that killed
-/// processes have left in Redis expire by themselves.
+/// What belongs to no index is removed at the same age: in Redis, values whose metadata the server has evicted, and
+/// metadata whose values are all lost; in a folder, provenances without an index. Temporary files that killed processes
+/// have left in a folder are removed after a day. Values that killed processes have left in Redis expire by themselves.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -53,7 +54,7 @@ JSON:
   {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 The outcome is removed, or with --dry-run would_remove. The totals also have kept and
-leftover_files.
+leftover_files, and orphans: the values and files that belonged to no index.
 
 Exit codes:
   0  everything that was old is removed
@@ -80,11 +81,21 @@ pub(super) fn run(args: &Args) -> CommandResult {
         }
         old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
         output.add("kept", kept);
+        let mut orphans = 0;
+        store.orphans(&mut |orphan| {
+            if orphan.unused.is_some_and(|unused| unused >= args.older_than) {
+                orphans += orphan.parts();
+            }
+        })?;
+        if orphans > 0 {
+            output.add("orphans", orphans);
+        }
         return output.finish();
     }
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
-    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
+    let GcCounts { kept, leftovers, orphans, failed, .. } =
+        store.gc(args.older_than).map_err(Failure::from)?;
     let mut is_any_removed = false;
     for entry in &candidates {
         if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
@@ -98,6 +109,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
     output.add("kept", kept);
     if leftovers > 0 {
         output.add("leftover_files", leftovers);
+    }
+    if orphans > 0 {
+        output.add("orphans", orphans);
     }
     if failed > 0 {
         complain(&format!("{}: {} could not be removed", store.url(), text::count(failed, "index")));
@@ -146,9 +160,7 @@ fn in_words(duration: Duration) -> String {
 /// Says which uses of an index the store does not record.
 fn say_unseen_uses(store: &dyn Store) {
     let unseen = match store.recorded_uses() {
-        RecordedUses::TenthOfTtl => {
-            "a use is recorded once in a tenth of the time after which an index expires (4.5 days, unless --ttl was given)"
-        }
+        RecordedUses::Hourly => "a use is recorded once an hour",
         RecordedUses::None => "the store records no uses; the age of an index counts",
         RecordedUses::Daily => "uses by readers that may not write the files of the indexes are not recorded",
     };

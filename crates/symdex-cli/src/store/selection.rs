@@ -67,6 +67,11 @@ impl Selection {
         (!self.prefixes.is_empty()).then(|| Failure::new(FailureKind::NotFound, message))
     }
 
+    /// Whether all indexes are selected.
+    pub(super) fn is_all(&self) -> bool {
+        self.prefixes.is_empty()
+    }
+
     fn has(&self, id: &ImageId) -> bool {
         self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| prefix.matches(id))
     }

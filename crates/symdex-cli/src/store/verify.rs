@@ -5,7 +5,9 @@ use std::ops::Range;
 use serde::Serialize;
 use symdex::{ImageId, Index, Metadata, VerifiedCounts};
 use symdex_pipeline::{in_order, pool};
-use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
+use symdex_store::{
+    Error, FetchedValue, IndexBytes, Orphan, OrphanKind, Store, StoredImage, StoredLayout, StoredValues,
+};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
@@ -18,6 +20,9 @@ use crate::text;
 ///
 /// Everything is fetched from the store, not from a cache. Lost and damaged values are named by their
 /// numbers. In Redis this is a use of the indexes; elsewhere it is not.
+///
+/// Without --id, what belongs to no index is listed, too: values in Redis whose metadata the server has evicted, and
+/// provenances in a folder without an index. `symdex store gc` removes it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -44,11 +49,12 @@ JSON:
   {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
    \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that cannot be opened
+  {\"store\", \"id\", \"location\", \"orphans\", \"unused_seconds\"} for values or files without an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Value N has the image offsets from N * 4 * chunk span on; `symdex inspect` prints the span.
 
 Exit codes:
-  0  every index is whole
+  0  every index is whole; there may be orphans
   4  an index is damaged, or a value was lost
   6  an index was made by a newer symdex
   5  the folder of a store is missing
@@ -91,12 +97,27 @@ struct CheckedLine<'a> {
     error: Option<crate::failure::FailureView<'a>>,
 }
 
+/// Values or files that belong to no index, as a line of JSON.
+#[derive(Serialize)]
+struct OrphanLine<'a> {
+    store: &'a str,
+    id: String,
+    location: &'a str,
+    orphans: u64,
+    unused_seconds: Option<u64>,
+}
+
 pub(super) fn run(args: &Args) -> CommandResult {
     let stores = target::open_all(&args.urls)?;
     let mut output = Output::new(args.json);
     for store in &stores {
         match args.selection.list(&**store) {
-            Ok(listed) => verify(&**store, listed, args, &mut output)?,
+            Ok(listed) => {
+                verify(&**store, listed, args, &mut output)?;
+                if args.selection.is_all() {
+                    list_orphans(&**store, &mut output)?;
+                }
+            }
             Err(failure) => output.fail(&store.url().to_string(), None, &failure)?,
         }
     }
@@ -122,6 +143,27 @@ fn verify(
         },
         |(listed, checked)| progress.suspend(|| report(store, &listed, checked, output)),
     )
+}
+
+/// Lists what belongs to no index.
+fn list_orphans(store: &dyn Store, output: &mut Output) -> Result<(), CommandError> {
+    let mut orphans = Vec::new();
+    store.orphans(&mut |orphan| orphans.push(orphan)).map_err(Failure::from)?;
+    let url = store.url().to_string();
+    for orphan in &orphans {
+        let unused_seconds = orphan.unused.map(|unused| unused.as_secs());
+        let (id, location, orphans) = (orphan.id.to_string(), orphan.location.as_str(), orphan.parts());
+        let line = OrphanLine { store: &url, id, location, orphans, unused_seconds };
+        output.line(&line, || match orphan.kind {
+            OrphanKind::Values(_) => format!("orphans  {location}  {}", text::count(orphans, "value")),
+            _ => format!("orphan  {location}"),
+        })?;
+    }
+    let found = orphans.iter().map(Orphan::parts).sum();
+    if found > 0 {
+        output.add("orphans", found);
+    }
+    Ok(())
 }
 
 /// Checks one index. `None` if it was removed after it was listed.

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use symdex::{ImageId, Index, Metadata};
 
 use super::{
-    GcCounts, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, again_if_damaged,
-    begins_with,
+    GcCounts, Orphan, OrphanKind, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout,
+    again_if_damaged, begins_with,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
@@ -85,6 +85,15 @@ impl IndexFolder {
         Ok(paths)
     }
 
+    /// Removes the provenance of `id` at `path`, if its index is not there. A writer may be about to write the index.
+    fn remove_provenance(&self, id: &ImageId, path: &Path) -> Result<bool, Error> {
+        let _turn = self.lock(id);
+        match path.with_extension(EXTENSION).symlink_metadata() {
+            Ok(_) => Ok(false),
+            Err(_) => fs::remove_file(path).map(|()| true).map_err(failed(path, "remove")),
+        }
+    }
+
     /// Removes the index of `id`, if `is_wanted` returns true for its last use. The check and the removal are one step
     /// for publishers. Returns whether it was removed.
     fn remove_if(&self, id: &ImageId, is_wanted: impl Fn(SystemTime) -> bool) -> Result<bool, Error> {
@@ -107,6 +116,17 @@ impl IndexFolder {
         }
         Ok(removed)
     }
+}
+
+/// The provenance `entry` if its index is not there.
+fn orphan_of(entry: &DirEntry) -> Option<Orphan> {
+    let path = entry.path();
+    let id = provenance::image_of(&path)?;
+    if path.with_extension(EXTENSION).symlink_metadata().is_ok() {
+        return None;
+    }
+    let unused = entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+    Some(Orphan { id, location: path.display().to_string(), kind: OrphanKind::Provenance, unused })
 }
 
 /// The image of the index file `entry`; `None` if it is not an index file.
@@ -197,6 +217,14 @@ impl Store for IndexFolder {
         self.remove_if(id, |_| true)
     }
 
+    fn orphans(&self, visit: &mut dyn FnMut(Orphan)) -> Result<(), Error> {
+        let mut visit_file = |file: &DirEntry| {
+            orphan_of(file).into_iter().for_each(&mut *visit);
+            ControlFlow::Continue(())
+        };
+        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))
+    }
+
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
         let mut counts = GcCounts::default();
         let is_unused = |last_use: SystemTime| last_use.elapsed().is_ok_and(|age| age > unused);
@@ -205,6 +233,13 @@ impl Store for IndexFolder {
                 match fs::remove_file(file.path()) {
                     Ok(()) => counts.leftovers += 1,
                     Err(_) => counts.failed += 1,
+                }
+            } else if let Some(orphan) = orphan_of(file) {
+                if orphan.unused.is_some_and(|age| age > unused) {
+                    match self.remove_provenance(&orphan.id, &file.path()) {
+                        Ok(is_removed) => counts.orphans += u64::from(is_removed),
+                        Err(_) => counts.failed += 1,
+                    }
                 }
             } else if let Some(id) = id_of(file)
                 && let Ok(metadata) = file.path().metadata()

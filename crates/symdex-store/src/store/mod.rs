@@ -5,6 +5,7 @@ mod folder;
 mod objects;
 mod open;
 mod options;
+mod orphan;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "object-store", feature = "redis"))]
@@ -28,6 +29,7 @@ use crate::publish::PublishOutcome;
 pub use self::objects::{ObjectBody, ObjectReader};
 pub use self::open::open_store;
 pub use self::options::StoreOptions;
+pub use self::orphan::{Orphan, OrphanKind};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]
@@ -206,7 +208,20 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be reached or the index cannot be removed.
     fn remove(&self, id: &ImageId) -> Result<bool, Error>;
 
-    /// Removes the indexes that were not used for `unused`, and what killed processes have left.
+    /// Calls `visit` with all that belongs to no index: values whose metadata the server has evicted, for example. What
+    /// running writers have not finished does not count. Object stores have no orphans. Metadata whose values are lost
+    /// are found by [`fetching`](StoredValues::fetch) the values.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be listed.
+    fn orphans(&self, visit: &mut dyn FnMut(Orphan)) -> Result<(), Error> {
+        _ = visit;
+        Ok(())
+    }
+
+    /// Removes the indexes that were not used for `unused`, [orphans](Self::orphans) of that age, and what killed
+    /// processes have left.
     ///
     /// # Errors
     ///
@@ -305,8 +320,8 @@ pub enum RecordedUses {
     None,
     /// One a day, by readers that may write the file of the index.
     Daily,
-    /// One in a tenth of the time after which the index expires.
-    TenthOfTtl,
+    /// One an hour, or in a tenth of the time after which the index expires if that is less.
+    Hourly,
 }
 
 /// What [`Store::gc`] did.
@@ -321,7 +336,9 @@ pub struct GcCounts {
     pub removed_bytes: u64,
     /// The files that killed processes had left, and that were removed.
     pub leftovers: u64,
-    /// The indexes and files that could not be removed.
+    /// The values and files that belonged to no index, and the metadata without values, that were removed.
+    pub orphans: u64,
+    /// The indexes, orphans and files that could not be removed.
     pub failed: u64,
 }
 

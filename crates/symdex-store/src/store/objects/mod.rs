@@ -9,16 +9,17 @@ mod parallel;
 mod put;
 mod reader;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
 use object_store::{
-    Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, UpdateVersion,
+    Attribute, Attributes, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, UpdateVersion,
 };
 use symdex::{ImageId, Index};
 
@@ -67,6 +68,27 @@ pub(super) struct ObjectsStore {
     renewed_after: Duration,
     /// How long a writer waits for the removal of a mark of [`gc`].
     writers_wait: Duration,
+    damaged: Damaged,
+}
+
+/// The images whose objects were damaged when this process read them, up to [`Self::MAX`].
+#[derive(Default)]
+struct Damaged(Mutex<BTreeSet<ImageId>>);
+
+impl Damaged {
+    const MAX: usize = 4096;
+
+    fn note(&self, id: &ImageId, error: &Error) {
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if error.is_damage() && ids.len() < Self::MAX {
+            ids.insert(id.clone());
+        }
+    }
+
+    /// Returns whether the image was damaged, and forgets it.
+    fn take(&self, id: &ImageId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
 }
 
 impl std::fmt::Debug for ObjectsStore {
@@ -114,6 +136,7 @@ impl ObjectsStore {
             cache: None,
             renewed_after,
             writers_wait,
+            damaged: Damaged::default(),
         }
     }
 
@@ -287,6 +310,12 @@ impl ObjectsStore {
     }
 }
 
+/// The digest of the index that an object with these attributes states.
+fn digest_of(attributes: &Attributes) -> Option<[u8; 16]> {
+    let digest = attributes.get(&Attribute::Metadata(DIGEST_FIELD.into()))?;
+    Some(u128::from_str_radix(digest, 16).ok()?.to_be_bytes())
+}
+
 /// What the object states of who has put it.
 fn provenance_of(object: &GetResult) -> Option<Provenance> {
     Provenance::parse(object.attributes.get(&Attribute::Metadata(PROVENANCE_FIELD.into()))?)
@@ -327,7 +356,8 @@ impl Store for ObjectsStore {
             Some(cache) => self.open_cached(cache, id),
             None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose(),
         };
-        Ok(again_if_damaged(open)?.map(|index| StoredImage::Index(Box::new(index))))
+        let index = again_if_damaged(open).inspect_err(|error| self.damaged.note(id, error))?;
+        Ok(index.map(|index| StoredImage::Index(Box::new(index))))
     }
 
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
@@ -347,8 +377,7 @@ impl Store for ObjectsStore {
         let is_plain = attributes.get(&Attribute::ContentEncoding).is_none();
         let plain_size = is_plain.then_some(object.meta.size);
         let index_size = field(SIZE_FIELD).and_then(|size| size.parse().ok()).or(plain_size);
-        let digest = field(DIGEST_FIELD).and_then(|digest| u128::from_str_radix(digest, 16).ok());
-        let digest = digest.map(u128::to_be_bytes);
+        let digest = digest_of(attributes);
         let image_name = field(NAME_FIELD).and_then(|name| {
             Some(percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned())
         });

@@ -4,21 +4,22 @@ use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use object_store::{
-    Attribute, Attributes, Error as ClientError, GetOptions, PutMode, PutOptions as PutRequest, PutPayload,
-    UpdateVersion,
+    Attribute, Attributes, Error as ClientError, GetOptions, GetResult, PutMode, PutOptions as PutRequest,
+    PutPayload, UpdateVersion,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use symdex::{ImageId, Index};
+use symdex::Index;
 
 use super::body::transfer_time;
 use super::errors::Failed;
 use super::gc::{age, version_of};
 use super::{
-    DIGEST_FIELD, Found, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, provenance_of,
+    DIGEST_FIELD, Found, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, digest_of,
+    provenance_of,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::provenance::{Provenance, PutOptions};
+use crate::provenance::{OnConflict, Provenance, PutOptions};
 use crate::publish::{PublishOutcome, compare};
 use crate::store::{Store as _, runtime};
 
@@ -34,23 +35,34 @@ enum Existing {
     Nothing,
     /// The index was removed, and the mark of this version is still to be deleted.
     Mark(UpdateVersion),
-    Object(ExistingObject),
+    /// The metadata of the object state the index that is put.
+    Same(Stated),
+    /// The index in another object, or its damage.
+    Other(Stated, Result<IndexBytes, String>),
 }
 
-/// An object that exists.
-struct ExistingObject {
-    /// The index in it, or its damage.
-    index: Result<IndexBytes, String>,
+/// What an object states of itself.
+struct Stated {
     put_by: Option<Provenance>,
     version: UpdateVersion,
     /// The time since it was written.
     age: Duration,
 }
 
+impl Stated {
+    fn new(object: &GetResult) -> Self {
+        let (version, age) = (version_of(&object.meta), age(&object.meta));
+        Self { put_by: provenance_of(object), version, age }
+    }
+}
+
 impl ObjectsStore {
     /// Puts `index`, and decides conflicts, with conditional requests: the object is created only if there is none, and
     /// replaced only if it is still the one that was compared. An old index that stays is written again: [`gc`](super::gc)
     /// goes by the age of objects.
+    ///
+    /// An object whose metadata states the digest of `index` is not read, so its damage is not seen. It is read with
+    /// [`OnConflict::Replace`], and if this process has found it damaged.
     pub(super) fn put_index(
         &self,
         index: &Index<&[u8]>,
@@ -58,8 +70,9 @@ impl ObjectsStore {
     ) -> Result<PublishOutcome, Error> {
         let location = self.location(index.id());
         let (mut payload, mut mark, mut read_twice) = (None, None, false);
+        let may_trust = options.on_conflict != OnConflict::Replace && !self.damaged.take(index.id());
         for _ in 0..ATTEMPTS {
-            let existing = self.existing(index.id())?;
+            let existing = self.existing(index, may_trust)?;
             let (outcome, version) = match &existing {
                 Existing::Nothing => (PublishOutcome::Written, None),
                 Existing::Mark(version) => {
@@ -69,12 +82,13 @@ impl ObjectsStore {
                     }
                     (PublishOutcome::Written, Some(version))
                 }
-                Existing::Object(ExistingObject { index: Ok(bytes), put_by, version, .. }) => {
+                Existing::Same(Stated { version, .. }) => (PublishOutcome::Unchanged, Some(version)),
+                Existing::Other(Stated { put_by, version, .. }, Ok(bytes)) => {
                     let outcome = compare(index, bytes, options, |_| put_by.clone());
                     let newer = |error| Error::NewerIndex { path: location.as_str().into(), error };
                     (outcome.map_err(newer)?, Some(version))
                 }
-                Existing::Object(ExistingObject { index: Err(damage), version, .. }) => {
+                Existing::Other(Stated { version, .. }, Err(damage)) => {
                     (PublishOutcome::Repaired { damage: damage.clone() }, Some(version))
                 }
             };
@@ -84,7 +98,11 @@ impl ObjectsStore {
                 continue;
             }
             let written = match (outcome.keeps_existing(), &existing) {
-                (true, Existing::Object(object)) => self.renew(object),
+                (true, Existing::Same(object)) => self.renew(index, object),
+                (true, Existing::Other(object, Ok(bytes))) => match Index::open(&bytes[..]) {
+                    Ok(index) => self.renew(&index, object),
+                    Err(_) => Ok(()),
+                },
                 _ => self.write(index, &mut payload, version, options.provenance.as_ref()),
             };
             match written {
@@ -101,29 +119,36 @@ impl ObjectsStore {
         Err(Error::Store { location, action: "write", reason, is_unavailable: true })
     }
 
-    /// What the store has of the image `id`.
-    fn existing(&self, id: &ImageId) -> Result<Existing, Error> {
-        let object = match self.find(id, GetOptions::default())? {
+    /// What the store has of the image of `index`. If the object states the digest of `index`, and `may_trust` is true,
+    /// only its metadata is asked for.
+    fn existing(&self, index: &Index<&[u8]>, may_trust: bool) -> Result<Existing, Error> {
+        let id = index.id();
+        let is_same = |object: &GetResult| may_trust && digest_of(&object.attributes) == Some(index.digest());
+        let found = match self.find(id, GetOptions::new().with_head(true))? {
+            Some(Found::Object(object)) if !is_same(&object) => self.find(id, GetOptions::new())?,
+            found => found,
+        };
+        let object = match found {
             Some(Found::Object(object)) => object,
             Some(Found::Mark(version)) => return Ok(Existing::Mark(version)),
             Some(Found::Unchanged) | None => return Ok(Existing::Nothing),
         };
-        let (version, age, put_by) = (version_of(&object.meta), age(&object.meta), provenance_of(&object));
+        if is_same(&object) {
+            return Ok(Existing::Same(Stated::new(&object)));
+        }
+        let stated = Stated::new(&object);
         let index = match self.fetch(id, object) {
             Err(Error::DamagedObject { what, .. }) => Err(what),
             bytes => Ok(bytes?),
         };
-        Ok(Existing::Object(ExistingObject { index, put_by, version, age }))
+        Ok(Existing::Other(stated, index))
     }
 
-    /// Writes the index of `object` again if it is old.
-    fn renew(&self, object: &ExistingObject) -> Result<(), Failed> {
-        let Ok(bytes) = object.index.as_ref() else { return Ok(()) };
-        match Index::open(&bytes[..]) {
-            Ok(index) if object.age >= self.renewed_after => {
-                self.write(&index, &mut None, Some(&object.version), object.put_by.as_ref())
-            }
-            _ => Ok(()),
+    /// Writes `index`, which is the one in `object`, again if the object is old.
+    fn renew(&self, index: &Index<&[u8]>, object: &Stated) -> Result<(), Failed> {
+        match object.age >= self.renewed_after {
+            true => self.write(index, &mut None, Some(&object.version), object.put_by.as_ref()),
+            false => Ok(()),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use object_store::memory::InMemory;
 
 use super::*;
+use crate::provenance::OnConflict;
 use crate::test_stores::{behaves_as_a_store, id, index, name_at, put};
 
 /// A store in the memory of `client`.
@@ -117,6 +118,38 @@ fn objects_that_are_not_as_stated_are_damaged_and_are_repaired() {
             store.remove(&id(0xab)).expect("removed");
         }
     }
+}
+
+/// A put of the index that the object states reads its metadata only.
+#[test]
+fn a_damaged_object_is_read_by_a_put_that_replaces_and_by_one_that_knows_of_the_damage() {
+    let client = Arc::default();
+    let first = store(&client, &StoreOptions::new().zstd_level(0));
+    let good = index(0xab, 2);
+    put(&first, &good);
+    let damage = || {
+        let Ok(Some(Found::Object(object))) = first.find(&id(0xab), GetOptions::new().with_head(true)) else {
+            panic!("no object")
+        };
+        let mut changed = good.clone();
+        changed[300] ^= 1;
+        let options = object_store::PutOptions { attributes: object.attributes, ..Default::default() };
+        let written = client.put_opts(&object.meta.location, changed.into(), options);
+        futures_util::FutureExt::now_or_never(written).expect("at once").expect("written");
+    };
+    let put_to = |store: &ObjectsStore, on_conflict| {
+        let options = PutOptions::new().on_conflict(on_conflict);
+        store.put_with(&Index::open(&good[..]).expect("an index"), &options).expect("put")
+    };
+    damage();
+    let second = store(&client, &StoreOptions::new());
+    assert_eq!(put_to(&second, OnConflict::More), PublishOutcome::Unchanged);
+    assert!(matches!(put_to(&second, OnConflict::Replace), PublishOutcome::Repaired { .. }));
+    assert_eq!(put_to(&second, OnConflict::Replace), PublishOutcome::Unchanged);
+    damage();
+    assert!(second.open(&id(0xab)).map(drop).expect_err("damaged").is_damage());
+    assert!(matches!(put_to(&second, OnConflict::More), PublishOutcome::Repaired { .. }));
+    assert!(second.open(&id(0xab)).expect("repaired").is_some());
 }
 
 #[test]

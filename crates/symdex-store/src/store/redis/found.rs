@@ -43,6 +43,13 @@ pub(super) fn find_one(client: &Arc<Client>, id: &ImageId) -> Result<Found, Fail
     find(client, std::slice::from_ref(id)).pop().unwrap_or(Ok(Found::Nothing))
 }
 
+/// The command that reads the first bytes of the metadata of `id`, which [`Record::mark`] compares.
+pub(super) fn get_mark(id: &ImageId) -> Cmd {
+    let mut command = command("GETRANGE", &metadata_key(id));
+    command.arg(0).arg(MARK_SIZE - 1);
+    command
+}
+
 pub(super) fn command(name: &str, key: &str) -> Cmd {
     let mut command = redis::cmd(name);
     command.arg(key);

@@ -11,6 +11,9 @@ use super::failure::Failure;
 use super::found::{Found, find};
 use super::keys::{METADATA_PATTERN, id_of_metadata_key};
 
+/// Gets the keys of one step. Returns whether to go on.
+type VisitKeys<'v> = dyn FnMut(&[Vec<u8>]) -> Result<ControlFlow<()>, Failure> + 'v;
+
 /// How many keys the server looks at in one step. It answers others between two steps.
 const KEYS_PER_STEP: u32 = 5000;
 
@@ -19,33 +22,46 @@ pub(super) fn list(
     client: &Arc<Client>,
     visit: &mut dyn FnMut(ImageId, Found) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
+    scan(client, METADATA_PATTERN, &mut |keys| {
+        let ids: Vec<_> = keys.iter().filter_map(|key| id_of_metadata_key(key)).collect();
+        for (id, found) in ids.iter().zip(find(client, &ids)) {
+            if visit(id.clone(), found?).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// Calls `visit` with the keys that match `pattern`, some at a time, until it returns [`ControlFlow::Break`]. Redis may
+/// name a key twice.
+pub(super) fn scan(client: &Arc<Client>, pattern: &str, visit: &mut VisitKeys<'_>) -> Result<(), Failure> {
     let nodes = match client.is_cluster() {
         true => primaries(client)?.into_iter().map(Some).collect(),
         false => vec![None],
     };
     for node in nodes {
-        if list_node(client, node.as_ref(), visit)?.is_break() {
+        if scan_node(client, node.as_ref(), pattern, visit)?.is_break() {
             break;
         }
     }
     Ok(())
 }
 
-fn list_node(
+fn scan_node(
     client: &Arc<Client>,
     node: Option<&Node>,
-    visit: &mut dyn FnMut(ImageId, Found) -> ControlFlow<()>,
+    pattern: &str,
+    visit: &mut VisitKeys<'_>,
 ) -> Result<ControlFlow<()>, Failure> {
     let mut cursor = b"0".to_vec();
     loop {
         let mut command = redis::cmd("SCAN");
-        command.arg(&cursor).arg("MATCH").arg(METADATA_PATTERN).arg("COUNT").arg(KEYS_PER_STEP);
+        command.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(KEYS_PER_STEP);
         let reply = client.send_to(node.cloned(), vec![command])?.pop();
-        let (next, ids) = step(reply.unwrap_or_else(|| Err(Failure::unexpected_reply()))?)?;
-        for (id, found) in ids.iter().zip(find(client, &ids)) {
-            if visit(id.clone(), found?).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+        let (next, keys) = step(reply.unwrap_or_else(|| Err(Failure::unexpected_reply()))?)?;
+        if visit(&keys)?.is_break() {
+            return Ok(ControlFlow::Break(()));
         }
         if next == b"0" {
             return Ok(ControlFlow::Continue(()));
@@ -54,17 +70,17 @@ fn list_node(
     }
 }
 
-/// The next cursor and the images of one step.
-fn step(reply: Value) -> Result<(Vec<u8>, Vec<ImageId>), Failure> {
+/// The next cursor and the keys of one step.
+fn step(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
     let Value::Array(parts) = reply else { return Err(Failure::unexpected_reply()) };
     let (Some(Value::BulkString(cursor)), Some(Value::Array(keys))) = (parts.first(), parts.get(1)) else {
         return Err(Failure::unexpected_reply());
     };
-    let id = |key: &Value| match key {
-        Value::BulkString(key) => id_of_metadata_key(key),
+    let key = |key: &Value| match key {
+        Value::BulkString(key) => Some(key.clone()),
         _ => None,
     };
-    Ok((cursor.clone(), keys.iter().filter_map(id).collect()))
+    Ok((cursor.clone(), keys.iter().filter_map(key).collect()))
 }
 
 /// The nodes of a cluster that have slots, each once.

@@ -15,6 +15,9 @@ const HEAD_SIZE: usize = 72;
 /// The first bytes of a record, which identify it: the magic and the generation.
 pub(super) const MARK_SIZE: usize = 16;
 
+/// The longest [`Record::renewal_interval`] in milliseconds.
+const RENEWAL_INTERVAL: u64 = 3_600_000;
+
 /// An image with more values is refused. 65,536 values are 16 GiB of code in chunks of 64 KiB.
 pub(super) const MAX_VALUES: usize = 1 << 16;
 
@@ -131,7 +134,7 @@ impl Record {
 
     /// The first bytes of the encoded record, which no other record has.
     pub(super) fn mark(&self) -> Vec<u8> {
-        [MAGIC, self.generation.0.to_le_bytes()].concat()
+        mark(self.generation)
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -163,10 +166,21 @@ impl Record {
         self.ttl.saturating_add((self.ttl / 10).clamp(1, 3_600_000))
     }
 
+    /// How many milliseconds pass between two uses that are recorded: at most an hour. A recorded use renews all keys of
+    /// the image, so that a server that is short of memory does not evict some of them as least recently used.
+    pub(super) fn renewal_interval(&self) -> u64 {
+        (self.ttl / 10).min(RENEWAL_INTERVAL)
+    }
+
     /// The image is used, and expires later, if it would expire in less than this many milliseconds.
     pub(super) fn renew_below(&self) -> u64 {
-        self.ttl - self.ttl / 10
+        self.ttl - self.renewal_interval()
     }
+}
+
+/// The first bytes of the record of this generation.
+pub(super) fn mark(generation: Generation) -> Vec<u8> {
+    [MAGIC, generation.0.to_le_bytes()].concat()
 }
 
 pub(super) fn milliseconds(duration: Duration) -> u64 {

@@ -6,12 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, Value};
-use symdex::{ImageId, Metadata};
+use symdex::Metadata;
 
 use super::client::{Client, Reply};
 use super::failure::Failure;
-use super::keys::{metadata_key, value_key};
-use super::record::{MARK_SIZE, Record};
+use super::found::get_mark;
+use super::keys::value_key;
+use super::record::Record;
 use super::renewal::Renewals;
 use super::value::ValueName;
 use crate::error::Error;
@@ -44,8 +45,8 @@ impl RedisValues {
     fn renew_if_due(&self) {
         let mut renew_at = self.renew_at.lock().unwrap_or_else(PoisonError::into_inner);
         if renew_at.is_some_and(|at| at <= Instant::now()) {
-            // If this attempt fails, there are about eight more before the image expires.
-            *renew_at = Instant::now().checked_add(Duration::from_millis(self.record.ttl / 10));
+            // If this attempt fails, there are at least eight more before the image expires.
+            *renew_at = Instant::now().checked_add(Duration::from_millis(self.record.renewal_interval()));
             self.renewals.renew(&self.client, &self.record);
         }
     }
@@ -195,12 +196,8 @@ fn check_generations(
         .filter(|(_, fetched)| lacks(fetched))
         .map(|((values, _), f)| (*values, f))
         .collect();
-    let mark = |id: &ImageId| {
-        let mut command = redis::cmd("GETRANGE");
-        command.arg(metadata_key(id)).arg(0).arg(MARK_SIZE - 1);
-        command
-    };
-    let replies = client.send(doubtful.iter().map(|(values, _)| mark(&values.record.metadata.id)).collect());
+    let replies =
+        client.send(doubtful.iter().map(|(values, _)| get_mark(&values.record.metadata.id)).collect());
     let mut replies = replies.map(Vec::into_iter);
     for (values, fetched) in doubtful {
         let reply = match &mut replies {
