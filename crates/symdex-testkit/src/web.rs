@@ -89,6 +89,10 @@ impl WebServer {
         format!("127.0.0.1:{}", self.port)
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The paths of all requests until now.
     pub fn paths(&self) -> Vec<String> {
         self.paths.lock().expect("not poisoned").clone()

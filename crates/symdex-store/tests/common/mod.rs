@@ -21,23 +21,25 @@ pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
 
 /// The name at `offset`, from the whole index or the value of a store. `None` for a gap.
 pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String> {
-    fn name<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset) -> Option<String> {
-        let mut scratch = Scratch::default();
-        let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch).expect("not damaged")?;
-        let name = frames.iter().next()?.name?.to_vec();
-        Some(String::from_utf8(name).expect("ASCII"))
-    }
     match image {
-        StoredImage::Index(index) => name(index, offset),
+        StoredImage::Index(index) => name_in(index, offset),
         StoredImage::Values(values) => {
             let number = values.metadata().value_number(offset);
             if !values.metadata().value_numbers().iter().any(|numbers| numbers.contains(&number)) {
                 return None;
             }
             let fetched = values.fetch(&[number]).unwrap_or_else(|error| panic!("{error}"));
-            name(fetched[0].found().expect("the value is there"), offset)
+            name_in(fetched[0].found().expect("the value is there"), offset)
         }
     }
+}
+
+/// The name at `offset` in `index`. `None` for a gap.
+pub(crate) fn name_in<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset) -> Option<String> {
+    let mut scratch = Scratch::default();
+    let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch).expect("not damaged")?;
+    let name = frames.iter().next()?.name?.to_vec();
+    Some(String::from_utf8(name).expect("ASCII"))
 }
 
 /// All entries of `store`, sorted by id.

@@ -107,6 +107,13 @@ impl Cache {
         set_now(&self.folder.path_of_new(id).with_extension("tag"));
     }
 
+    /// The store is asked at the next use of `id`. If the tag of the object is still the same, it is not fetched again.
+    pub(super) fn doubt(&self, id: &ImageId) {
+        self.absent.remove(id);
+        let tag = self.folder.path_of_new(id).with_extension("tag");
+        _ = fs::File::open(tag).and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH));
+    }
+
     /// Removes what is known of `id`, so that the store is asked.
     pub(super) fn forget(&self, id: &ImageId) {
         self.absent.remove(id);

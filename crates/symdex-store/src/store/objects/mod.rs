@@ -340,15 +340,16 @@ impl Store for ObjectsStore {
 
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         self.check_writable("write")?;
-        let outcome = self.put_index(index, options)?;
-        // The cached index would answer for some time.
-        if let Some(cache) = &self.cache
-            && !outcome.keeps_existing()
-        {
+        let outcome = self.put_index(index, options);
+        if let Some(cache) = &self.cache {
             let _turn = cache.turn(index.id());
-            cache.forget(index.id());
+            match &outcome {
+                Ok(outcome) if !outcome.keeps_existing() => cache.forget(index.id()),
+                // The cache may not have the index that is there. A put that failed may have written its index.
+                _ => cache.doubt(index.id()),
+            }
         }
-        Ok(outcome)
+        outcome
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {

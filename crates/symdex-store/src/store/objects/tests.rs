@@ -240,6 +240,23 @@ fn an_image_that_is_absent_is_remembered_until_it_is_put_through_the_cache() {
 }
 
 #[test]
+fn after_a_put_the_cache_is_not_older_than_the_index_that_was_put() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = Arc::default();
+    let cached = store(&client, &with_cache(folder.path(), 1 << 20));
+    let other = store(&client, &StoreOptions::new());
+    let functions = || Some(cached.open(&id(0xab)).expect("readable")?.metadata().counts.functions);
+    assert_eq!(functions(), None);
+    for round in 1..=2 {
+        put(&other, &index(0xab, round));
+        assert_eq!(functions(), Some(u64::from(round)).filter(|round| *round > 1).map(|round| round - 1));
+        // It is there already, as after a put whose answer was lost.
+        assert_eq!(put(&cached, &index(0xab, round)), PublishOutcome::Unchanged);
+        assert_eq!(functions(), Some(u64::from(round)));
+    }
+}
+
+#[test]
 fn two_servers_with_a_bucket_of_one_name_have_a_cache_each() {
     let folder = tempfile::tempdir().expect("a folder");
     let bucket_of = |server: &str, functions: u16| {
