@@ -202,8 +202,16 @@ fn gc_among_writers_and_readers_removes_nothing_fresh() {
     common::collected::gc_keeps_what_is_fresh(|| Box::new(IndexFolder::new(root.path()).fan_out()));
 }
 
+fn a_report_is_answered_from_one_version() {
+    let root = tempfile::tempdir().expect("a folder");
+    common::versions::a_report_is_answered_from_one_version(|| {
+        Box::new(IndexFolder::new(root.path()).fan_out())
+    });
+}
+
 symdex_testkit::main! {
     a_folder_behaves_as_a_store,
+    a_report_is_answered_from_one_version,
     indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found,
     a_use_is_recorded_once_a_day,
     gc_removes_unused_indexes_and_files_of_killed_processes_only,

@@ -175,6 +175,17 @@ fn child_puts_the_better_index_again() {
     assert_eq!(put(&*store("flips", &StoreOptions::new()), &index(0xab, 900)), PublishOutcome::Unchanged);
 }
 
+fn a_report_is_answered_from_one_version() {
+    let server = Server::start();
+    run(server.port, "child_replaces_during_lookups");
+}
+
+fn child_replaces_during_lookups() {
+    common::versions::a_report_is_answered_from_one_version(|| {
+        store("versions", &StoreOptions::new().zstd_level(1))
+    });
+}
+
 fn gc_among_writers_and_readers_removes_nothing_fresh() {
     let server = Server::start();
     run(server.port, "child_collects");
@@ -189,10 +200,11 @@ symdex_testkit::main! {
     errors_name_the_object_and_have_no_secrets,
     a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index,
     a_second_put_of_an_index_asks_for_its_metadata_only,
+    a_report_is_answered_from_one_version,
     writers_of_several_processes_leave_the_best_index;
     on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
         gc_among_writers_and_readers_removes_nothing_fresh;
     children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes,
-        child_reads_the_best, child_collects, child_puts_the_better_index, child_puts_the_better_index_again,
+        child_reads_the_best, child_collects, child_puts_the_better_index, child_puts_the_better_index_again, child_replaces_during_lookups,
         child_reads_the_better_index, child_puts_a_worse_index
 }

@@ -26,8 +26,17 @@ pub fn index(byte: u8, functions: u16) -> Vec<u8> {
 
 /// As [`index`], of the image `id`.
 pub fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+    functions_called(id, functions, "f")
+}
+
+/// As [`index`], of functions called `name0`, `name1`, ...
+pub fn named_index(byte: u8, functions: u16, name: &str) -> Vec<u8> {
+    functions_called(id(byte), functions, name)
+}
+
+fn functions_called(id: ImageId, functions: u16, name: &str) -> Vec<u8> {
     let frames = (0..functions).map(|number| vec![frame(None, number.into())]);
-    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
+    let names: Vec<String> = (0..functions).map(|number| format!("{name}{number}")).collect();
     written(id, frames.collect(), &names)
 }
 

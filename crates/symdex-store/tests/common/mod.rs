@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 pub(crate) mod collected;
+pub(crate) mod versions;
 pub(crate) mod writers;
 
 use std::ops::ControlFlow;

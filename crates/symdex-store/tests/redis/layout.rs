@@ -192,6 +192,14 @@ pub(crate) fn an_open_image_answers_for_a_while_after_it_was_replaced_and_is_the
     assert!(matches!(values(&image).fetch(&[0]), Err(Error::Replaced { .. })));
 }
 
+pub(crate) fn a_report_is_answered_from_one_version() {
+    let server = Server::start(&[]);
+    let options = StoreOptions::new().zstd_level(1);
+    crate::common::versions::a_report_is_answered_from_one_version(|| {
+        Box::new(store(&server.url(), &options))
+    });
+}
+
 pub(crate) fn values_are_copied_to_another_redis_and_not_to_files() {
     let (from, to) = (Server::start(&[]), Server::start(&[]));
     let (from, to) = (store_in(&from), store_in(&to));

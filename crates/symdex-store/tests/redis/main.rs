@@ -51,6 +51,7 @@ symdex_testkit::main! {
     layout::a_lost_value_is_missing_until_the_index_is_put_again,
     layout::damaged_values_and_metadata_are_damage_until_the_index_is_put_again,
     layout::an_open_image_answers_for_a_while_after_it_was_replaced_and_is_then_to_be_opened_again,
+    layout::a_report_is_answered_from_one_version,
     layout::values_are_copied_to_another_redis_and_not_to_files,
     publishing::writers_of_several_processes_leave_the_best_index,
     publishing::a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index;
