@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex_store::{GcCounts, RecordedUses, Store, StoreEntry};
+use symdex_store::{GcCounts, Orphan, RecordedUses, Store, StoreEntry};
 
 use super::output::Output;
 use super::remove::RemovedLine;
@@ -82,11 +82,12 @@ pub(super) fn run(args: &Args) -> CommandResult {
         old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
         output.add("kept", kept);
         let mut orphans = 0;
-        store.orphans(&mut |orphan| {
+        let mut count = |orphan: Orphan| {
             if orphan.unused.is_some_and(|unused| unused >= args.older_than) {
                 orphans += orphan.parts();
             }
-        })?;
+        };
+        store.orphans(&mut count).map_err(Failure::from)?;
         if orphans > 0 {
             output.add("orphans", orphans);
         }

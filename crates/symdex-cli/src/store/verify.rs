@@ -159,7 +159,7 @@ fn list_orphans(store: &dyn Store, output: &mut Output) -> Result<(), CommandErr
             _ => format!("orphan  {location}"),
         })?;
     }
-    let found = orphans.iter().map(Orphan::parts).sum();
+    let found: u64 = orphans.iter().map(Orphan::parts).sum();
     if found > 0 {
         output.add("orphans", found);
     }
