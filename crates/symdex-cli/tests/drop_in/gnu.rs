@@ -81,6 +81,10 @@ impl Triple<'_> {
             ([name, place], [our_name, "??:?"]) if name == our_name && place.ends_with(":?") => {
                 classes.insert(Some("file of a symbol"));
             }
+            // A row that ends later than the function and its symbol.
+            _ if self.ours[0] == "??" && self.llvm == ["??", "??:0"] => {
+                classes.insert(Some("after the end of a symbol"));
+            }
             _ if self.is_as_llvm(false) && theirs.len() < self.ours.len() => {
                 classes.insert(Some("inlined functions missed"));
             }
@@ -118,10 +122,6 @@ impl Triple<'_> {
         }
         if ours.contains(theirs) || theirs.contains(ours) {
             return Some("function without a linkage name");
-        }
-        // The row ends later than the function and its symbol.
-        if ours == "??" && self.ours.len() == 2 {
-            return self.is_as_llvm(false).then_some("after the end of a symbol");
         }
         // The linkage names are equal, or LLVM has our name.
         self.is_as_llvm(true).then_some("text of a C++ name")
