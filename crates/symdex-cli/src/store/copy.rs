@@ -42,7 +42,7 @@ pub(super) struct Args {
 /// How many indexes are read or written at once.
 #[derive(clap::Args)]
 pub(super) struct Jobs {
-    /// The number of indexes that are copied at the same time
+    /// The number of indexes that are read or written at the same time
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(super) jobs: u16,
 }

@@ -52,8 +52,8 @@ JSON:
    \"last_use\", \"expires\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-Times are in UTC. What is not stated is null. `symdex store stat` states the provenance: who has uploaded
-the index to `symdex serve`, as {\"received\", \"token\", \"client\", \"sha256\"}.
+Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
+who has uploaded the index to `symdex serve`, as {\"received\", \"token\", \"client\", \"sha256\"}.
 
 Exit codes:
   0  every store was listed
