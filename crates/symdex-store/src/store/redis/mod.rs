@@ -121,11 +121,7 @@ impl RedisStore {
     }
 
     /// Removes the metadata of those `records` that have lost all values, and counts all of them.
-    fn remove_without_values(
-        &self,
-        records: &mut Vec<Box<Record>>,
-        counts: &mut GcCounts,
-    ) -> Result<(), Error> {
+    fn remove_without_values(&self, records: &mut Vec<Record>, counts: &mut GcCounts) -> Result<(), Error> {
         let without = orphans::without_values(&self.client, records)
             .map_err(|failure| failure.at(&self.url.to_string(), "list"))?;
         for (record, is_orphan) in records.drain(..).zip(without) {
@@ -309,7 +305,7 @@ impl Store for RedisStore {
                 (None, Found::Record(record, _)) => {
                     // Its values may be lost.
                     match record.written.saturating_add(milliseconds(unused)) <= milliseconds(now) {
-                        true => kept.push(record),
+                        true => kept.push(*record),
                         false => counts.kept += 1,
                     }
                     if kept.len() == RECORDS_PER_STEP {

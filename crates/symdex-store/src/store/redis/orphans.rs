@@ -109,7 +109,7 @@ impl OrphanedValues {
 }
 
 /// Which of `records` have values but none of them is there.
-pub(super) fn without_values(client: &Arc<Client>, records: &[Box<Record>]) -> Result<Vec<bool>, Failure> {
+pub(super) fn without_values(client: &Arc<Client>, records: &[Record]) -> Result<Vec<bool>, Failure> {
     let exists = |record: &Record| {
         let mut command = redis::cmd("EXISTS");
         command.arg(record.value_keys().collect::<Vec<_>>());
@@ -117,7 +117,7 @@ pub(super) fn without_values(client: &Arc<Client>, records: &[Box<Record>]) -> R
     };
     let with_values: Vec<_> = records.iter().filter(|record| record.value_len() > 0).collect();
     let mut replies = client.send(with_values.iter().map(|record| exists(record)).collect())?.into_iter();
-    let is_empty = |record: &Box<Record>| match record.value_len() {
+    let is_empty = |record: &Record| match record.value_len() {
         0 => Ok(false),
         _ => match replies.next() {
             Some(Ok(Value::Int(count))) => Ok(count == 0),
