@@ -92,9 +92,9 @@ impl Triple<'_> {
                 classes.insert(self.is_as_llvm(false).then_some("other inlined functions"));
             }
             _ => {
-                for number in 0..theirs.len() {
-                    if theirs[number] != self.ours[number] {
-                        classes.insert(self.class_of_line(number, theirs[number], image));
+                for (number, (theirs, ours)) in theirs.iter().zip(&self.ours).enumerate() {
+                    if theirs != ours {
+                        classes.insert(self.class_of_line(number, theirs, image));
                     }
                 }
             }
