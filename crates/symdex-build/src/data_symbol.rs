@@ -64,7 +64,9 @@ mod tests {
         };
         let elf = read("elf/gcc-parts.so");
         let log_size = DataSymbol { name: b"log_size".to_vec(), start: 0x4038, size: 4 };
-        assert_eq!(data_symbol(&elf, None, 0x4037), None);
+        let personality =
+            DataSymbol { name: b"DW.ref.__gxx_personality_v0".to_vec(), start: 0x4030, size: 8 };
+        assert_eq!(data_symbol(&elf, None, 0x4037), Some(personality));
         assert_eq!(data_symbol(&elf, None, 0x4038), Some(log_size.clone()));
         assert_eq!(data_symbol(&elf, None, 0x403b), Some(log_size));
         assert_eq!(data_symbol(&elf, None, 0x403c), None);
