@@ -1,7 +1,7 @@
 //! Images expire a time after their last use. The times in these tests are seconds instead of days.
 
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use symdex_store::{Store, StoreOptions};
 
@@ -21,13 +21,17 @@ pub(crate) fn a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole(
     // One store keeps the metadata, the other one opens the image each time.
     let kept = open(&stores[0], 0xab);
     let renewals = || stores.iter().map(|store| store.counts().renewals).sum::<u64>();
-    for read in 1..=3 {
+    for _ in 1..=3 {
         sleep(TTL / 2);
+        let (before, begun) = (renewals(), Instant::now());
         for _ in 0..20 {
             assert_eq!((whole(&kept), whole(&open(&stores[1], 0xab))), (3, 3));
         }
         // Both stores have seen that it is time to renew, and one of them was first.
-        wait_for(|| renewals() == read);
+        wait_for(|| renewals() > before);
+        // On a slow machine, a tenth of the time passes during the reads.
+        let tenths = begun.elapsed().as_millis() / (TTL / 10).as_millis();
+        assert!(u128::from(renewals() - before) <= 1 + tenths, "{} of {tenths}", renewals() - before);
     }
     assert!(stores[0].open(&id(0xcd)).expect("read").is_none(), "it was not used");
     let ids: Vec<_> = entries(&stores[0]).into_iter().map(|entry| entry.id).collect();
