@@ -9,9 +9,10 @@ use crate::number;
 /// The options for new indexes in stores.
 #[derive(clap::Args)]
 pub(crate) struct WriteOptions {
-    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress
-    #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
-    zstd_level: u8,
+    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress. By
+    /// default, it is 6 in object stores and 19 in Redis, where memory costs more than the time to compress
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: Option<u8>,
     /// How long after its last use a new index in Redis expires, such as 45d or 12h. An existing index keeps its expiry
     #[arg(long, value_name = "TIME", default_value = "45d", value_parser = parse_ttl)]
     ttl: Duration,
@@ -20,7 +21,11 @@ pub(crate) struct WriteOptions {
 impl WriteOptions {
     /// `options` with these.
     pub(crate) fn add_to(&self, options: StoreOptions) -> StoreOptions {
-        options.zstd_level(self.zstd_level).ttl(self.ttl)
+        let options = options.ttl(self.ttl);
+        match self.zstd_level {
+            Some(level) => options.zstd_level(level),
+            None => options,
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use anyhow::{Context, Result, ensure};
 use symdex::Index;
 use symdex::write::split;
 
-/// The level at which stores compress.
-const LEVEL: i32 = 19;
+/// The levels at which stores compress by default.
+const OBJECT_LEVEL: i32 = 6;
+const REDIS_LEVEL: i32 = 19;
 
 /// The sizes of one index, in bytes.
 pub(crate) struct MeasuredIndex {
@@ -39,7 +40,7 @@ impl MeasuredIndex {
         let mut values = Vec::new();
         for value in split(&index) {
             let opened = value?.bytes;
-            let stored = zstd::bulk::compress(&opened, LEVEL)?;
+            let stored = zstd::bulk::compress(&opened, REDIS_LEVEL)?;
             values.push(MeasuredValue { stored_size: stored.len() as u64, opened_size: opened.len() as u64 });
         }
         let functions = index.metadata().counts.functions.max(index.metadata().counts.symbols);
@@ -48,7 +49,7 @@ impl MeasuredIndex {
             name: index.metadata().image_name.clone(),
             functions,
             index_size: bytes.len() as u64,
-            object_size: zstd::bulk::compress(&bytes, LEVEL)?.len() as u64,
+            object_size: zstd::bulk::compress(&bytes, OBJECT_LEVEL)?.len() as u64,
             values,
         })
     }
@@ -57,4 +58,18 @@ impl MeasuredIndex {
     pub(crate) fn stored_size(&self) -> u64 {
         self.values.iter().map(|value| value.stored_size).sum()
     }
+
+    /// The memory that Redis takes for all values, without their keys.
+    pub(crate) fn allocated_size(&self) -> u64 {
+        self.values.iter().map(|value| allocated_size(value.stored_size)).sum()
+    }
+}
+
+/// The memory that jemalloc, Redis's allocator, takes for a string of `size` bytes: its size classes divide each
+/// doubling into four.
+fn allocated_size(size: u64) -> u64 {
+    /// What Redis puts before the bytes of a long string, and the zero after them.
+    const HEADER: u64 = 10;
+    let size = size + HEADER;
+    size.next_multiple_of((size.next_power_of_two() / 8).max(16))
 }

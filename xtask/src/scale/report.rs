@@ -69,7 +69,7 @@ fn redis(text: &mut String, fleet: &Fleet, kept: &Kept, reads: &Reads) -> fmt::R
     row(text, "---", "---:")?;
     row(text, "images that did not expire", &format!("{:.0}", kept.images))?;
     row(text, "keys, million", &format!("{:.1}", kept.redis_keys / 1e6))?;
-    row(text, "bytes of values", &format!("{:.0} GB", kept.redis_bytes / GB))?;
+    row(text, "memory of values", &format!("{:.0} GB", kept.redis_values / GB))?;
     row(text, "memory, one copy", &format!("{:.0} GB", kept.redis_memory / GB))?;
     row(text, "renewals a second", &format!("{:.2}", kept.renewals_per_second))?;
     row(text, "values a report needs", &format!("{:.1}", per_report(reads.values)))?;

@@ -11,7 +11,8 @@ use crate::access::IndexAccess;
 pub struct StoreOptions {
     pub(crate) timeout: Duration,
     pub(crate) access: IndexAccess,
-    pub(crate) zstd_level: i32,
+    /// `None`: the default of the kind of store.
+    pub(crate) zstd_level: Option<i32>,
     pub(crate) cache: Option<(PathBuf, u64)>,
     pub(crate) ttl: Duration,
     pub(crate) ca_file: Option<PathBuf>,
@@ -23,7 +24,7 @@ impl StoreOptions {
         Self {
             timeout: Duration::from_secs(10),
             access: IndexAccess::default(),
-            zstd_level: 19,
+            zstd_level: None,
             cache: None,
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
             ca_file: None,
@@ -57,10 +58,11 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the level at which an object store or Redis compresses new indexes, 1 to 22. The default is 19. At 0, object
-    /// stores do not compress, and Redis compresses at level 1.
+    /// Sets the level at which an object store or Redis compresses new indexes, 1 to 22. At 0, object stores do not
+    /// compress, and Redis compresses at level 1. The default is 6 for object stores and 19 for Redis, where memory
+    /// costs more than the time to compress (docs/STORES.md, "Compression").
     pub fn zstd_level(mut self, level: u8) -> Self {
-        self.zstd_level = i32::from(level.min(22));
+        self.zstd_level = Some(i32::from(level.min(22)));
         self
     }
 

@@ -40,6 +40,9 @@ use crate::folder::{EXTENSION, IndexFolder, USE_INTERVAL};
 use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
+/// The level at which objects are compressed, if the options state none. Level 19 takes twice the CPU time of the build
+/// and saves 3 to 5 %.
+const DEFAULT_ZSTD_LEVEL: i32 = 6;
 /// The metadata field with the size of the index. Azure allows no dash in the name.
 const SIZE_FIELD: &str = "symdexsize";
 /// The metadata field with the digest of the index, as a hexadecimal number. Older objects do not have it.
@@ -124,7 +127,7 @@ impl ObjectsStore {
     /// A store without a cache.
     fn new(url: StoreUrl, client: Arc<dyn ObjectStore>, prefix: Key, options: &StoreOptions) -> Self {
         let is_read_only = matches!(url.scheme(), Scheme::Http | Scheme::Https);
-        let (timeout, zstd_level) = (options.timeout, options.zstd_level);
+        let (timeout, zstd_level) = (options.timeout, options.zstd_level.unwrap_or(DEFAULT_ZSTD_LEVEL));
         let (renewed_after, writers_wait) = (USE_INTERVAL, gc::WRITERS_WAIT);
         Self {
             url,

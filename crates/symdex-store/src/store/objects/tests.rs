@@ -12,7 +12,8 @@ pub(super) fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsSt
     let url = "s3://bucket/some/prefix".parse().expect("a URL");
     let client: Arc<dyn ObjectStore> = Arc::clone(client) as _;
     let key = Key::parse("some/prefix").expect("a key");
-    let options = options.clone().zstd_level(u8::try_from(options.zstd_level).expect("a level").min(3));
+    let level = options.zstd_level.map_or(3, |level| u8::try_from(level).expect("a level"));
+    let options = options.clone().zstd_level(level.min(3));
     let mut store = ObjectsStore::new(url, client, key, &options);
     store.cache = options
         .cache

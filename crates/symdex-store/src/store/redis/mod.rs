@@ -174,8 +174,9 @@ impl Store for RedisStore {
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         let putter = self.putter(index.id());
         let record = Record::new(index, self.options.ttl, options.provenance.clone());
-        putter
-            .put(record, options, |record| putter.upload_split(index, record, self.options.zstd_level.max(1)))
+        putter.put(record, options, |record| {
+            putter.upload_split(index, record, self.options.zstd_level.unwrap_or(DEFAULT_ZSTD_LEVEL).max(1))
+        })
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
@@ -335,6 +336,9 @@ impl Store for RedisStore {
 
 /// More milliseconds than any image lives.
 const FOREVER: u64 = u64::MAX >> 1;
+
+/// The level at which values are compressed, if the options state none. They take memory for as long as they are used.
+const DEFAULT_ZSTD_LEVEL: i32 = 19;
 
 /// For how many images gc asks at once whether they have values.
 const RECORDS_PER_STEP: usize = 1000;
