@@ -1,42 +1,51 @@
 //! The example of the README, with the command of a release.
 
+use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::target::Target;
 use super::{output, source};
-use crate::workspace;
 
-/// Runs the example of the README and checks what its last command prints.
+/// Makes `folder`, and copies what the example reads into it.
+///
+/// # Errors
+/// A file cannot be copied.
+pub(crate) fn prepare(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder.join("testdata"))?;
+    output(Command::new("cp").arg("-R").arg(source("testdata/demo")?).arg(folder.join("testdata")))?;
+    Ok(())
+}
+
+/// Runs the commands of the example, checks what they print, and returns how long the first one took. `symdex` returns
+/// the command symdex, to be run in the prepared folder.
 ///
 /// # Errors
 /// A command fails, or its output is not that of the README.
-pub(crate) fn check(target: &Target, symdex: &Path) -> Result<()> {
-    let indexes = symdex.with_file_name("example-indexes");
+pub(crate) fn check(symdex: impl Fn() -> Result<Command>) -> Result<Duration> {
+    let run = |arguments: &str| {
+        let printed = output(symdex()?.args(arguments.split(' ')))?;
+        String::from_utf8(printed).with_context(|| format!("symdex {arguments} does not print UTF-8"))
+    };
     let begun = Instant::now();
-    let mut build = target.command(symdex)?;
-    output(build.args(["build", "testdata/demo", "-o"]).arg(&indexes).current_dir(workspace()?))?;
+    run("build testdata/demo -o indexes")?;
     let first = begun.elapsed();
+    let report = run("symbolicate testdata/demo/demo.crash --index indexes")?;
+    ensure!(report.contains("rle.c:16"), "symdex symbolicate printed:\n{report}");
 
-    let mut symbolicate = target.command(symdex)?;
-    symbolicate.args(["symbolicate", "testdata/demo/demo.crash", "--index"]).arg(&indexes);
-    let report = String::from_utf8(output(symbolicate.current_dir(workspace()?))?).context("the report")?;
-
-    let readme = std::fs::read_to_string(source("README.md")?)?;
+    let readme = fs::read_to_string(source("README.md")?)?;
     let (_, rest) = readme.split_once("\n    $ symdex atos ").context("the README has no example of atos")?;
     let mut lines = rest.lines();
-    let words = lines.next().unwrap_or_default().split(' ');
+    let arguments = lines.next().unwrap_or_default();
     let expected: Vec<&str> = lines.map_while(|line| line.strip_prefix("    ")).collect();
-    let atos = output(target.command(symdex)?.arg("atos").args(words).current_dir(workspace()?))?;
-    let atos = String::from_utf8(atos).context("the answer")?;
+    // A blank line ends the answer for an address.
+    let atos = run(&format!("atos {arguments}"))?;
+    let atos = atos.trim_end();
     ensure!(
         !expected.is_empty() && atos.lines().eq(expected.iter().copied()),
         "symdex atos printed:\n{atos}"
     );
-    ensure!(report.contains("rle.c:16"), "symdex symbolicate printed:\n{report}");
-    println!("the example of the README is answered; its first command took {:.2} s", first.as_secs_f64());
-    std::fs::remove_dir_all(indexes)?;
-    Ok(())
+    Ok(first)
 }

@@ -14,6 +14,25 @@ use crate::workspace;
 const COMPLETIONS: [(&str, &str); 4] =
     [("bash", "symdex"), ("zsh", "_symdex"), ("fish", "symdex.fish"), ("powershell", "_symdex.ps1")];
 
+/// Who installs a package.
+#[derive(Clone, Copy)]
+pub(crate) enum Packager {
+    /// Debian's dpkg.
+    Deb,
+    /// Fedora's rpm.
+    Rpm,
+}
+
+impl Packager {
+    /// The packager's name for nfpm, which is the extension of its packages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Deb => "deb",
+            Self::Rpm => "rpm",
+        }
+    }
+}
+
 /// Puts the program and what belongs to it into the folder `stage`.
 ///
 /// # Errors
@@ -56,7 +75,7 @@ pub(crate) fn archive(dist: &Path, name: &str) -> Result<String> {
     Ok(archive)
 }
 
-/// Makes the package of the folder `name` in `dist` for Debian (`deb`) or Fedora (`rpm`) and returns its name.
+/// Makes the package of the folder `name` in `dist` and returns its name.
 ///
 /// # Errors
 /// nfpm or git fails.
@@ -65,8 +84,9 @@ pub(crate) fn package(
     name: &str,
     variant: Variant,
     target: &Target,
-    packager: &str,
+    packager: Packager,
 ) -> Result<String> {
+    let packager = packager.name();
     let package = format!("{}-{VERSION}-{}.{packager}", variant.name(), target.package_arch);
     let mut nfpm = Command::new("nfpm");
     nfpm.arg("package").arg("--config").arg(source("xtask/src/dist/nfpm.yaml")?);

