@@ -49,3 +49,7 @@ pub enum Error {
         limit: u64,
     },
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
