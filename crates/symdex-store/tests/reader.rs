@@ -137,6 +137,19 @@ fn several_images_are_opened_with_one_call_and_their_values_fetched_with_one() {
 }
 
 #[test]
+fn values_of_several_images_are_fetched_together_up_to_64_mib() {
+    let fake = Fake::new(300);
+    let reader = fake.reader(&ReaderOptions::new());
+    let image = reader.find(&id(0xab)).expect("readable").expect("there");
+    let offsets = [0, 1, 2].map(|number| offset_in(&image, number));
+    for (size, fetched) in [(10, 3), (30, 2), (40, 1), (100, 1)] {
+        fake.value_size.store(size << 20, Ordering::Relaxed);
+        let images = offsets.map(|offset| Some((&image, vec![offset])));
+        assert_eq!(reader.stores()[0].prefetch(images), fetched, "{size} MiB");
+    }
+}
+
+#[test]
 fn threads_that_open_the_same_images_in_another_order_do_not_block_each_other() {
     let fake = Fake::new(3);
     let reader = fake.reader(&ReaderOptions::new());

@@ -27,6 +27,8 @@ pub struct Fake {
     pub values: Mutex<BTreeMap<u64, Vec<u8>>>,
     whole: Mutex<Vec<u8>>,
     generation: AtomicU64,
+    /// What a value states as its size.
+    pub value_size: AtomicU64,
     opened: AtomicU64,
     fetched: AtomicU64,
     pub is_down: AtomicBool,
@@ -94,6 +96,10 @@ impl StoredValues for FakeValues {
 
     fn generation(&self) -> u64 {
         self.generation
+    }
+
+    fn value_size(&self) -> u64 {
+        self.shared.value_size.load(Ordering::Relaxed)
     }
 
     fn fetch(&self, numbers: &[u64]) -> FetchedValues {

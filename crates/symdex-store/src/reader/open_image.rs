@@ -221,8 +221,9 @@ impl OpenImage {
     }
 }
 
-/// How many values [`SharedStore::prefetch`] fetches at most, unless one image needs more. They take about 40 MB.
-const MAX_PREFETCHED: usize = 1024;
+/// How many bytes of values [`SharedStore::prefetch`] fetches at most, unless one image needs more. By default, a reader
+/// keeps four times as many in memory.
+const MAX_PREFETCHED: u64 = 64 << 20;
 
 impl SharedStore {
     /// Whether lookups in the image `id` need nothing of the store: all of it is in memory, or that the store does not
@@ -240,20 +241,24 @@ impl SharedStore {
     }
 
     /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start.
-    /// `None` stands for an image that needs nothing. One call of the store fetches up to 1024 values. Returns for how
-    /// many of `images` it did; call it for the others when these are looked up.
+    /// `None` stands for an image that needs nothing. One call of the store fetches about 64 MiB. Returns for how many of
+    /// `images` it did; call it for the others when these are looked up.
     ///
     /// Errors are left to the lookups, which ask the store again.
     pub fn prefetch<'i>(
         &self,
         images: impl IntoIterator<Item = Option<(&'i OpenImage, Vec<ImageOffset>)>>,
     ) -> usize {
-        let (mut requests, mut values, mut count) = (Vec::new(), 0, 0);
+        let (mut requests, mut size, mut count) = (Vec::new(), 0, 0);
         for image in images {
             if let Some((image, offsets)) = image {
                 let (positions, _) = positions_by_value(image.metadata(), &offsets);
-                values += positions.len();
-                if values > MAX_PREFETCHED && count > 0 {
+                let value_size = match image.image() {
+                    StoredImage::Values(values) => values.value_size(),
+                    StoredImage::Index(_) => 0,
+                };
+                size = value_size.saturating_mul(positions.len() as u64).saturating_add(size);
+                if size > MAX_PREFETCHED && count > 0 {
                     break;
                 }
                 requests.push((image.image(), positions.into_keys().collect::<Vec<_>>()));

@@ -92,7 +92,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     }
 
     /// Fetches values of several images that this store has opened, in the order of `requests`. Each result is that of
-    /// [`StoredValues::fetch`]. Redis needs one round trip for up to 1024 values.
+    /// [`StoredValues::fetch`]. Redis needs one round trip for about 64 MiB.
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }

@@ -30,6 +30,9 @@ pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// number, so that values of the two are not mixed.
     fn generation(&self) -> u64;
 
+    /// About how many bytes of an index a value has.
+    fn value_size(&self) -> u64;
+
     /// Fetches the values with these numbers at once, in the order of `numbers`. A value that is lost or damaged does not
     /// concern the others.
     ///

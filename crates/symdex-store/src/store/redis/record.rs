@@ -154,6 +154,11 @@ impl Record {
         lengths.fold(0, u64::saturating_add)
     }
 
+    /// The mean size of the parts of the index.
+    pub(super) fn value_size(&self) -> u64 {
+        self.index_size / self.value_len().max(1)
+    }
+
     /// The keys of all values.
     pub(super) fn value_keys(&self) -> impl Iterator<Item = String> + '_ {
         // A hostile record must not make the caller allocate without bound.

@@ -18,8 +18,13 @@ use super::value::ValueName;
 use crate::error::Error;
 use crate::store::{FetchedValue, FetchedValues, StoredValues};
 
-/// How many values one round trip fetches at most. They take about 40 MB.
-const VALUES_PER_BATCH: usize = 1024;
+/// How many bytes of indexes one round trip fetches at most, unless one value has more.
+const BYTES_PER_BATCH: u64 = 64 << 20;
+/// How many values one round trip fetches at most. Small ones take as long as their keys.
+const VALUES_PER_BATCH: usize = 16_384;
+
+/// How many values of an image are checked at once.
+const VALUES_PER_CHECK: usize = 1024;
 
 /// An open image in Redis.
 pub(super) struct RedisValues {
@@ -101,6 +106,10 @@ impl StoredValues for RedisValues {
         self.record.generation.0
     }
 
+    fn value_size(&self) -> u64 {
+        self.record.value_size()
+    }
+
     fn fetch(&self, numbers: &[u64]) -> FetchedValues {
         fetch(&self.client, &[(self, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
     }
@@ -125,7 +134,7 @@ pub(super) fn fetch(client: &Arc<Client>, requests: &[(&RedisValues, &[u64])]) -
 }
 
 /// The values with these numbers as Redis has them, in the same order. `None` stands for a value that is not there.
-/// One round trip fetches up to [`VALUES_PER_BATCH`] values.
+/// One round trip fetches up to [`VALUES_PER_BATCH`] values of [`BYTES_PER_BATCH`].
 pub(super) fn fetch_raw(
     client: &Arc<Client>,
     wanted: &[(&Record, &[u64])],
@@ -135,9 +144,16 @@ pub(super) fn fetch_raw(
     let mut places = wanted
         .iter()
         .enumerate()
-        .flat_map(|(place, (record, numbers))| numbers.iter().map(move |number| (place, *record, *number)));
+        .flat_map(|(place, (record, numbers))| numbers.iter().map(move |number| (place, *record, *number)))
+        .peekable();
     loop {
-        let batch: Vec<_> = places.by_ref().take(VALUES_PER_BATCH).collect();
+        let mut size = 0;
+        let next = || {
+            let place = places.next_if(|_| size < BYTES_PER_BATCH)?;
+            size = place.1.value_size().saturating_add(size);
+            Some(place)
+        };
+        let batch: Vec<_> = std::iter::from_fn(next).take(VALUES_PER_BATCH).collect();
         if batch.is_empty() {
             return fetched;
         }
@@ -215,7 +231,7 @@ fn check_generations(
 /// Returns what is wrong with the values of `record`, or `None` if all are there and intact.
 pub(super) fn damage(client: &Arc<Client>, record: &Record) -> Result<Option<String>, Failure> {
     let numbers: Vec<u64> = record.numbers().collect();
-    for numbers in numbers.chunks(VALUES_PER_BATCH) {
+    for numbers in numbers.chunks(VALUES_PER_CHECK) {
         let values = fetch_raw(client, &[(record, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))?;
         for (number, value) in numbers.iter().zip(values) {
             let name = ValueName { id: &record.metadata.id, generation: record.generation, number: *number };
