@@ -33,6 +33,7 @@ pub mod indexes;
 pub mod limits;
 pub mod moto;
 mod needs;
+pub mod object_server;
 pub mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;

@@ -12,6 +12,7 @@ use self::measure::MeasuredIndex;
 
 mod fleet;
 mod measure;
+mod missing;
 mod report;
 mod server;
 
@@ -34,6 +35,8 @@ struct Fleet {
     images_per_report: usize,
     /// Frames of a report in these images.
     frames_per_report: usize,
+    /// Images of a report that have no index.
+    missing_per_report: u64,
     /// Reading servers. Each gets the same share of the reports, at random.
     servers: u64,
     /// Memory of a server for values of Redis, in bytes.
@@ -58,6 +61,7 @@ impl Default for Fleet {
             reports_per_second: 1_000.0,
             images_per_report: 4,
             frames_per_report: 60,
+            missing_per_report: 500,
             servers: 8,
             memory: 4_000_000_000,
             disk: 100_000_000_000,
@@ -86,6 +90,7 @@ impl Arguments {
                 "--uploads-per-day" => fleet.uploads_per_day = number.parse().ok()?,
                 "--reports-per-second" => fleet.reports_per_second = number.parse().ok()?,
                 "--images-per-report" => fleet.images_per_report = number.parse().ok()?,
+                "--missing-per-report" => fleet.missing_per_report = number.parse().ok()?,
                 "--frames-per-report" => fleet.frames_per_report = number.parse().ok()?,
                 "--servers" => fleet.servers = number.parse().ok()?,
                 "--memory-gb" => fleet.memory = number.parse::<u64>().ok()?.checked_mul(1_000_000_000)?,

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use super::Fleet;
 use super::fleet::Kept;
 use super::measure::MeasuredIndex;
+use super::missing::Missing;
 use super::server::Reads;
 
 const SECONDS_PER_MONTH: f64 = 30.0 * 86_400.0;
@@ -18,7 +19,7 @@ struct Prices {
     object_gb: f64,
     /// 1,000 reads of an object.
     gets: f64,
-    /// 1,000 writes of an object.
+    /// 1,000 writes of an object, or 1,000 pages of lists.
     puts: f64,
     /// A GB of local disk, for a month.
     disk_gb: f64,
@@ -40,6 +41,7 @@ pub(crate) fn render(
     sizes(&mut text, measured)?;
     redis(&mut text, fleet, kept, reads)?;
     objects(&mut text, fleet, kept, reads)?;
+    missing(&mut text, fleet)?;
     Ok(text)
 }
 
@@ -101,6 +103,22 @@ fn objects(text: &mut String, fleet: &Fleet, kept: &Kept, reads: &Reads) -> fmt:
     let disk = fleet.servers as f64 * fleet.disk as f64 / GB * PRICES.disk_gb;
     let cost = kept.object_bytes / GB * PRICES.object_gb + gets + puts + disk;
     row(text, "a month, with the disks of the caches", &format!("{cost:.0} USD"))
+}
+
+fn missing(text: &mut String, fleet: &Fleet) -> fmt::Result {
+    let cost = |requests: f64, price: f64| requests * SECONDS_PER_MONTH / 1e3 * price;
+    writeln!(text)?;
+    writeln!(text, "| distinct missing images | GETs a second | a month | pages a second | a month |")?;
+    writeln!(text, "| ---: | ---: | ---: | ---: | ---: |")?;
+    for distinct in [2_000, 20_000, 200_000] {
+        let Missing { gets, pages } = Missing::of(fleet, distinct);
+        write!(text, "| {distinct} | {gets:.0} | {:.0} USD |", cost(gets, PRICES.gets))?;
+        match pages {
+            Some(pages) => writeln!(text, " {pages:.0} | {:.0} USD |", cost(pages, PRICES.puts))?,
+            None => writeln!(text, " not listed | |")?,
+        }
+    }
+    Ok(())
 }
 
 fn row(text: &mut String, what: &str, figure: &str) -> fmt::Result {

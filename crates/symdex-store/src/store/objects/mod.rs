@@ -5,12 +5,13 @@ mod cache;
 mod client;
 mod errors;
 mod gc;
+mod listing;
+mod open;
 mod parallel;
 mod put;
 mod reader;
 
 use std::collections::BTreeSet;
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -23,10 +24,10 @@ use object_store::{
 };
 use symdex::{ImageId, Index};
 
-use self::body::decode;
-use self::cache::{Cache, Cached};
+use self::cache::Cache;
 use self::client::StoreClient;
 use self::errors::Failed;
+use self::listing::Listing;
 use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
 use super::url::Scheme;
@@ -34,7 +35,7 @@ use super::{
     GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout,
     again_if_damaged, begins_with, runtime,
 };
-use crate::buffer::{IndexBuffer, IndexBytes};
+use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, USE_INTERVAL};
 use crate::provenance::{Provenance, PutOptions};
@@ -53,6 +54,8 @@ const PROVENANCE_FIELD: &str = "symdexprovenance";
 const NAME_FIELD: &str = "symdexname";
 /// Longer names are left out. The metadata of an object may have 2 kB.
 const MAX_NAME: usize = 1000;
+/// How many objects a page of S3's list has.
+const PAGE: usize = 1000;
 
 /// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex`, compressed
 /// or not: one request learns that there is none.
@@ -67,6 +70,7 @@ pub(super) struct ObjectsStore {
     /// The level of zstd; 0 stands for objects that are not compressed.
     zstd_level: i32,
     cache: Option<Cache>,
+    listing: Arc<Listing>,
     /// How old an index is that a put of an equal or worse one writes again.
     renewed_after: Duration,
     /// How long a writer waits for the removal of a mark of [`gc`].
@@ -137,6 +141,7 @@ impl ObjectsStore {
             timeout,
             zstd_level,
             cache: None,
+            listing: Listing::new(),
             renewed_after,
             writers_wait,
             damaged: Damaged::default(),
@@ -144,8 +149,7 @@ impl ObjectsStore {
     }
 
     fn key(&self, id: &ImageId) -> Key {
-        let name = IndexFolder::file_name(id);
-        self.prefix.clone().join(name.get(..2).unwrap_or_default()).join(name)
+        key_of(&self.prefix, id)
     }
 
     fn location_of(&self, key: &Key) -> String {
@@ -182,83 +186,9 @@ impl ObjectsStore {
         }
     }
 
-    /// Writes the index of `id`, in `object`, to `out`.
-    fn read(&self, id: &ImageId, object: GetResult, out: &mut dyn Write) -> Result<(), Error> {
-        let size = object.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
-        let size = size.and_then(|size| size.parse().ok());
-        let stored_size = object.meta.size;
-        let body = body::Body::new(object, self.timeout);
-        decode(body, stored_size, size, out).map_err(|error| errors::of_body(error, self.location(id)))
-    }
-
-    /// The index of `id`, in `object`, in memory or in a temporary file.
-    fn fetch(&self, id: &ImageId, object: GetResult) -> Result<IndexBytes, Error> {
-        let mut buffer = IndexBuffer::new();
-        self.read(id, object, &mut buffer)?;
-        buffer.into_bytes().map_err(|error| Error::unreadable(self.location(id).as_ref(), error))
-    }
-
-    /// Opens `bytes` as the index of `id`. If `is_new`, all bytes are checked.
-    fn open_bytes(&self, id: &ImageId, bytes: IndexBytes, is_new: bool) -> Result<Index<IndexBytes>, Error> {
-        let location = self.location(id);
-        let index = Index::open(bytes).and_then(|index| match is_new {
-            true => index.verify_digest().map(|()| index),
-            false => Ok(index),
-        });
-        let index = index.map_err(|error| Error::index(location.as_ref(), error))?;
-        if index.id() != id {
-            let (found, wanted) = (index.id().clone(), id.clone());
-            return Err(Error::OtherImage { path: location.into(), found, wanted });
-        }
-        Ok(index)
-    }
-
-    /// The index of `id`, from the cache if the store has no other one since.
-    fn open_cached(&self, cache: &Cache, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
-        let _turn = cache.turn(id);
-        let cached = cache.find(id);
-        let cached = cached.and_then(|Cached { bytes, tag, is_fresh }| {
-            Some((self.open_bytes(id, bytes, false).ok()?, tag, is_fresh))
-        });
-        let (index, tag) = match cached {
-            Some((index, _, true)) => return Ok(Some(index)),
-            Some((index, tag, false)) => (Some(index), Some(tag)),
-            None if cache.is_absent(id) => return Ok(None),
-            None => (None, None),
-        };
-        let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
-        match (self.find(id, options), index) {
-            (Ok(Some(Found::Unchanged)), Some(index)) => {
-                cache.renew(id);
-                Ok(Some(index))
-            }
-            // Old answers are better than none.
-            (Err(error), Some(index)) if error.is_unavailable() => Ok(Some(index)),
-            (Ok(Some(Found::Object(object))), _) => {
-                let tag = object.meta.e_tag.clone();
-                let mut file = cache.file(id)?;
-                self.read(id, object, file.as_file_mut())?;
-                let bytes = symdex::map_open_file(file.as_file());
-                let bytes = bytes.map_err(|error| Error::unreadable(file.path(), error))?;
-                let index = self.open_bytes(id, bytes.into(), true)?;
-                cache.install(id, file, tag.as_deref())?;
-                Ok(Some(index))
-            }
-            (Ok(_), _) => {
-                cache.set_absent(id);
-                Ok(None)
-            }
-            (Err(error), _) => Err(error),
-        }
-    }
-
     /// The entry of an object; `None` if its key is not that of an index.
     fn entry(&self, object: &ObjectMeta) -> Option<StoreEntry> {
-        let name = object.location.filename()?;
-        let id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?.parse().ok()?;
-        if self.key(&id) != object.location || gc::is_mark_in_list(object) {
-            return None;
-        }
+        let id = id_of(&self.prefix, object)?;
         let location = self.location_of(&object.location);
         let mut entry = StoreEntry::new(id, location, object.size, StoredLayout::Whole);
         entry.written = Some(SystemTime::from(object.last_modified));
@@ -271,8 +201,7 @@ impl ObjectsStore {
         objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
         visit: &mut dyn FnMut(&ObjectMeta) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        // A page of S3's list has 1,000 objects.
-        let mut objects = objects.ready_chunks(1000);
+        let mut objects = objects.ready_chunks(PAGE);
         loop {
             let next = async move { (objects.next().await, objects) };
             let failed = |error: Failed| error.at(self.url.to_string(), "list");
@@ -313,6 +242,19 @@ impl ObjectsStore {
     }
 }
 
+/// The key of the index of `id` below `prefix`.
+fn key_of(prefix: &Key, id: &ImageId) -> Key {
+    let name = IndexFolder::file_name(id);
+    prefix.clone().join(name.get(..2).unwrap_or_default()).join(name)
+}
+
+/// The id of the index below `prefix` that `object` is, in a list; `None` if it is another object.
+fn id_of(prefix: &Key, object: &ObjectMeta) -> Option<ImageId> {
+    let name = object.location.filename()?;
+    let id = name.strip_suffix(EXTENSION)?.strip_suffix('.')?.parse().ok()?;
+    (key_of(prefix, &id) == object.location && !gc::is_mark_in_list(object)).then_some(id)
+}
+
 /// The digest of the index that an object with these attributes states.
 fn digest_of(attributes: &Attributes) -> Option<[u8; 16]> {
     let digest = attributes.get(&Attribute::Metadata(DIGEST_FIELD.into()))?;
@@ -344,6 +286,7 @@ impl Store for ObjectsStore {
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         self.check_writable("write")?;
         let outcome = self.put_index(index, options);
+        self.listing.add(index.id());
         if let Some(cache) = &self.cache {
             let _turn = cache.turn(index.id());
             match &outcome {
@@ -358,7 +301,7 @@ impl Store for ObjectsStore {
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
         let open = || match &self.cache {
             Some(cache) => self.open_cached(cache, id),
-            None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose(),
+            None => self.open_uncached(id),
         };
         let index = again_if_damaged(open).inspect_err(|error| self.damaged.note(id, error))?;
         Ok(index.map(|index| StoredImage::Index(Box::new(index))))
