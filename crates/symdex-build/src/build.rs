@@ -13,7 +13,9 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::Write;
 
-use symdex::write::{ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, Writer};
+use symdex::write::{
+    ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, Writer,
+};
 use symdex::{Counts, Partial, Table};
 
 use crate::chunk_job::ChunkJob;
@@ -34,6 +36,7 @@ use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
+use crate::unwind::unwind_rows;
 use crate::up_to_date::input_digest;
 
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
@@ -79,6 +82,7 @@ pub(crate) fn build_image(
     let mut run = |order| {
         let mut build = Build::new(image, budget, deadline);
         build.demangle = options.readable_names;
+        build.wants_unwind = options.unwind_rows;
         build.run(&units, order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
@@ -163,6 +167,8 @@ struct Build<'a, 'd> {
     pools: Pools<'d>,
     coverage: TextCoverage,
     demangle: Option<Demangle>,
+    wants_unwind: bool,
+    unwind: Option<EncodedUnwindRows>,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
@@ -181,6 +187,8 @@ impl<'a, 'd> Build<'a, 'd> {
             pools,
             coverage,
             demangle: None,
+            wants_unwind: false,
+            unwind: None,
         }
     }
 
@@ -204,6 +212,11 @@ impl<'a, 'd> Build<'a, 'd> {
         self.dwarf(units, order, &mut problems, &mut counts, progress)?;
         self.symbols(&mut counts, &mut problems)?;
         self.deadline.check()?;
+        if self.wants_unwind {
+            let others = self.pools.size();
+            let rows = unwind_rows(self.image, self.budget, others, self.deadline, &mut problems);
+            self.unwind = Some(rows?);
+        }
         let [names, files] = [&self.pools.names, &self.pools.files].map(Pool::lens);
         let strings =
             StringSizes { size: self.pools.size(), len: names.0 + files.0, bytes: names.1 + files.1 };
@@ -249,6 +262,9 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut sealed = sealed.map_err(spool_failed)?;
         if let Some(readable) = readable.transpose()? {
             sealed.set_readable_names(readable);
+        }
+        if let Some(rows) = self.unwind {
+            sealed.set_unwind_rows(rows);
         }
         let finished = sealed.finish(&names?, &files?, counts, partial, out);
         deadline.check()?;

@@ -85,6 +85,7 @@ mod symbol_map;
 mod symbol_ranges;
 mod symbols;
 mod unit_ranges;
+mod unwind;
 mod up_to_date;
 
 pub use built_before::built_before;

@@ -49,6 +49,12 @@ pub(crate) const STUBS: usize = 1 << 18;
 /// searched for them. A program of 30,000 units has about 5 MB.
 pub(crate) const SEARCHED: usize = 32 << 20;
 
+/// How many bytes of call frame information are executed of a section, beside [`UNWIND_BYTES_RATIO`].
+pub(crate) const UNWIND_BYTES: u64 = 1 << 16;
+/// How many further bytes of call frame information are executed for each byte of the section. Those of a CIE count for
+/// each entry that refers to it.
+pub(crate) const UNWIND_BYTES_RATIO: u64 = 8;
+
 /// How many units a section of `size` bytes may have.
 pub(crate) fn units(size: usize) -> usize {
     UNITS + size / UNIT_BYTES
@@ -189,6 +195,8 @@ mod tests {
             ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
             ("SEARCHED", SEARCHED as u64),
+            ("UNWIND_BYTES", UNWIND_BYTES),
+            ("UNWIND_BYTES_RATIO", UNWIND_BYTES_RATIO),
         ];
         symdex_testkit::limits::are_documented(&limits, include_str!("limits.rs"));
     }

@@ -41,13 +41,20 @@ pub struct BuildOptions<'p> {
     pub(crate) max_seconds: Option<u64>,
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
     pub(crate) readable_names: Option<Demangle>,
+    pub(crate) unwind_rows: bool,
 }
 
 impl<'p> BuildOptions<'p> {
-    /// The default options: 1 GiB of memory, any time, no progress, and no readable names.
+    /// The default options: 1 GiB of memory, any time, no progress, no readable names and no unwind rows.
     #[must_use]
     pub fn new() -> Self {
-        Self { max_memory: MAX_MEMORY, max_seconds: None, progress: &|_, _| {}, readable_names: None }
+        Self {
+            max_memory: MAX_MEMORY,
+            max_seconds: None,
+            progress: &|_, _| {},
+            readable_names: None,
+            unwind_rows: false,
+        }
     }
 
     /// About how many bytes of memory the build and its image may take, excluding the bytes of the debug file: at least
@@ -84,6 +91,14 @@ impl<'p> BuildOptions<'p> {
     #[must_use]
     pub fn readable_names(self, demangle: Option<Demangle>) -> Self {
         Self { readable_names: demangle, ..self }
+    }
+
+    /// Whether the index has unwind rows; see [`symdex::Index::unwind_row`]. They come from `.eh_frame`, `.debug_frame`,
+    /// `.ARM.exidx` and Apple's compact unwind information. A dSYM has none of these but its binary beside it has:
+    /// see [`debug_files::find_image`](crate::debug_files::find_image). The default is `false`.
+    #[must_use]
+    pub fn unwind_rows(self, unwind_rows: bool) -> Self {
+        Self { unwind_rows, ..self }
     }
 
     /// Builds the index of `image` in memory.

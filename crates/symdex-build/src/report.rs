@@ -67,8 +67,10 @@ const NO_LINES: &str = "addresses in their code have functions, but no files and
 const NO_NAMES: &str =
     "functions described there have no names but those of the symbol table, and inlined functions none";
 
+const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
+
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 19] = [
+const LOSSES: [Loss; 22] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -109,6 +111,9 @@ const LOSSES: [Loss; 19] = [
     ),
     loss("the symbols in .gnu_debugdata", "functions that only these symbols name have no names", true),
     loss(HIDDEN_NAMES, "answers show them as __hidden#N_; build again with --symbol-map", true),
+    loss("the unwind table ", NO_CALLERS, true),
+    loss("unwind entries ", NO_CALLERS, false),
+    loss("unwind rows ", NO_CALLERS, false),
     loss(
         "inlined subroutines nested too deeply",
         "addresses in them lack the innermost inlined functions",

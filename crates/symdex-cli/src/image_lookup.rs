@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 use symdex_build::DirectLookup;
 use symdex_store::IndexBytes;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::stores::FoundImage;
 
 /// The index or debug file that answers.
@@ -60,6 +60,21 @@ impl<'i> ImageLookup<'i, '_> {
             Self::DebugFile { lookup, .. } => lookup.index().lookup(offset, policy, scratch),
         };
         found.map_err(|error| Failure::index(self.path(), &error))
+    }
+
+    /// The unwind row of the code at `offset`; see [`Index::unwind_row`].
+    pub(crate) fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Failure> {
+        let found = match self {
+            Self::Index { index, .. } if index.has_unwind_rows() => index.unwind_row(offset),
+            Self::Stored(found) => return found.unwind_row(offset),
+            Self::Index { .. } | Self::DebugFile { .. } => {
+                let path = self.path().display();
+                let message = format!("{path}: no unwind rows; give an index that was built with --unwind");
+                return Err(Failure::new(FailureKind::NotFound, message));
+            }
+        };
+        let found = found.map_err(|error| Failure::index(self.path(), &error))?;
+        Ok(found.map(OwnedUnwindRow::from))
     }
 
     /// The names other than `name` of the function that starts at `start`. Empty unless several symbols name it.

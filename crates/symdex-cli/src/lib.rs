@@ -25,6 +25,7 @@ mod store;
 mod stores;
 mod symbolicate;
 mod text;
+mod unwind;
 mod verify;
 mod write_options;
 

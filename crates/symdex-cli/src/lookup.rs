@@ -14,6 +14,7 @@ use crate::number::ListNotation;
 use crate::open::AccessOption;
 use crate::source;
 use crate::stores::StoreArgs;
+use crate::unwind::UnwindView;
 use crate::{number, text};
 use symdex_store::IdPrefix;
 
@@ -65,6 +66,10 @@ pub(crate) struct Args {
     /// Print mangled names, as they are in the symbol table
     #[arg(long)]
     no_demangle: bool,
+    /// Print also how the frame is unwound: where the caller's registers and the return address are. FILE has to be an
+    /// index that was built with --unwind
+    #[arg(long)]
+    unwind: bool,
     /// Print JSON, one object per line for each address
     #[arg(long)]
     json: bool,
@@ -81,9 +86,11 @@ Examples:
 JSON:
   {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
     \"function_start\", \"function_offset\", \"table\", \"aliases\"}],
+   \"unwind\": {\"start\", \"end\", \"cfa\", \"return_address\", \"registers\": {NAME: WHERE},
+    \"signal_frame\", \"signed\", \"at_calls_only\"},
    \"reason\", \"error\": {\"kind\", \"message\"}}
 The address is the offset in the image. If nothing is known there, frames is empty, reason says
-why, and there is no error. A function that the linker folded with others has their names as aliases.
+why, and there is no error. With --unwind, unwind is null for code without unwind information. A function that the linker folded with others has their names as aliases.
 docs/schema/lookup.schema.json describes every member.
 
 Exit codes:
@@ -148,6 +155,9 @@ struct Lookup<'a, 'i, 'd> {
 struct AddressAnswer {
     address: String,
     frames: Vec<AnsweredFrame>,
+    /// With `--unwind`, the unwind row, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwind: Option<Option<UnwindView>>,
     /// Why there are no frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -171,6 +181,9 @@ struct ErrorText {
     message: String,
 }
 
+/// The frames of an address, and its unwind row.
+type Answered = (Vec<AnsweredFrame>, Option<UnwindView>);
+
 impl Lookup<'_, '_, '_> {
     /// Answers each of these addresses.
     fn answer<'t>(
@@ -187,21 +200,21 @@ impl Lookup<'_, '_, '_> {
         let mixed = |message| (FailureKind::Usage, message);
         let offset = self.notation.check(typed).map_err(mixed).and_then(|()| self.offset(typed));
         let (address, result) = match &offset {
-            Ok(offset) => (offset.to_string(), self.frames(*offset)),
+            Ok(offset) => (offset.to_string(), self.all(*offset)),
             Err(failure) => (typed.to_owned(), Err(failure.clone())),
         };
         let kind = match &result {
-            Ok(frames) => frames.is_empty().then_some(FailureKind::NotFound),
+            Ok((frames, row)) => (frames.is_empty() && row.is_none()).then_some(FailureKind::NotFound),
             Err((kind, _)) => Some(*kind),
         };
         self.gravest = self.gravest.max(kind);
-        let (frames, error) = match result {
-            Ok(frames) => (frames, None),
-            Err((kind, message)) => (Vec::new(), Some(ErrorText { kind: kind.name(), message })),
+        let (frames, unwind, error) = match result {
+            Ok((frames, row)) => (frames, self.args.unwind.then_some(row), None),
+            Err((kind, message)) => (Vec::new(), None, Some(ErrorText { kind: kind.name(), message })),
         };
         let is_unknown = frames.is_empty() && error.is_none();
         let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
-        let answer = AddressAnswer { address, frames, reason, error };
+        let answer = AddressAnswer { address, frames, unwind, reason, error };
         match self.args.json {
             true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
             false => write!(out, "{}", human(typed, &answer))?,
@@ -251,6 +264,17 @@ impl Lookup<'_, '_, '_> {
             }
         };
         format!("beyond the end of the image's code, {end:#x}: {hint}")
+    }
+
+    /// The frames and, with `--unwind`, the unwind row.
+    fn all(&mut self, offset: ImageOffset) -> Result<Answered, (FailureKind, String)> {
+        let frames = self.frames(offset)?;
+        if !self.args.unwind {
+            return Ok((frames, None));
+        }
+        let row = self.answers.unwind_row(offset).map_err(|failure| (failure.kind, failure.message))?;
+        let arch = &self.answers.metadata().arch;
+        Ok((frames, row.map(|row| UnwindView::of(&row.row(), arch))))
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
@@ -310,6 +334,11 @@ fn human(typed: &str, answer: &AddressAnswer) -> String {
             line(format_args!("nothing known here: {reason}"));
         }
         None => answer.frames.iter().for_each(|frame| line(format_args!("{}", one_frame(frame)))),
+    }
+    match &answer.unwind {
+        Some(Some(row)) => line(format_args!("unwind: {row}")),
+        Some(None) => line(format_args!("unwind: no information here")),
+        None => {}
     }
     out
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, OwnedUnwindRow, Scratch};
 use symdex_store::{
     IdPrefix, IndexBytes, OpenImage, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl,
     StoreUrlError, StoredImage, open_store,
@@ -172,6 +172,11 @@ impl FoundImage {
         scratch: &mut Scratch,
     ) -> Result<Vec<Vec<u8>>, Failure> {
         self.ask(|image| image.function_names(start, scratch))
+    }
+
+    /// The unwind row of the code at `offset`, as [`Index::unwind_row`].
+    pub(crate) fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Failure> {
+        self.ask(|image| image.unwind_row(offset))
     }
 
     /// The value that answers `offset` of an image that is kept as values; `None` if none does.

@@ -118,6 +118,8 @@ pub(crate) struct ImageBuilder<'w> {
     pub(crate) verify: bool,
     /// Whether indexes get readable names.
     pub(crate) readable_names: bool,
+    /// Whether indexes get unwind rows.
+    pub(crate) unwind_rows: bool,
     /// The index of an id that exists already, if it may be used.
     pub(crate) existing: &'w (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
     /// Called with the size of an image, and with how many of how many of its parts are done.
@@ -279,8 +281,8 @@ impl ImageBuilder<'_> {
         let progress = |done, total| (self.progress)(size, done, total);
         let options = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
         let demangle = self.readable_names.then_some(symdex_demangle::demangle as Demangle);
-        let built =
-            options.progress(&progress).readable_names(demangle).build_into(image, IndexBuffer::new())?;
+        let options = options.progress(&progress).readable_names(demangle).unwind_rows(self.unwind_rows);
+        let built = options.build_into(image, IndexBuffer::new())?;
         let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
         Ok((bytes, built.warnings, built.report))
     }
@@ -289,7 +291,8 @@ impl ImageBuilder<'_> {
     fn existing_index(&self, image: &Image<'_>) -> Option<(IndexBytes, BuildReport)> {
         let bytes = (self.existing)(&image.info().id)?;
         let index = Index::open(&bytes[..]).ok()?;
-        if self.readable_names && !index.has_readable_names() {
+        let lacks_names = self.readable_names && !index.has_readable_names();
+        if lacks_names || self.unwind_rows && !index.has_unwind_rows() {
             return None;
         }
         let report = match image.has_dwarf() {

@@ -69,6 +69,8 @@ pub struct PipelineOptions {
     pub verify: bool,
     /// Whether indexes get readable names, for readers without a demangler.
     pub readable_names: bool,
+    /// Whether indexes get unwind rows, for unwinding stacks from registers and memory.
+    pub unwind_rows: bool,
     /// How children are started. `None`, the default, builds in this process. The limits are set by the options above.
     pub isolation: Option<Isolation>,
     /// The folder for temporary files of children.
@@ -89,6 +91,7 @@ impl Default for PipelineOptions {
             max_seconds: None,
             verify: false,
             readable_names: false,
+            unwind_rows: false,
             isolation: None,
             temporary: std::env::temp_dir(),
             unpublished: std::env::temp_dir(),
@@ -207,8 +210,7 @@ impl Pipeline {
 
     /// Builds all images with all of the memory, whether they have an index or not.
     fn images<'w>(&'w self, progress: &'w (dyn Fn(u64, u64, u64) + Sync)) -> ImageBuilder<'w> {
-        let PipelineOptions { archs, debug_dirs, max_memory, max_seconds, verify, readable_names, .. } =
-            &self.options;
+        let PipelineOptions { archs, debug_dirs, max_memory, max_seconds, .. } = &self.options;
         ImageBuilder {
             archs,
             ids: &[],
@@ -216,8 +218,9 @@ impl Pipeline {
             maps: &self.symbol_maps,
             max_memory: *max_memory,
             max_seconds: *max_seconds,
-            verify: *verify,
-            readable_names: *readable_names,
+            verify: self.options.verify,
+            readable_names: self.options.readable_names,
+            unwind_rows: self.options.unwind_rows,
             existing: &|_| None,
             progress,
         }
@@ -400,6 +403,7 @@ impl<H: Host> Build<'_, H> {
             threads: self.share.threads,
             verify: options.verify,
             readable_names: options.readable_names,
+            unwind_rows: options.unwind_rows,
         };
         let (images, protections) = isolation.build(build, &options.unpublished, |size, parts| match parts {
             Some((done, total)) => progress.set(size, done, total),

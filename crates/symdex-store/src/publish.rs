@@ -203,28 +203,20 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
 }
 
 /// The key of the conflict rule. The index with the greater key stays.
-pub(crate) type Rank = (u64, u64, Reverse<u64>, u64, u64, bool, Reverse<u128>);
+pub(crate) type Rank = (u64, u64, Reverse<u64>, u64, u64, [bool; 2], Reverse<u128>);
 
 /// The rank of `index` by the conflict rule.
 pub(crate) fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> Rank {
-    rank_of(index.metadata(), index.has_readable_names(), index.digest())
+    rank_of(index.metadata(), [index.has_readable_names(), index.has_unwind_rows()], index.digest())
 }
 
-/// The rank of the index that has this metadata, readable names or none, and this digest.
-pub(crate) fn rank_of(metadata: &Metadata, has_readable_names: bool, digest: [u8; 16]) -> Rank {
+/// The rank of the index that has this metadata, readable names or none, unwind rows or none, and this digest.
+pub(crate) fn rank_of(metadata: &Metadata, has_optional: [bool; 2], digest: [u8; 16]) -> Rank {
     let counts = metadata.counts;
     let partial = metadata.partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
     let digest = Reverse(u128::from_le_bytes(digest));
     // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
-    (
-        counts.functions,
-        counts.ranges,
-        Reverse(partial),
-        counts.symbols,
-        counts.names,
-        has_readable_names,
-        digest,
-    )
+    (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, has_optional, digest)
 }
 
 /// How often the first index of an id is written without replacing a file that has its name.

@@ -152,6 +152,8 @@ pub enum SectionKind {
     SymbolChunk = 8,
     /// A page of readable names.
     ReadableNamePage = 9,
+    /// A page of unwind rows.
+    UnwindPage = 10,
 }
 
 impl SectionKind {
@@ -169,6 +171,7 @@ impl SectionKind {
             SectionKind::DwarfChunk => "dwarf chunk",
             SectionKind::SymbolChunk => "symbol_table chunk",
             SectionKind::ReadableNamePage => "readable name page",
+            SectionKind::UnwindPage => "unwind row page",
         }
     }
 }

@@ -146,6 +146,13 @@ impl Arch {
     }
 }
 
+impl Arch {
+    /// Whether registers have 32 bits. Those of arm64_32 have 64, as on arm64, but its addresses have 32.
+    pub(crate) fn is_32_bit(&self) -> bool {
+        !self.is_64_bit() && self.cputype & ABI64_32 == 0
+    }
+}
+
 /// `CPU_ARCH_ABI64` and `CPU_ARCH_ABI64_32` of `mach/machine.h`.
 const ABI64: u32 = 0x0100_0000;
 const ABI64_32: u32 = 0x0200_0000;

@@ -1,10 +1,11 @@
 //! An open index: its sections, and how a chunk or a string is read from them.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::format::header::READABLE_NAMES;
+use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::{
     FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, Trailer,
     VERSION, checksums_size,
@@ -13,6 +14,7 @@ use crate::image::ImageId;
 use crate::names::readable::{ReadableLayout, ReadableReader};
 use crate::names::{NameLayout, NameReader};
 use crate::packed::{ChunkReader, Codes};
+use crate::unwind::{UnwindReader, UnwindSection};
 
 /// An open index, over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
@@ -44,6 +46,8 @@ pub struct Index<B> {
     names: NameLayout,
     files: NameLayout,
     readable: Option<(ReadableLayout, Paged)>,
+    /// The section of unwind rows. Its head is decoded when it is first read.
+    unwind: Option<(OnceLock<UnwindSection>, Paged)>,
     code_pages: Paged,
     chunk_pages: Paged,
     name_pages: Paged,
@@ -110,12 +114,23 @@ impl Paged {
         Ok(paged)
     }
 
-    /// The section of readable names, if the index has it.
-    fn readable(header: &Header, file: &[u8]) -> Result<Option<Self>, Error> {
-        Ok(header.optional.find(READABLE_NAMES, file)?.map(|[section, checksums]| {
+    /// The section of a compatible feature, if the index has it.
+    fn optional(
+        kind: SectionKind,
+        feature: u32,
+        header: &Header,
+        file: &[u8],
+    ) -> Result<Option<Self>, Error> {
+        Ok(header.optional.find(feature, file)?.map(|[section, checksums]| {
             let checked = PageChecks::new(section.size);
-            Self { kind: SectionKind::ReadableNamePage, section, checksums, checked }
+            Self { kind, section, checksums, checked }
         }))
+    }
+
+    /// Where an optional section lies in the file: its size, its contents and their checksums.
+    fn whole(&self) -> FileSection {
+        let offset = self.section.offset - 8;
+        FileSection { offset, size: self.checksums.offset + self.checksums.size - offset }
     }
 
     #[inline]
@@ -150,12 +165,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
         let names = NameLayout::decode(&name_pages.reader(file, &header.id), 0, metadata.counts.names)?;
         let files = NameLayout::decode(&file_pages.reader(file, &header.id), 0, metadata.counts.files)?;
-        let readable = Paged::readable(&header, file)?;
+        let readable = Paged::optional(SectionKind::ReadableNamePage, READABLE_NAMES, &header, file)?;
         let readable = readable.map(|paged| {
             let layout = ReadableLayout::decode(&paged.reader(file, &header.id), metadata.counts.names)?;
             Ok::<_, Error>((layout, paged))
         });
         let readable = readable.transpose()?;
+        let unwind = Paged::optional(SectionKind::UnwindPage, UNWIND_ROWS, &header, file)?;
+        let unwind = unwind.map(|paged| (OnceLock::new(), paged));
         // The serial number identifies the index. The digest does not, because a forged file can state that of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -168,6 +185,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             names,
             files,
             readable,
+            unwind,
             code_pages,
             chunk_pages,
             name_pages,
@@ -215,11 +233,9 @@ impl<B: AsRef<[u8]>> Index<B> {
             info("files", files),
             info("checksums", checksums),
         ];
-        if let Some((_, Paged { section, checksums, .. })) = &self.readable {
-            let start = section.offset - 8;
-            let size = checksums.offset + checksums.size - start;
-            all.push(info("readable names", FileSection { offset: start, size }));
-        }
+        let readable = self.readable.iter().map(|(_, paged)| ("readable names", paged));
+        let unwind = self.unwind.iter().map(|(_, paged)| ("unwind rows", paged));
+        all.extend(readable.chain(unwind).map(|(name, paged)| info(name, paged.whole())));
         all
     }
 
@@ -263,6 +279,27 @@ impl<B: AsRef<[u8]>> Index<B> {
     pub(crate) fn readable(&self) -> Option<ReadableReader<'_>> {
         let (layout, paged) = self.readable.as_ref()?;
         Some(ReadableReader { layout, pages: self.pages(paged) })
+    }
+
+    /// The pages of unwind rows. `None` if the index has none.
+    pub(crate) fn unwind_pages(&self) -> Option<PageReader<'_>> {
+        self.unwind.as_ref().map(|(_, paged)| self.pages(paged))
+    }
+
+    /// Reads unwind rows. `None` if the index has none.
+    pub(crate) fn unwind_reader(&self) -> Result<Option<UnwindReader<'_>>, Error> {
+        let Some((section, paged)) = &self.unwind else { return Ok(None) };
+        let pages = self.pages(paged);
+        let section = match section.get() {
+            Some(section) => section,
+            // Two threads that decode it at the same time get the same result.
+            None => {
+                let decoded = UnwindSection::decode(&pages)?;
+                section.get_or_init(|| decoded)
+            }
+        };
+        let mask = if self.metadata.arch.is_32_bit() { u32::MAX.into() } else { u64::MAX };
+        Ok(Some(UnwindReader { section, pages, mask }))
     }
 
     /// Reads chunks.

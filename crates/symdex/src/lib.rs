@@ -29,7 +29,8 @@
 //! ```
 //!
 //! [`Index::function_names`] returns all names of a folded function. [`Index::metadata`] describes the image and the
-//! build. [`Index::verify`] checks a whole index. [`Index::chunks`] and [`Index::strings`] list everything in it.
+//! build. [`Index::unwind_row`] leads from the registers of a frame to those of its caller, if the index has unwind
+//! rows. [`Index::verify`] checks a whole index. [`Index::chunks`] and [`Index::strings`] list everything in it.
 //! `examples/service.rs` is a service that answers over TCP.
 //!
 //! # Threads
@@ -79,6 +80,7 @@ mod mmap;
 mod names;
 mod packed;
 mod ranges;
+mod unwind;
 mod walk;
 #[cfg(feature = "write")]
 pub mod write;
@@ -95,6 +97,7 @@ pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};
 pub use ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
+pub use unwind::{FrameState, OwnedUnwindRow, UnwindCounts, UnwindRow, UnwindRule, UnwindValue};
 pub use walk::{StringReader, VerifiedCounts};
 
 #[cfg(doctest)]

@@ -15,6 +15,8 @@ pub struct VerifiedCounts {
     pub chunks: u64,
     /// Ranges in these chunks. A range that touches several chunks counts in each.
     pub ranges: u64,
+    /// Unwind rows.
+    pub unwind_rows: u64,
     /// Pages of all sections.
     pub pages: u64,
 }
@@ -76,7 +78,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every
-    /// chunk and every string, readable names among them, decodes, each chunk to sorted ranges within its span whose names and files exist.
+    /// chunk, every string, readable names among them, and every unwind row decodes, each chunk to sorted ranges within
+    /// its span whose names and files exist.
     ///
     /// ```
     /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
@@ -97,6 +100,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         if let Some(readable) = self.readable() {
             verified.pages += readable.verify()?;
+        }
+        if let Some(unwind) = self.unwind_reader()? {
+            let [pages, rows] = unwind.verify()?;
+            verified.pages += pages;
+            verified.unwind_rows = rows;
         }
         for table in Table::ALL {
             for chunk in self.chunks(table) {

@@ -7,10 +7,10 @@ use std::io::Cursor;
 
 use self::dump::{Bits, Codes, Dump};
 use symdex::write::{
-    ChunkEncoder, ChunkRanges, CodeRange, EncodedReadableNames, EncodedStrings, ImageInfo, InlineFrame,
-    NonMaxU32, Writer,
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, ImageInfo,
+    InlineFrame, NonMaxU32, UnwindRange, UnwindRules, UnwindTable, Writer,
 };
-use symdex::{Arch, Counts, ImageId, Index, Table};
+use symdex::{Arch, Counts, ImageId, Index, Table, UnwindRule, UnwindValue};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
@@ -24,9 +24,33 @@ const READABLE: [Option<&str>; 5] = [None, None, None, Some("flat(int)"), Some("
 const READABLE_BEGIN: &str = "<!-- the readable names begin: written as the dump below -->\n```text\n";
 const READABLE_END: &str = "```\n<!-- the readable names end -->\n";
 
+const UNWIND_BEGIN: &str = "<!-- the unwind rows begin: written as the dump below -->\n```text\n";
+const UNWIND_END: &str = "```\n<!-- the unwind rows end -->\n";
+
+/// What the index has in addition.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extra {
+    Nothing,
+    ReadableNames,
+    UnwindRows,
+}
+
+/// The unwind rows of `outer`, which saves two registers, and of the second half of `plain`, which saves none.
+fn unwind_rows() -> EncodedUnwindRows {
+    let mut table = UnwindTable::default();
+    let stored = |register, offset| (register, UnwindRule::Stored(UnwindValue::Cfa(offset)));
+    let leaf = UnwindRules::new(UnwindValue::Register { register: 31, offset: 0 }, 30);
+    let mut framed = UnwindRules::new(UnwindValue::Register { register: 31, offset: 16 }, 30);
+    framed.registers = vec![stored(29, -16), stored(30, -8)];
+    let [leaf, framed] = [leaf, framed].map(|rules| table.number(&rules).expect("small"));
+    let ranges = [(0x100, 0x104, leaf), (0x104, 0x13c, framed), (0x13c, 0x140, leaf), (0x150, 0x160, leaf)];
+    let ranges = ranges.map(|(start, end, rules)| UnwindRange { start, end, rules });
+    EncodedUnwindRows::new(&table, &ranges).expect("in order")
+}
+
 /// An index of two functions, `outer` and `plain`. `mid` is inlined into `outer`, and `leaf` is inlined into `mid`.
 /// `plain` follows `outer` and is only in the symbol table. Its second name is `a_b_..._flat`.
-fn tiny(readable: bool) -> Vec<u8> {
+fn tiny(extra: Extra) -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let number = NonMaxU32::new;
     let frame = |parent, name, file, line| InlineFrame { parent, name: number(name), file, line };
@@ -71,8 +95,12 @@ fn tiny(readable: bool) -> Vec<u8> {
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
     let mut index = Vec::new();
     let mut sealed = writer.seal().expect("encodes");
-    if readable {
-        sealed.set_readable_names(EncodedReadableNames::new(&READABLE).expect("short"));
+    match extra {
+        Extra::Nothing => {}
+        Extra::ReadableNames => {
+            sealed.set_readable_names(EncodedReadableNames::new(&READABLE).expect("short"));
+        }
+        Extra::UnwindRows => sealed.set_unwind_rows(unwind_rows()),
     }
     sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
@@ -269,7 +297,19 @@ fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>, size: usize) {
 /// Dumps the codes and the boundaries of the chunks.
 fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
     let size = usize::try_from(dump.number(2, "bytes of the codes {}")).expect("small");
-    let codes = Codes::of(&dump.bytes[dump.at..dump.at + size]);
+    let codes = Codes::of(&dump.bytes[dump.at..dump.at + size], 35);
+    code_words(dump, &codes);
+    dump.number(1, "g");
+    let width = dump.number(1, "width of a place");
+    let bytes = &dump.bytes[dump.at..dump.at + usize::try_from((3 * width).div_ceil(8)).expect("small")];
+    let mut bits = Bits { bytes, at: 0 };
+    let places = [(); 3].map(|()| usize::try_from(bits.take(width)).expect("small"));
+    dump.field(bytes.len(), &format!("places: {places:x?}"));
+    (codes, places)
+}
+
+/// Dumps the codes of all contexts.
+fn code_words(dump: &mut Dump<'_>, codes: &Codes<'_>) {
     let mut unused = 0;
     for (context, code) in codes.0.iter().enumerate() {
         let words = codes.words(context).into_iter();
@@ -289,13 +329,6 @@ fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
             }
         }
     }
-    dump.number(1, "g");
-    let width = dump.number(1, "width of a place");
-    let bytes = &dump.bytes[dump.at..dump.at + usize::try_from((3 * width).div_ceil(8)).expect("small")];
-    let mut bits = Bits { bytes, at: 0 };
-    let places = [(); 3].map(|()| usize::try_from(bits.take(width)).expect("small"));
-    dump.field(bytes.len(), &format!("places: {places:x?}"));
-    (codes, places)
 }
 
 /// Dumps the optional section of readable names.
@@ -314,14 +347,85 @@ fn explain_readable(file: &[u8]) -> String {
     dump.out
 }
 
+/// Dumps the optional section of unwind rows.
+fn explain_unwind(file: &[u8]) -> String {
+    let sections = Index::open(file).expect("as written").sections();
+    let section = sections.iter().find(|section| section.name == "unwind rows").expect("it has them");
+    let mut dump = Dump::new(file);
+    dump.at = usize::try_from(section.offset).expect("small");
+    dump.number(8, "size of the contents {}");
+    dump.varint("blocks: {}");
+    dump.varint("end of the last range: {}");
+    dump.varint("rules: {}");
+    dump.varint("steps: {}");
+    dump.varint("layouts: {}");
+    let codes_size = usize::try_from(dump.varint("bytes of the codes: {}")).expect("small");
+    dump.varint("bytes of the layouts: {}");
+    let blocks_size = dump.varint("bytes of the blocks: {}");
+    let mut widths = |len: usize, what: &str| -> Vec<u64> {
+        dump.field(len, &format!("widths of the columns of {what}"))
+            .iter()
+            .map(|width| (*width).into())
+            .collect()
+    };
+    let widths = [widths(2, "blocks"), widths(4, "rules"), widths(2, "steps"), widths(1, "layouts")];
+    let codes = Codes::of(&dump.bytes[dump.at..dump.at + codes_size], 12);
+    code_words(&mut dump, &codes);
+    for (widths, rows, what) in [
+        (&widths[0], 1, "block: its start, and its position in the blocks"),
+        (&widths[1], 3, "rules: first step, layout plus 1, register of the CFA plus 1, offset folded"),
+        (&widths[2], 1, "steps: the rule, and the length"),
+        (&widths[3], 2, "places of the layouts"),
+    ] {
+        let size = (rows * widths.iter().sum::<u64>()).div_ceil(8);
+        let bytes = &dump.bytes[dump.at..dump.at + usize::try_from(size).expect("small")];
+        let mut bits = Bits { bytes, at: 0 };
+        let rows: Vec<Vec<u64>> =
+            (0..rows).map(|_| widths.iter().map(|width| bits.take(*width)).collect()).collect();
+        dump.field(bytes.len(), &format!("{what}: {rows:x?}"));
+    }
+    dump.varint("layout 0: flags");
+    dump.varint("the return address is in register {}");
+    dump.varint("registers that have rules: {}");
+    dump.varint("layout 1: flags");
+    dump.varint("the return address is in register {}");
+    dump.varint("registers that have rules: {}");
+    dump.varint("register {}");
+    dump.varint("stored at the CFA plus");
+    dump.varint("-16, folded");
+    dump.varint("the next register");
+    dump.varint("stored at the CFA plus");
+    dump.varint("-8, folded");
+    let numbers = [
+        (1, "after a gap, the step 0: rule 1, and a length follows"),
+        (10, "{} bytes"),
+        (0, "no step"),
+        (9, "rule 2"),
+        (11, "{} bytes"),
+        (0, "no step"),
+        (9, "rule 1"),
+        (11, "{} bytes"),
+        (0, "no step"),
+        (9, "a gap"),
+        (10, "{} bytes"),
+        (1, "after a gap, the step 0"),
+        (10, "{} bytes"),
+    ];
+    dump.coded(blocks_size, "block 0: bit, bits, context, number", &codes, &numbers);
+    dump.number(4, "checksum of page 0");
+    assert_eq!(dump.at, file.len() - 32, "the trailer follows");
+    dump.out
+}
+
 #[test]
 fn the_document_shows_what_an_index_looks_like() {
-    let (file, readable) = (tiny(false), tiny(true));
-    for file in [&file, &readable] {
+    let [file, readable, unwind] = [Extra::Nothing, Extra::ReadableNames, Extra::UnwindRows].map(tiny);
+    for file in [&file, &readable, &unwind] {
         Index::open(&file[..]).expect("as written").verify().expect("whole");
     }
     let document = std::fs::read_to_string(DOCUMENT).expect("docs/FORMAT.md is there");
     let shown = with_dump(&document, [READABLE_BEGIN, READABLE_END], &explain_readable(&readable));
+    let shown = with_dump(&shown, [UNWIND_BEGIN, UNWIND_END], &explain_unwind(&unwind));
     let shown = with_dump(&shown, [BEGIN, END], &explain(&file));
     if std::env::var_os("SYMDEX_BLESS").is_some_and(|value| value == "1") {
         std::fs::write(DOCUMENT, shown).expect("written");

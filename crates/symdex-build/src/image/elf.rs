@@ -16,6 +16,7 @@ use crate::companions::{Companions, file_name};
 use crate::error::Error;
 use crate::symbols;
 use crate::symbols::stubs::Naming;
+use crate::unwind::{Section, UnwindTables};
 
 /// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
@@ -28,10 +29,12 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let executable = executable(file.code(), base);
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
     companions.deadline().check()?;
-    let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
+    let (mut files, mut missing) = (vec![file.bytes], Vec::new());
+    let unwind = unwind_tables(file, arch, companions, &mut missing);
+    companions.deadline().check()?;
+    let mut starts = symbols::elf::starts(file, &unwind, base, arch.is_arm32())?;
     let stubs = symbols::plt::stubs(file, base, arch.is_arm32())?;
     starts.extend(symbols::stubs::starts(&stubs, Naming::Elf, file.bytes.len(), companions)?);
-    let (mut files, mut missing) = (vec![file.bytes], Vec::new());
     match file.mini_debug_info(companions) {
         Ok(Some(mini)) => {
             starts.extend(symbols::elf::named_starts(&mini, base, arch.is_arm32())?);
@@ -58,6 +61,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         files,
         dwarf,
         splits,
+        unwind: vec![unwind],
         starts,
         symbols,
         symbol_map,
@@ -65,6 +69,38 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         decompressed,
         load_time,
     })
+}
+
+/// The unwind tables of `file`.
+fn unwind_tables<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    arch: &Arch,
+    companions: &'d Companions,
+    missing: &mut Vec<String>,
+) -> UnwindTables<'d> {
+    let read = |section: &'d Header::SectionHeader| Section {
+        address: section.sh_addr(ENDIAN).into(),
+        bytes: file.data(section).unwrap_or_default(),
+    };
+    let named = |name: &str| file.section(name).map(read).unwrap_or_default();
+    let debug_frame = file.debug_section(".debug_frame", companions).unwrap_or_else(|why| {
+        missing.push(format!("the unwind table .debug_frame cannot be read: {why}"));
+        &[]
+    });
+    let mut tables = UnwindTables {
+        eh_frame: named(".eh_frame"),
+        debug_frame: Section { address: 0, bytes: debug_frame },
+        text: named(".text").address,
+        ..UnwindTables::default()
+    };
+    // The number of this type of section means `.eh_frame` on x86.
+    if arch.is_arm32() {
+        let is_index = |section: &&Header::SectionHeader| section.sh_type(ENDIAN) == elf::SHT_ARM_EXIDX;
+        let is_loaded = |section: &&Header::SectionHeader| section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC);
+        tables.arm_index = file.sections.iter().find(is_index).map(read).unwrap_or_default();
+        tables.others = file.sections.iter().filter(is_loaded).map(read).collect();
+    }
+    tables
 }
 
 /// The identity of the image in `bytes`, an ELF file.

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::symbols::macho::LocalSymbols;
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbol, Start};
+use crate::unwind::{Section as UnwindSection, UnwindTables};
 
 /// The parts of an image of a shared cache that are not at its header.
 pub(crate) struct CachedParts<'a, 'd> {
@@ -156,6 +157,10 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
+    let unwind = match &cached {
+        Some(_) => Vec::new(),
+        None => vec![unwind_tables::<Mach>(bytes, arch, &commands)],
+    };
     let locals = cached.as_ref().and_then(|cached| cached.locals);
     let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::SymbolSource {
         linkedit: cached.as_ref().map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
@@ -190,6 +195,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         files,
         dwarf,
         splits,
+        unwind,
         starts,
         symbols,
         symbol_map,
@@ -197,6 +203,35 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         decompressed,
         load_time,
     })
+}
+
+/// The unwind tables of the Mach-O file in `bytes`.
+fn unwind_tables<'d, Mach: MachHeader<Endian = Endianness>>(
+    bytes: &'d [u8],
+    arch: &Arch,
+    commands: &Commands<'d, Mach>,
+) -> UnwindTables<'d> {
+    let debug_frame = debug_section::<Mach>(bytes, commands, ".debug_frame").unwrap_or_default();
+    let debug_frame = UnwindSection { address: 0, bytes: debug_frame };
+    // A dSYM states the other sections of its binary and does not have their bytes.
+    if Mach::parse(bytes, 0).is_ok_and(|header| header.filetype(ENDIAN) == macho::MH_DSYM) {
+        return UnwindTables { debug_frame, ..UnwindTables::default() };
+    }
+    let sections = commands.segments.iter().flat_map(|(segment, sections)| {
+        let read = |section| (section, section_bytes::<Mach>(bytes, segment, section).unwrap_or_default());
+        sections.iter().map(read)
+    });
+    let mut tables = UnwindTables { debug_frame, is_swapped: arch.name == "i386", ..UnwindTables::default() };
+    for (section, bytes) in sections {
+        let read = UnwindSection { address: section.addr(ENDIAN).into(), bytes };
+        match section.name() {
+            b"__eh_frame" => tables.eh_frame = read,
+            b"__unwind_info" => tables.compact = read,
+            _ if is_code(section) => tables.others.push(read),
+            _ => {}
+        }
+    }
+    tables
 }
 
 /// The identity of the image in `bytes`, a Mach-O file.

@@ -22,6 +22,7 @@ use crate::reader::Reader;
 use crate::report::Problems;
 use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
+use crate::unwind::UnwindTables;
 
 pub(crate) use self::elf_file::ElfFile;
 pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
@@ -56,6 +57,8 @@ pub struct Image<'d> {
     pub(crate) dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// The units that are in other files.
     pub(crate) splits: Splits<'d>,
+    /// The unwind tables of each file.
+    pub(crate) unwind: Vec<UnwindTables<'d>>,
     /// The starts of functions from the symbol table, function starts and unwind information.
     starts: Vec<Start<'d>>,
     pub(crate) symbols: Vec<FunctionSymbol<'d>>,
@@ -182,6 +185,7 @@ impl<'d> Image<'d> {
         self.decompressed = self.decompressed.max(other.decompressed);
         self.load_time += other.load_time;
         self.files.extend(other.files);
+        self.unwind.extend(other.unwind);
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
         self

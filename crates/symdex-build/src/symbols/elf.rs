@@ -1,13 +1,12 @@
 //! The symbol tables of an ELF image, and the functions of its unwind information.
 
-use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection as _};
-use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, Sym};
 use object::{LittleEndian as Little, elf};
 
 use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::image::ElfFile;
-use crate::keyed::KeyedMap;
+use crate::unwind::{UnwindTables, arm, cfi};
 
 pub(super) const ENDIAN: Little = Little;
 
@@ -16,14 +15,14 @@ pub(super) const ENDIAN: Little = Little;
 /// Most symbols state their size. Others end where unwind information states, or where the next one begins.
 pub(crate) fn starts<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
+    tables: &UnwindTables<'_>,
     base: u64,
     thumb: bool,
 ) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = named_starts(file, base, thumb)?;
-    unwound(file, base, &mut starts);
-    if thumb {
-        unwound_on_arm(file, base, &mut starts);
-    }
+    unwound(tables, Header::is_type_64_sized(), base, &mut starts);
+    let on_arm = arm::entries(tables.arm_index).filter_map(|entry| entry.start.checked_sub(base));
+    starts.extend(on_arm.map(Start::nameless));
     Ok(starts)
 }
 
@@ -112,50 +111,16 @@ fn is_mapping(name: &[u8]) -> bool {
 }
 
 /// Appends the functions of `.eh_frame` up to the first damage.
-fn unwound<Header: FileHeader<Endian = Little>>(
-    file: &ElfFile<'_, Header>,
-    base: u64,
-    starts: &mut Vec<Start<'_>>,
-) {
-    let address = |name: &str| file.section(name).map_or(0, |section| section.sh_addr(ENDIAN).into());
-    let Some(bytes) = file.contents(".eh_frame") else { return };
-    let mut frames = EhFrame::new(bytes, LittleEndian);
-    frames.set_address_size(if Header::is_type_64_sized() { 8 } else { 4 });
-    let bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")).set_text(address(".text"));
-    let mut entries = frames.entries(&bases);
-    let mut commons = KeyedMap::default();
-    while let Ok(Some(entry)) = entries.next() {
-        let gimli::CieOrFde::Fde(entry) = entry else { continue };
-        // Many entries may share one CIE, and reading a damaged one takes time as well.
-        let common = |frames: &EhFrame<_>, bases: &BaseAddresses, offset| {
-            let read = || frames.cie_from_offset(bases, offset);
-            commons.entry(offset).or_insert_with(read).clone()
-        };
-        let Ok(entry) = entry.parse(common) else { continue };
-        let Some(start) = entry.initial_address().checked_sub(base) else { continue };
-        starts.push(Start { end: start.checked_add(entry.len()), ..Start::nameless(start) });
-    }
-}
-
-/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function
-/// begins, as a distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The
-/// number of the section's type means `.eh_frame` on x86.
-fn unwound_on_arm<Header: FileHeader<Endian = Little>>(
-    file: &ElfFile<'_, Header>,
-    base: u64,
-    starts: &mut Vec<Start<'_>>,
-) {
-    let is_index = |section: &&Header::SectionHeader| section.sh_type(ENDIAN) == elf::SHT_ARM_EXIDX;
-    let Some(section) = file.sections.iter().find(is_index) else { return };
-    let Ok(bytes) = file.data(section) else { return };
-    let mut address: u64 = section.sh_addr(ENDIAN).into();
-    for [a, b, c, d, ..] in bytes.as_chunks::<8>().0 {
-        // The sign of the distance is its bit 30.
-        let distance = i64::from((i32::from_le_bytes([*a, *b, *c, *d]) << 1) >> 1);
-        let start = address.checked_add_signed(distance).and_then(|start| start.checked_sub(base));
-        starts.extend(start.map(Start::nameless));
-        address = address.saturating_add(8);
-    }
+fn unwound(tables: &UnwindTables<'_>, is_64_bit: bool, base: u64, starts: &mut Vec<Start<'_>>) {
+    let (frames, bases) = cfi::open_eh_frame(tables.eh_frame, tables.text, is_64_bit);
+    // Damage costs the functions after it. The rows of the index state it.
+    let _ = cfi::each_entry(&frames, &bases, |entry| {
+        let Ok(entry) = entry else { return Ok(()) };
+        if let Some(start) = entry.initial_address().checked_sub(base) {
+            starts.push(Start { end: start.checked_add(entry.len()), ..Start::nameless(start) });
+        }
+        Ok(())
+    });
 }
 
 #[cfg(test)]

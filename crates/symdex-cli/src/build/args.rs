@@ -105,6 +105,17 @@ pub(crate) struct Args {
     /// index that exists already without readable names is built again
     #[arg(long)]
     readable_names: bool,
+    /// Store unwind rows in the index, too: for each address of the code, where the frame has the return address and
+    /// the saved registers. They turn registers and stack memory into a stack, without frame pointers
+    ///
+    /// The rows come from .eh_frame, .debug_frame, .ARM.exidx and Apple's compact unwind information. A dSYM has none
+    /// of these: give its binary, too. `symdex lookup --unwind` prints the row of an address. An index that exists
+    /// already without unwind rows is built again.
+    #[arg(long, overrides_with = "no_unwind")]
+    unwind: bool,
+    /// Store no unwind rows, which is the default
+    #[arg(long, overrides_with = "unwind")]
+    no_unwind: bool,
     /// Read each debug file in a child process with limits. Use this for untrusted debug files
     ///
     /// A child may use 1.25 times --max-memory and 256 MB. It is killed 2 seconds after --max-seconds. On Linux, it can
@@ -169,6 +180,7 @@ impl Args {
         options.max_seconds = self.max_seconds;
         options.verify = self.verify;
         options.readable_names = self.readable_names;
+        options.unwind_rows = self.unwind && !self.no_unwind;
         options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
         if let Some(folder) = &self.output {
             options.unpublished.clone_from(folder);

@@ -61,6 +61,13 @@ struct CountsView {
     aliases: Option<u64>,
     names: u64,
     files: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwind_rows: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwind_rules: Option<u64>,
+    /// Bytes of code that have an unwind row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwind_covered: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +113,12 @@ pub(super) fn index<B: AsRef<[u8]>>(
     view.format = Some(index.format_version());
     view.sections = Some(index.sections().into_iter().map(section).collect());
     view.counts.aliases = Some(aliases(index).map_err(failed)?);
+    if index.has_unwind_rows() {
+        let unwind = index.unwind_counts().map_err(failed)?;
+        view.counts.unwind_rows = Some(unwind.rows);
+        view.counts.unwind_rules = Some(unwind.rules);
+        view.counts.unwind_covered = Some(unwind.covered);
+    }
     view.chunks = Some(chunks(index).map_err(failed)?);
     Ok(line(out, &view)?)
 }
@@ -146,7 +159,18 @@ fn view<'i>(
         size,
         digest: index_digest.map(digest),
         sections: None,
-        counts: CountsView { units, functions, ranges, symbols, aliases: None, names, files },
+        counts: CountsView {
+            units,
+            functions,
+            ranges,
+            symbols,
+            aliases: None,
+            names,
+            files,
+            unwind_rows: None,
+            unwind_rules: None,
+            unwind_covered: None,
+        },
         chunks: None,
     }
 }

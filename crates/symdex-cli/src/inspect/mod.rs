@@ -157,7 +157,13 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
         writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;
     }
     let aliases = aliases(index).map_err(|error| Failure::index(path, &error))?;
-    Ok(counts(out, index.metadata().counts, Some(aliases), size)?)
+    counts(out, index.metadata().counts, Some(aliases), size)?;
+    if index.has_unwind_rows() {
+        let unwind = index.unwind_counts().map_err(|error| Failure::index(path, &error))?;
+        let (rows, rules) = (text::count(unwind.rows, "row"), text::count(unwind.rules, "distinct rule"));
+        writeln!(out, "\nunwind: {rows} of {rules}, for {} bytes of code", unwind.covered)?;
+    }
+    Ok(())
 }
 
 /// The counts of an index of `size` bytes. `aliases` is `None` if their number is not known.

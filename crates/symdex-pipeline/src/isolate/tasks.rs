@@ -96,6 +96,7 @@ pub(crate) struct BuildTask {
     pub(crate) threads: usize,
     pub(crate) verify: bool,
     pub(crate) readable_names: bool,
+    pub(crate) unwind_rows: bool,
 }
 
 impl BuildTask {
@@ -152,6 +153,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         max_seconds: task.max_seconds,
         verify: task.verify,
         readable_names: task.readable_names,
+        unwind_rows: task.unwind_rows,
         existing: &|id| {
             let (_, path) = task.existing.iter().find(|(of, _)| of == id)?;
             symdex::map_file(Path::new(path)).ok().map(IndexBytes::from)

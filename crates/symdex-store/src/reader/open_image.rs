@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Metadata, Scratch};
+use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
 use super::SharedStore;
 use super::memory::Part;
@@ -104,6 +104,23 @@ impl OpenImage {
             StoredImage::Index(index) => index.lookup(offset, policy, scratch),
             StoredImage::Values(_) => match self.value_at(offset)? {
                 Some(value) => value.lookup(offset, policy, scratch),
+                None => Ok(None),
+            },
+        };
+        found.map_err(|error| self.damaged(error))
+    }
+
+    /// The unwind row of the code at `offset`, as [`Index::unwind_row`]. Of an index that is kept as values, only the code
+    /// between its first and its last function has rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`lookup`](Self::lookup).
+    pub fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Error> {
+        let found = match &*self.image {
+            StoredImage::Index(index) => index.unwind_row(offset).map(|row| row.map(OwnedUnwindRow::from)),
+            StoredImage::Values(_) => match self.value_at(offset)? {
+                Some(value) => value.unwind_row(offset).map(|row| row.map(OwnedUnwindRow::from)),
                 None => Ok(None),
             },
         };

@@ -26,6 +26,8 @@ pub(crate) const RELEASED: u64 = 2;
 const KNOWN_INCOMPATIBLE: u64 = ALIASES | RELEASED;
 /// The compatible feature bit of an index with readable names.
 pub(crate) const READABLE_NAMES: u32 = 0;
+/// The compatible feature bit of an index with unwind rows.
+pub(crate) const UNWIND_ROWS: u32 = 1;
 /// The compatible feature bits from 0 on that stand for an optional section. The others have none.
 const OPTIONAL_SECTIONS: u32 = 32;
 const SECTIONS: usize = 6;

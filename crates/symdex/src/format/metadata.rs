@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::header::READABLE_NAMES;
+use super::header::{READABLE_NAMES, UNWIND_ROWS};
 use super::pages::{CHECKSUM_SIZE, StoredLocation};
 use super::{Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::error::Error;
@@ -200,6 +200,16 @@ impl Metadata {
     /// The errors of [`Index::open`](crate::Index::open) for the header.
     pub fn prefix_has_readable_names(prefix: &[u8]) -> Result<bool, Error> {
         Ok(Header::decode_prefix(prefix)?.optional.features >> READABLE_NAMES & 1 == 1)
+    }
+
+    /// Whether the index file that begins with `prefix` has unwind rows; as
+    /// [`Index::has_unwind_rows`](crate::Index::has_unwind_rows).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Index::open`](crate::Index::open) for the header.
+    pub fn prefix_has_unwind_rows(prefix: &[u8]) -> Result<bool, Error> {
+        Ok(Header::decode_prefix(prefix)?.optional.features >> UNWIND_ROWS & 1 == 1)
     }
 
     /// How many chunks `table` has, empty ones included.

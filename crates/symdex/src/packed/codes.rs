@@ -90,14 +90,14 @@ const SYMBOLS: u8 = 210;
 const _: () = assert!(SYMBOLS as u32 == LITERALS + 2 * (NUMBER_BITS - LITERAL_BITS));
 /// The longest code word.
 pub(crate) const MAX_LEN: u32 = 9;
-/// The most bytes of the codes of all contexts.
-const MAX_SIZE: usize = CONTEXTS * (1 + MAX_LEN as usize + 256);
+/// The most bytes of the codes of this many contexts.
+pub(crate) const fn max_size(contexts: usize) -> usize {
+    contexts * (1 + MAX_LEN as usize + 256)
+}
 
-/// The codes of all contexts as tables, and where the index says that each chunk begins.
+/// The codes of all contexts, and where the index says that each chunk begins.
 pub(crate) struct Codes {
-    /// One table for each context. It has an entry for each value of the next [`MAX_LEN`] bits: the symbol of the code
-    /// word at the front of these bits, times 16, plus the length of the code word.
-    tables: Box<[Words; CONTEXTS]>,
+    tables: CodeTables<CONTEXTS>,
     /// A group has 2^`group_bits` source locations. `group_bits` is at most [`MAX_GROUP_BITS`].
     pub(super) group_bits: u8,
     /// The rows of [`Self::place`].
@@ -116,7 +116,7 @@ impl Codes {
     pub(crate) fn decode(pages: &PageReader<'_>, metadata: &Metadata) -> Result<Self, Error> {
         let malformed = |what| pages.malformed(0, what);
         let size = pages.bytes(0..2)?.first_chunk().map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
-        if size > MAX_SIZE {
+        if size > max_size(CONTEXTS) {
             return Err(malformed("its codes are larger than the format allows"));
         }
         let codes = pages.bytes(2..size + 4)?;
@@ -125,7 +125,7 @@ impl Codes {
         if *group_bits > MAX_GROUP_BITS {
             return Err(malformed("its groups of source locations are larger than the format allows"));
         }
-        let tables = tables(codes).ok_or_else(|| malformed("a code is invalid"))?;
+        let tables = CodeTables::decode(codes).ok_or_else(|| malformed("a code is invalid"))?;
         let places = Rows { at: size + 4, widths: [*width] };
         let chunks = Table::ALL.iter().map(|table| metadata.chunk_len(*table)).sum();
         let rows =
@@ -163,7 +163,42 @@ impl Codes {
     /// The next number of `context`. Returns `None` if the bits begin with no code word.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
-        let table = self.tables.get(usize::from(context))?;
+        self.tables.number(reader, context)
+    }
+}
+
+/// The codes of `N` contexts as tables.
+///
+/// There is one table for each context. It has an entry for each value of the next [`MAX_LEN`] bits: the symbol of the
+/// code word at the front of these bits, times 16, plus the length of the code word.
+pub(crate) struct CodeTables<const N: usize>(Box<[Words; N]>);
+
+impl<const N: usize> CodeTables<N> {
+    /// The tables of the codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut tables: Box<[Words; N]> = vec![[0; 1 << MAX_LEN]; N].try_into().ok()?;
+        let mut cursor = Cursor::new(bytes);
+        for table in &mut *tables {
+            let [symbols] = cursor.array()?;
+            let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
+            let symbols = cursor.bytes(symbols.into())?;
+            // The largest symbol is compared, not each one, so that the loop has no branch.
+            if symbols.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
+                return None;
+            }
+            match symbols {
+                [] => table.fill(UNUSED),
+                [symbol] => table.fill(u16::from(*symbol) << 4),
+                _ => fill_table(table, counts, symbols)?,
+            }
+        }
+        cursor.is_empty().then_some(Self(tables))
+    }
+
+    /// The next number of `context`. Returns `None` if the bits begin with no code word.
+    #[inline(always)]
+    pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
+        let table = self.0.get(usize::from(context))?;
         let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
         let entry = u32::from(*table.get(usize::try_from(word).ok()?)?);
         reader.skip(entry & 0xf);
@@ -175,27 +210,6 @@ impl Codes {
         }
         Some(u64::from(2 | above & 1) << follow | reader.bits(follow))
     }
-}
-
-/// The tables of the codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
-fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
-    let mut tables: Box<[Words; CONTEXTS]> = vec![[0; 1 << MAX_LEN]; CONTEXTS].try_into().ok()?;
-    let mut cursor = Cursor::new(bytes);
-    for table in &mut *tables {
-        let [symbols] = cursor.array()?;
-        let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
-        let symbols = cursor.bytes(symbols.into())?;
-        // The largest symbol is compared, not each one, so that the loop has no branch.
-        if symbols.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
-            return None;
-        }
-        match symbols {
-            [] => table.fill(UNUSED),
-            [symbol] => table.fill(u16::from(*symbol) << 4),
-            _ => fill_table(table, counts, symbols)?,
-        }
-    }
-    cursor.is_empty().then_some(tables)
 }
 
 /// Makes the table of a code. `counts` states how many code words have each length. Returns `None` if the code words do

@@ -1,7 +1,7 @@
 //! The Huffman code of each context, made from how often each symbol occurs in it.
 
 use super::symbol_stream::{StreamItem, follow};
-use crate::packed::codes::{CONTEXTS, MAX_LEN};
+use crate::packed::codes::MAX_LEN;
 
 /// The most symbols of a context.
 const SYMBOLS: usize = 256;
@@ -15,13 +15,12 @@ pub(crate) fn place(item: StreamItem) -> usize {
 /// How often each symbol occurs in each context.
 pub(crate) struct Counts(Vec<u64>);
 
-impl Default for Counts {
-    fn default() -> Self {
-        Self(vec![0; CONTEXTS * SYMBOLS])
-    }
-}
-
 impl Counts {
+    /// Counts of nothing, in this many contexts.
+    pub(crate) fn new(contexts: usize) -> Self {
+        Self(vec![0; contexts * SYMBOLS])
+    }
+
     /// Counts the symbol at this [`place`]. Marks are not counted.
     #[inline]
     pub(crate) fn add(&mut self, place: usize) {

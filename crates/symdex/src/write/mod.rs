@@ -4,7 +4,8 @@
 //! 2. [`Writer::push`] takes the encoded chunks in ascending order, those of `dwarf` before those of `symbol_table`.
 //! 3. [`EncodedStrings`] encodes the names and the files. Their ids count from 0, in the order in which the chunks
 //!    first use them.
-//!    [`EncodedReadableNames`] encodes the readable forms of names, an option.
+//!    [`EncodedReadableNames`] encodes the readable forms of names, an option, and [`EncodedUnwindRows`] unwind rows,
+//!    another one.
 //! 4. [`SealedWriter::finish`] writes the file. Its bytes depend on the input only.
 //!
 //! ```
@@ -41,6 +42,7 @@
 pub(crate) mod bits;
 mod chunk;
 mod huffman;
+mod interner;
 mod names;
 pub(crate) mod page_sums;
 mod readable;
@@ -50,6 +52,7 @@ mod split;
 mod spool;
 mod strings;
 mod symbol_stream;
+mod unwind;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
@@ -62,6 +65,7 @@ pub use self::readable::EncodedReadableNames;
 pub use self::split::{Split, Value, split};
 use self::spool::{EncodedChunks, Spool};
 pub use self::strings::EncodedStrings;
+pub use self::unwind::{EncodedUnwindRows, UnwindRange, UnwindRules, UnwindTable, is_unwind_expression};
 #[cfg(test)]
 pub(crate) use self::{
     chunk::{BLOCK_FRAMES, BLOCK_LENS},
@@ -69,7 +73,7 @@ pub(crate) use self::{
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
-use crate::format::header::READABLE_NAMES;
+use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::metadata::TableInfo;
 use crate::format::{
     Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table, Trailer,
@@ -227,8 +231,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
-        let readable = None;
-        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables, input_digest, readable })
+        let (readable, unwind) = (None, None);
+        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables, input_digest, readable, unwind })
     }
 }
 
@@ -241,12 +245,18 @@ pub struct SealedWriter<S> {
     tables: [TableInfo; 2],
     input_digest: Option<[u8; 16]>,
     readable: Option<EncodedReadableNames>,
+    unwind: Option<EncodedUnwindRows>,
 }
 
 impl<S: Read> SealedWriter<S> {
     /// Adds readable names to the index. There is one, or `None`, for each of the names that [`Self::finish`] takes.
     pub fn set_readable_names(&mut self, names: EncodedReadableNames) {
         self.readable = Some(names);
+    }
+
+    /// Adds unwind rows to the index.
+    pub fn set_unwind_rows(&mut self, rows: EncodedUnwindRows) {
+        self.unwind = Some(rows);
     }
 
     /// Writes the whole file to `out`. `counts.names` and `counts.files` are filled in here.
@@ -263,7 +273,7 @@ impl<S: Read> SealedWriter<S> {
         partial: Vec<Partial>,
         out: impl Write,
     ) -> Result<(), Error> {
-        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest, readable } = self;
+        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest, readable, unwind } = self;
         if readable.as_ref().is_some_and(|readable| readable.names != names.len) {
             return Err(Error::Unwritable { what: "readable names of other names than those of the index" });
         }
@@ -292,12 +302,18 @@ impl<S: Read> SealedWriter<S> {
         let size = |bytes: &Vec<u8>| bytes.len() as u64;
         let (names, files) = (&names.section, &files.section);
         let sizes = [size(&metadata), size(&codes), chunks_size, size(names), size(files), size(&checksums)];
-        let optional = readable.map_or_else(Vec::new, |readable| {
-            let size = (readable.section.len() as u64).to_le_bytes();
-            let checksums = PageSums::of(&id, SectionKind::ReadableNamePage, &readable.section);
-            [&size[..], &readable.section, &checksums].concat()
-        });
-        let features = if optional.is_empty() { 0 } else { 1 << READABLE_NAMES };
+        // In the order of their bits.
+        let sections = [
+            readable.map(|names| (READABLE_NAMES, SectionKind::ReadableNamePage, names.section)),
+            unwind.map(|rows| (UNWIND_ROWS, SectionKind::UnwindPage, rows.section)),
+        ];
+        let (mut optional, mut features) = (Vec::new(), 0);
+        for (feature, kind, section) in sections.into_iter().flatten() {
+            features |= 1 << feature;
+            optional.extend_from_slice(&size(&section).to_le_bytes());
+            optional.extend_from_slice(&section);
+            optional.extend(PageSums::of(&id, kind, &section));
+        }
         let header = Header::lay_out(id, has_aliases, sizes, features, size(&optional));
         let header = header.ok_or(Error::Unwritable { what: "an index of more than 2^64 bytes" })?;
         let mut out = Digested { out, digest: Xxh3Default::new() };

@@ -5,7 +5,10 @@ use std::io::Cursor;
 
 use rustc_hash::FxHashMap;
 
-use super::{ChunkEncoder, ChunkRanges, EncodedReadableNames, EncodedStrings, ImageInfo, Writer};
+use super::{
+    ChunkEncoder, ChunkRanges, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, ImageInfo,
+    UnwindRange, UnwindRules, UnwindTable, Writer,
+};
 use crate::error::Error;
 use crate::format::metadata::CHUNKS_PER_VALUE;
 use crate::format::{Counts, Metadata, Table};
@@ -92,6 +95,7 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
             let readable = |id: &NonMaxU32| Ok(self.strings.readable_name(*id)?.map(<[u8]>::to_vec));
             EncodedReadableNames::new(&names.ids.iter().map(readable).collect::<Result<Vec<_>, Error>>()?)
         });
+        let unwind = self.unwind_rows(number)?;
         let names = names.strings(|id| self.strings.name(id).map(<[u8]>::to_vec))?;
         let files = files.strings(|id| self.strings.file(id).map(<[u8]>::to_vec))?;
         let (names, files) = (EncodedStrings::new(&names)?, EncodedStrings::new(&files)?);
@@ -100,8 +104,30 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
         if let Some(readable) = readable {
             writer.set_readable_names(readable?);
         }
+        if let Some(unwind) = unwind {
+            writer.set_unwind_rows(unwind);
+        }
         writer.finish(&names, &files, counts, metadata.partial.clone(), &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The unwind rows of the code of a value. `None` if the index has none at all.
+    fn unwind_rows(&self, number: u64) -> Result<Option<EncodedUnwindRows>, Error> {
+        let Some(reader) = self.index.unwind_reader()? else { return Ok(None) };
+        let span = u64::from(self.index.metadata().chunk_span);
+        let chunks = chunks_of_value(number);
+        let [first, end] = [chunks.start, chunks.end].map(|chunk| chunk.saturating_mul(span));
+        let (mut table, mut ranges) = (UnwindTable::default(), Vec::new());
+        for row in reader.rows_from(first) {
+            let row = row?;
+            let range = row.range();
+            let (start, end) = (range.start.0.max(first), range.end.0.min(end));
+            if start >= end {
+                break;
+            }
+            ranges.push(UnwindRange { start, end, rules: table.number(&UnwindRules::from(&row))? });
+        }
+        EncodedUnwindRows::new(&table, &ranges).map(Some)
     }
 }
 

@@ -10,6 +10,7 @@ use super::symbol_stream::{self, BLOCK, FIRST_SOURCE, StreamItem, SymbolReader};
 use crate::error::Error;
 use crate::format::SectionKind;
 use crate::image::ImageId;
+use crate::packed::codes::CONTEXTS;
 
 /// The symbols of the chunks that were pushed.
 pub(super) struct Spool<S> {
@@ -41,7 +42,7 @@ pub(super) struct EncodedChunks<S> {
 impl<S: Read + Write + Seek> Spool<S> {
     /// Stores chunks whose groups have 2^`group_bits` source locations in `spool`.
     pub(super) fn new(spool: S, group_bits: u8) -> Self {
-        Self { spool, chunks: Vec::new(), size: 0, counts: Counts::default(), group_bits }
+        Self { spool, chunks: Vec::new(), size: 0, counts: Counts::new(CONTEXTS), group_bits }
     }
 
     /// Adds `count` empty chunks.

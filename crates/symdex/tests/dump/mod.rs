@@ -95,7 +95,7 @@ impl Bits<'_> {
 pub struct Codes<'a>(pub Vec<&'a [u8]>);
 
 impl<'a> Codes<'a> {
-    pub fn of(bytes: &'a [u8]) -> Self {
+    pub fn of(bytes: &'a [u8], contexts: u8) -> Self {
         let mut rest = bytes;
         let mut code = |_| {
             let size = if rest[0] < 2 { 1 + rest[0] } else { 10 + rest[0] };
@@ -103,7 +103,7 @@ impl<'a> Codes<'a> {
             rest = after;
             code
         };
-        let codes = (0..CONTEXTS).map(&mut code).collect();
+        let codes = (0..contexts).map(&mut code).collect();
         assert!(rest.is_empty(), "all of the codes are explained");
         Self(codes)
     }
@@ -141,5 +141,3 @@ impl<'a> Codes<'a> {
         }
     }
 }
-
-pub const CONTEXTS: usize = 35;

@@ -100,6 +100,7 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         threads: 1,
         verify: false,
         readable_names: false,
+        unwind_rows: false,
     };
     let read: Vec<_> = task.access().read.into_iter().collect();
     assert_eq!(read, ["/tmp/x/0", "/tmp/y", "/up", "/up/liba.so"]);

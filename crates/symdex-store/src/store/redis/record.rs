@@ -139,8 +139,9 @@ impl Record {
 
     pub(super) fn rank(&self) -> Rank {
         // The prefix was decoded before.
-        let has_readable_names = Metadata::prefix_has_readable_names(&self.prefix).unwrap_or(false);
-        rank_of(&self.metadata, has_readable_names, self.digest)
+        let has_optional = [Metadata::prefix_has_readable_names, Metadata::prefix_has_unwind_rows]
+            .map(|has| has(&self.prefix).unwrap_or(false));
+        rank_of(&self.metadata, has_optional, self.digest)
     }
 
     /// The numbers of all values.

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::interner::Interner;
 use super::re_pair::{END, Rules, Stop};
 use super::tokenizer;
 use crate::names::MAX_TERMINAL;
+use crate::write::interner::Interner;
 
 /// The most symbols of a name.
 pub(super) const MAX_SYMBOLS: usize = 15;

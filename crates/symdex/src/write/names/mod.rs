@@ -1,7 +1,6 @@
 //! The names of an image as a grammar.
 
 mod grammar;
-mod interner;
 mod re_pair;
 mod tokenizer;
 

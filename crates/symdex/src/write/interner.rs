@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::write::random_key;
 
 /// Distinct texts, numbered in the order in which they first occur.
-pub(super) struct Interner {
+pub(crate) struct Interner {
     /// A random key of the hash. Without it, an input could have many texts of one hash.
     key: u64,
     /// An open-addressing table. A slot has the high half of a text's hash and, in its low half, the text's number plus
@@ -18,25 +18,44 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { key: random_key(), slots: vec![0; 1 << 10], bytes: Vec::new(), ends: Vec::new() }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The number of `text`, and whether it is new.
-    pub(super) fn number(&mut self, text: &[u8]) -> (u32, bool) {
-        let hash = xxh3_64_with_seed(text, self.key);
+    /// About how many bytes of memory the texts take.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(&self.slots[..]) + self.bytes.len() + size_of_val(&self.ends[..])
+    }
+
+    /// The number of `text`. `None` if it has none.
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        self.slot_of(text, xxh3_64_with_seed(text, self.key)).ok()
+    }
+
+    /// The number of `text`, or the free slot for it.
+    fn slot_of(&self, text: &[u8], hash: u64) -> Result<u32, usize> {
         let mut slot = self.first_slot(hash);
         while let Some(taken) = self.slots.get(slot).filter(|slot| **slot != 0) {
             let number = number_in(*taken);
             if (taken ^ hash) >> 32 == 0 && self.text(number) == Some(text) {
-                return (number, false);
+                return Ok(number);
             }
             slot = (slot + 1) & (self.slots.len() - 1);
         }
+        Err(slot)
+    }
+
+    /// The number of `text`, and whether it is new.
+    pub(crate) fn number(&mut self, text: &[u8]) -> (u32, bool) {
+        let hash = xxh3_64_with_seed(text, self.key);
+        let slot = match self.slot_of(text, hash) {
+            Ok(number) => return (number, false),
+            Err(slot) => slot,
+        };
         // A saturated number is harmless, because a grammar of that many symbols is rejected.
         let number = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(text);
@@ -50,7 +69,8 @@ impl Interner {
         (number, true)
     }
 
-    fn text(&self, number: u32) -> Option<&[u8]> {
+    /// The text with this number.
+    pub(crate) fn text(&self, number: u32) -> Option<&[u8]> {
         let number = number as usize;
         let start =
             number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or_default();

@@ -1,0 +1,105 @@
+//! Unwind rows, from the unwind tables of an image.
+//!
+//! An image has tables of up to four kinds. Where several describe the same code, the first of these counts:
+//! `.eh_frame`, `.debug_frame`, and then those with one rule for a whole function: `.ARM.exidx` and Apple's compact
+//! unwind information.
+
+pub(crate) mod arm;
+pub(crate) mod cfi;
+mod compact;
+mod layer;
+
+use symdex::write::{EncodedUnwindRows, UnwindTable};
+
+use self::layer::{Layer, fill_gaps};
+use crate::error::Error;
+use crate::image::Image;
+use crate::limits::Deadline;
+use crate::memory::Budget;
+use crate::report::Problems;
+
+/// A section of a file, at its address. Empty if the file does not have it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Section<'d> {
+    pub(crate) address: u64,
+    pub(crate) bytes: &'d [u8],
+}
+
+impl<'d> Section<'d> {
+    /// The bytes from `address` on.
+    fn from(&self, address: u64) -> Option<&'d [u8]> {
+        let at = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        self.bytes.get(at..).filter(|rest| !rest.is_empty())
+    }
+}
+
+/// The unwind tables of one file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnwindTables<'d> {
+    pub(crate) eh_frame: Section<'d>,
+    /// Whether `.eh_frame` numbers the stack and the frame pointer of i386 the other way round, as in Mach-O files.
+    pub(crate) is_swapped: bool,
+    pub(crate) debug_frame: Section<'d>,
+    /// The address that some pointers of call frame information are relative to.
+    pub(crate) text: u64,
+    /// `.ARM.exidx`.
+    pub(crate) arm_index: Section<'d>,
+    /// `__unwind_info`.
+    pub(crate) compact: Section<'d>,
+    /// Sections that these refer to: those of `.ARM.extab`, and code.
+    pub(crate) others: Vec<Section<'d>>,
+}
+
+impl<'d> UnwindTables<'d> {
+    /// The bytes from `address` on, in the sections that the tables refer to.
+    fn bytes_from(&self, address: u64) -> Option<&'d [u8]> {
+        self.others.iter().find_map(|section| section.from(address))
+    }
+}
+
+/// About how many bytes of memory an unwind row takes while it is encoded.
+const ROW: usize = 100;
+
+/// What bounds the reading of unwind tables.
+#[derive(Clone, Copy)]
+struct Limits {
+    budget: Budget,
+    /// How many bytes of memory the build takes besides.
+    others: usize,
+    deadline: Deadline,
+}
+
+impl Limits {
+    /// Checks the time, and the memory of this many rows with these rules.
+    fn check(&self, rows: usize, table: &UnwindTable) -> Result<(), Error> {
+        self.deadline.check()?;
+        let size = rows.saturating_mul(ROW).saturating_add(table.size()).saturating_add(self.others);
+        self.budget.check("its unwind tables", size)
+    }
+}
+
+/// The unwind rows of `image`. The build takes `others` bytes of memory besides.
+///
+/// # Errors
+///
+/// [`Error::TooLarge`] if the rows take more memory than `budget` has, [`Error::TooSlow`] after the deadline.
+pub(crate) fn unwind_rows(
+    image: &Image<'_>,
+    budget: Budget,
+    others: usize,
+    deadline: Deadline,
+    problems: &mut Problems,
+) -> Result<EncodedUnwindRows, Error> {
+    let limits = Limits { budget, others, deadline };
+    let mut layer = Layer::new(image, limits);
+    let mut rows = Vec::new();
+    for kind in [cfi::eh_frame, cfi::debug_frame, arm::rows, compact::rows] {
+        for tables in &image.unwind {
+            kind(tables, &mut layer, problems)?;
+            rows = fill_gaps(rows, layer.take());
+            limits.check(2 * rows.len(), &layer.table)?;
+        }
+    }
+    layer.report(problems);
+    Ok(EncodedUnwindRows::new(&layer.table, &rows)?)
+}
