@@ -115,7 +115,6 @@ impl<'i> UnwindRow<'i> {
     }
 
     /// The registers that have rules, in ascending order, and their rules.
-    #[must_use]
     pub fn rules(&self) -> impl Iterator<Item = (u16, UnwindRule<'i>)> + use<'i> {
         Registers::of(&self.layout)
     }

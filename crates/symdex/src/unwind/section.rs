@@ -71,14 +71,13 @@ struct Table<const N: usize> {
     len: usize,
 }
 
+/// A row, and the next one if there is one.
+type Neighbours<const N: usize> = ([u64; N], Option<[u64; N]>);
+
 impl<const N: usize> Table<N> {
     /// Row `index`, and the next one if there is one. `None` if there is no such row.
     #[inline]
-    fn get(
-        &self,
-        pages: &PageReader<'_>,
-        index: usize,
-    ) -> Result<Option<([u64; N], Option<[u64; N]>)>, Error> {
+    fn get(&self, pages: &PageReader<'_>, index: usize) -> Result<Option<Neighbours<N>>, Error> {
         if index >= self.len { Ok(None) } else { self.rows.get(pages, self.len, index).map(Some) }
     }
 }
