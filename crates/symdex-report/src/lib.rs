@@ -124,11 +124,12 @@ pub use formats::formats;
 pub use gathered::{GatheredAnswers, SourceAnswers};
 pub use info::{Exception, ReportInfo};
 pub use limits::{AnswerBytes, most_memory};
+pub use minidump::MinidumpModule;
 pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use options::{Addresses, Options, OutputFormat};
 pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};
 pub use registers::Register;
-pub use report::{AddressKind, Base, Frame, Report, ReportImage, SymbolDetail, Thread};
+pub use report::{AddressKind, Base, FoundBy, Frame, Report, ReportImage, SymbolDetail, Thread};
 pub use source::{
     Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,

@@ -16,7 +16,10 @@ use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_members};
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
+use crate::registers::{Register, in_order};
+use crate::report::{
+    AddressKind, FoundBy, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
+};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
 /// The format of minidump-stackwalk's JSON.
@@ -70,7 +73,15 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let stacks = lists(dump, "frames").take_while(|_| limit.has_room());
     let threads =
         stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base, &limit));
-    let threads = threads.collect();
+    let mut threads: Vec<_> = threads.collect();
+    let crashed = dump.get("crash_info").and_then(|crash| crash.get("crashing_thread")?.number());
+    if let Some(crashed) = crashed.filter(|_| dump.get("crashing_thread").is_none())
+        && let Some(thread) = usize::try_from(crashed).ok().and_then(|number| threads.get_mut(number))
+    {
+        thread.crashed = true;
+    }
+    // symdex states how many threads of a minidump it has not walked.
+    limit.skip(dump.get("threads_left_out").and_then(Value::number).unwrap_or_default());
     Ok(Parsed { images, threads, info: info(dump, &os), extent: limit.extent(json.rest()) })
 }
 
@@ -85,30 +96,59 @@ fn info(dump: Value<'_>, os: &str) -> ReportInfo {
     info
 }
 
+/// A module as a minidump and the JSON of minidump-stackwalk describe it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MinidumpModule<'m> {
+    /// The path of the file, or only its name.
+    pub path: &'m str,
+    /// The system, in the words of minidump-stackwalk: `Linux`, `Android`, `Mac OS X`, `iOS`, `Windows NT`.
+    pub os: &'m str,
+    /// The architecture of the process; `None` if it is unknown.
+    pub arch: Option<&'m Arch>,
+    /// The code id, in hexadecimal. For ELF it is the build id.
+    pub code_id: &'m str,
+    /// The debug id of Breakpad: a GUID and an age.
+    pub debug_id: &'m str,
+    /// The address of the start of the module.
+    pub load_address: u64,
+    /// The size in bytes; `None` if it is unknown.
+    pub size: Option<u64>,
+}
+
+/// The image of a report that stands for the module. Windows modules have no id: their debug files are not supported.
+impl From<MinidumpModule<'_>> for ReportImage {
+    fn from(module: MinidumpModule<'_>) -> Self {
+        let (id, is_id_cut) = match module.os {
+            "Windows NT" => (None, false),
+            "Mac OS X" | "iOS" => (breakpad::uuid(module.debug_id), false),
+            // The code id of an ELF image is its build id.
+            _ => match module.code_id.parse::<ImageId>() {
+                Ok(id) => (Some(id), false),
+                Err(_) => (breakpad::build_id_start(module.debug_id), true),
+            },
+        };
+        Self {
+            name: module.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+            path: module.path.to_owned(),
+            arch: module.arch.cloned(),
+            id,
+            is_id_cut,
+            load_address: module.load_address,
+            size: module.size,
+            ..Self::default()
+        }
+    }
+}
+
 fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> ReportImage {
-    let text = |key: &str| module.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let text = |key: &str| module.get(key).and_then(Value::text).unwrap_or_default();
     let number = |key: &str| module.get(key).and_then(hexadecimal);
     let load_address = number("base_addr").unwrap_or_default();
-    let path = text("filename");
-    let (id, is_id_cut) = match os {
-        "Windows NT" => (None, false),
-        "Mac OS X" | "iOS" => (breakpad::uuid(&text("debug_id")), false),
-        // The code id of an ELF image is its build id.
-        _ => match text("code_id").parse::<ImageId>() {
-            Ok(id) => (Some(id), false),
-            Err(_) => (breakpad::build_id_start(&text("debug_id")), true),
-        },
-    };
-    ReportImage {
-        name: path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-        path,
-        arch: arch.cloned(),
-        id,
-        is_id_cut,
-        load_address,
-        size: number("end_addr").and_then(|end| end.checked_sub(load_address)),
-        ..ReportImage::default()
-    }
+    // symdex adds the path to the modules of the minidumps that it reads.
+    let path = module.get("path").and_then(Value::text).unwrap_or_else(|| text("filename"));
+    let (code_id, debug_id) = (&*text("code_id"), &*text("debug_id"));
+    let size = number("end_addr").and_then(|end| end.checked_sub(load_address));
+    MinidumpModule { path: &path, os, arch, code_id, debug_id, load_address, size }.into()
 }
 
 fn stack(
@@ -121,15 +161,41 @@ fn stack(
     let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     let read = |object: Value<'_>| limit.read(frame(object, by_base), object.get("offset").is_some());
     let index = owner.get("threads_index").and_then(Value::number);
+    // symdex marks the stacks of which it has not walked every frame.
+    limit.skip(u64::from(owner.get("is_cut").is_some_and(Value::is_true)));
+    let mut found_by = Vec::new();
+    let read = |object: Value<'_>| {
+        let frame = read(object)?;
+        found_by.push(FoundBy::from_name(&object.get("trust").and_then(Value::text).unwrap_or_default()));
+        Some(frame)
+    };
+    let all = limit.stack(frames.elements().filter_map(read));
+    found_by.truncate(all.len());
+    found_by.shrink_to_fit();
     Thread {
         name: index.map_or_else(|| format!("Thread {number}"), |index| format!("Thread {index}")),
         // The document has the stack of the crashed thread twice. Only this copy states the thread's index.
         crashed: index.is_some(),
         id: owner.get("thread_id").and_then(Value::number),
         label: text("thread_name").map(|name| name.into_owned()),
-        frames: limit.stack(frames.elements().filter_map(read)),
+        registers: frames.elements().next().map(|frame| registers(frame, limit)).unwrap_or_default(),
+        frames: all,
+        found_by,
         ..Thread::default()
     }
+}
+
+/// The registers of a thread, in the object of its innermost frame.
+fn registers(frame: Value<'_>, limit: &ReadLimit) -> Vec<Register> {
+    let members = frame.get("registers").into_iter().flat_map(Value::members);
+    let members = members.take_while(|_| limit.take_entry());
+    in_order(members.filter_map(|(name, value)| {
+        Some(Register {
+            name: name.text()?.into_owned(),
+            value: hexadecimal(value)?,
+            description: String::new(),
+        })
+    }))
 }
 
 fn frame(object: Value<'_>, by_base: &HashMap<u64, usize>) -> Option<Frame> {

@@ -103,6 +103,46 @@ pub struct Thread {
     pub registers: Vec<Register>,
     /// The frames, innermost first, also if the report has them in another order.
     pub frames: Vec<Frame>,
+    /// How each of the frames was found; empty if the report does not state it.
+    pub found_by: Vec<FoundBy>,
+}
+
+/// How a frame of a stack was found.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundBy {
+    /// It is where the thread stood: its program counter.
+    Context,
+    /// By the unwind information of the function that it calls.
+    UnwindInfo,
+    /// By the frame pointer of the function that it calls.
+    FramePointer,
+    /// By a search of the stack for return addresses. Such a frame may be wrong.
+    Scan,
+    /// In another way, or the report does not say how.
+    Other,
+}
+
+impl FoundBy {
+    /// All ways with their words in JSON. They are those of minidump-stackwalk, but for `other`.
+    const NAMES: [(Self, &'static str); 5] = [
+        (Self::Context, "context"),
+        (Self::UnwindInfo, "cfi"),
+        (Self::FramePointer, "frame_pointer"),
+        (Self::Scan, "scan"),
+        (Self::Other, "other"),
+    ];
+
+    /// The word in JSON: `context`, `cfi`, `frame_pointer`, `scan` or `other`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(way, _)| *way == self).map_or("other", |(_, name)| name)
+    }
+
+    /// The way with this name in JSON.
+    pub(crate) fn from_name(name: &str) -> Self {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map_or(Self::Other, |(way, _)| *way)
+    }
 }
 
 /// A frame as the report describes it. It is small, because a report can have millions.

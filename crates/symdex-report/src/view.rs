@@ -162,6 +162,9 @@ struct FrameView<'s> {
     /// How the index was chosen, if not by the image's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
+    /// How the frame was found, if the report states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found_by: Option<&'static str>,
     functions: Vec<FunctionWithOffset<'s>>,
     /// The symbol that the report itself has. Present if the functions come from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -282,6 +285,7 @@ impl Symbolicated<'_, '_> {
                 .matched_by(thread, number)
                 .filter(|by| *by != MatchedBy::Id)
                 .map(MatchedBy::name),
+            found_by: self.report.threads[thread].found_by.get(number).map(|way| way.name()),
             functions,
             reported: reported.filter(|_| !is_empty),
         }

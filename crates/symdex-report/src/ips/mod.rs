@@ -149,6 +149,7 @@ fn stack(
         queue: text("queue").map(Cow::into_owned),
         registers: thread.get("threadState").map(info::registers).unwrap_or_default(),
         frames,
+        ..Thread::default()
     })
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use symdex::Arch;
 
 use super::{pc, sanitizer};
-use crate::report::{Span, SymbolDetail};
+use crate::report::{FoundBy, Span, SymbolDetail};
 use crate::text::{Cursor, lines, lossy};
 
 /// A line with a frame. Positions count from the start of the line.
@@ -23,6 +23,8 @@ pub(super) struct FrameLine<'l> {
     pub(super) id: Option<&'l [u8]>,
     /// The architecture, if the line states it.
     pub(super) arch: Option<Arch>,
+    /// How the frame was found, if the line says so.
+    pub(super) found_by: Option<FoundBy>,
     pub(super) detail: SymbolDetail,
     pub(super) function: Option<Range<usize>>,
     pub(super) writer: Writer,

@@ -8,7 +8,7 @@ use symdex::Arch;
 use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
 use super::header;
 use crate::apple_text::is_nameless;
-use crate::report::{Span, SymbolDetail};
+use crate::report::{FoundBy, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
 
@@ -32,7 +32,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     (!path.is_empty()).then_some(())?;
     let at = start + path.len();
     let mut frame_text =
-        FrameText { insert: at..at, is_spaced: true, offset: None, function: None, id: None };
+        FrameText { insert: at..at, is_spaced: true, offset: None, function: None, id: None, found_by: None };
     frame_text.read(rest, path.len(), start);
     let old = frame_text.insert;
     Some(FrameLine {
@@ -43,6 +43,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
         offset: frame_text.offset,
         id: frame_text.id.or(stated.as_ref().map(|(_, id)| *id)),
         arch: stated.and_then(|(arch, _)| arch),
+        found_by: frame_text.found_by,
         detail: if frame_text.function.is_some() {
             SymbolDetail::Function
         } else {
@@ -78,6 +79,7 @@ struct FrameText<'l> {
     offset: Option<u64>,
     function: Option<Range<usize>>,
     id: Option<&'l [u8]>,
+    found_by: Option<FoundBy>,
 }
 
 impl<'l> FrameText<'l> {
@@ -95,6 +97,11 @@ impl<'l> FrameText<'l> {
             if text.len() >= BARE_ID && text.iter().all(u8::is_ascii_hexdigit) {
                 self.id = Some(text);
                 return;
+            }
+            // symdex adds it to the frames that it has found.
+            if let Some(way) = text.strip_prefix(b"found by ") {
+                self.found_by = Some(FoundBy::from_name(&String::from_utf8_lossy(way)));
+                continue;
             }
             let offset = text.strip_prefix(b"offset ").and_then(offset);
             if offset.is_some() || text == b"deleted" {

@@ -9,7 +9,9 @@ use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
 use crate::limits::ReadLimit;
-use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
+use crate::report::{
+    AddressKind, Base, FoundBy, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread,
+};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -146,6 +148,10 @@ impl<'t> Reader<'t> {
             inlined: false,
         };
         if let Some(thread) = self.parsed.threads.last_mut() {
+            if let Some(way) = line.found_by {
+                thread.found_by.resize(thread.frames.len(), FoundBy::Other);
+                thread.found_by.push(way);
+            }
             thread.frames.push(frame);
         }
     }

@@ -32,7 +32,20 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let no_reference = ImageReference { start: 0, path: b"", arch: None, offset: address, id: None };
     let path = reference.as_ref().map(|reference| reference.path);
     let ImageReference { arch, offset, id, .. } = reference.unwrap_or(no_reference);
-    Some(FrameLine { head, number, address: offset, path, offset: None, id, arch, detail, function, writer })
+    let (address, found_by) = (offset, None);
+    Some(FrameLine {
+        head,
+        number,
+        address,
+        path,
+        offset: None,
+        id,
+        arch,
+        found_by,
+        detail,
+        function,
+        writer,
+    })
 }
 
 /// The image and the offset at the end of a line: `(/opt/app+0x1234) (BuildId: 0123abcd...)`.
