@@ -42,6 +42,7 @@ pub const TARGETS: &[Target] = &[
     target!(shared_cache),
     target!(split),
     target!(report),
+    target!(minidump),
     target!(demangle_cpp),
     target!(demangle_rust),
     target!(demangle_swift),

@@ -13,6 +13,7 @@ mod image_lookup;
 mod inspect;
 mod interrupt;
 mod lookup;
+mod minidump;
 mod number;
 mod open;
 mod progress;
@@ -83,6 +84,7 @@ enum Command {
     #[command(name = "addr2line", infer_long_args = true)]
     Addr2Line(Box<drop_in::addr2line::Args>),
     Symbolicate(symbolicate::Args),
+    Minidump(minidump::Args),
     Ids(ids::Args),
     Inspect(inspect::Args),
     Export(export::Args),
@@ -135,6 +137,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::LlvmSymbolizer(args) => drop_in::llvm::run(&args),
         Command::Addr2Line(args) => drop_in::addr2line::run(&args),
         Command::Symbolicate(args) => symbolicate::run(&args),
+        Command::Minidump(args) => minidump::run(&args),
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Export(args) => export::run(&args),

@@ -123,6 +123,9 @@ function functionView(report, frame, one, isLast) {
       name ? el("code", { title }, name) : el("code", { class: "muted" }, placeOf(frame, image)),
       one?.inlined &&
         el("span", { class: "badge", title: "Its code is inlined into the next function" }, "inlined"),
+      isLast &&
+        frame.found_by === "scan" &&
+        el("span", { class: "badge", title: "Found by a search of the stack: it may be wrong" }, "scan"),
       isLast && frame.status !== "symbolicated" && statusView(frame, image),
     ),
     el(

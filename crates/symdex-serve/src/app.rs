@@ -204,12 +204,12 @@ impl App {
 
     /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at most
     /// for [`fetch_wait`](ServerOptions::fetch_wait).
-    pub(crate) fn session(&self) -> impl Source + '_ {
+    pub(crate) fn session(&self) -> impl Source + Send + '_ {
         self.session_matching(None)
     }
 
     /// As [`session`](Self::session), with the assumptions of a request.
-    pub(crate) fn session_matching<'a>(&'a self, matching: Option<&'a Matching>) -> impl Source + 'a {
+    pub(crate) fn session_matching<'a>(&'a self, matching: Option<&'a Matching>) -> impl Source + Send + 'a {
         let deadline = Instant::now() + self.options.fetch_wait;
         let session = self.symbolicator.session(&|_| ()).matching(matching);
         FetchingSource::new(session, self.misses.as_ref(), Some(deadline))

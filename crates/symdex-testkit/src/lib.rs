@@ -31,6 +31,7 @@ pub mod http_proxy;
 pub mod images;
 pub mod indexes;
 pub mod limits;
+pub mod minidump;
 pub mod moto;
 mod needs;
 pub mod object_server;

@@ -10,6 +10,7 @@ pub mod entries;
 pub mod ids;
 pub mod index;
 pub mod lines;
+pub mod minidump;
 pub mod names;
 pub mod report;
 pub mod shared_cache;

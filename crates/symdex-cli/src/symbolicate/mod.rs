@@ -1,5 +1,6 @@
 //! `symdex symbolicate`: whole crash reports.
 
+mod args;
 mod events;
 mod fetch;
 mod formats;
@@ -13,32 +14,34 @@ mod summary;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symdex::{Index, LinePolicy};
+use symdex::Index;
 use symdex_answer::fetch::{FetchingSource, Misses};
-use symdex_answer::{Assumption, Event, SourceError, Symbolicator, SymbolicatorOptions};
+use symdex_answer::{Event, SourceError, Symbolicator};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
+use symdex_minidump::{is_process, walk};
 use symdex_pipeline::{Batch, in_order};
 use symdex_report::{Addresses, Options, OutputFormat, Report, symbolicate};
-use symdex_store::{ReaderOptions, StoreUrl};
 
+pub(crate) use self::args::{NameArgs, SourceArgs};
 use self::events::{Events, failure_of};
 use self::input::{Input, Inputs};
+pub(crate) use self::output::{Layout, StackwalkFormat};
 use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
 use crate::archive;
-use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{self, Failure, FailureKind, complain};
-use crate::open::AccessOption;
 use crate::progress::Progress;
-use crate::stores::{StoreArgs, user_cache};
-use crate::write_options::WriteOptions;
 
 /// Add functions, files and lines to crash reports, with every inlined function
 ///
 /// REPORT is a report of Apple's systems, Android, HarmonyOS or a crash reporter, or a list of `image address load`
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
 /// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
+///
+/// MINIDUMPS. A REPORT may also be a minidump, a stack list (registers, memory and images as text) or a tombstone of
+/// Android without frames. Their stacks are walked first; see `symdex minidump --help`. Their own format is then the
+/// JSON of minidump-stackwalk, or for a tombstone the same text with a backtrace.
 ///
 /// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
@@ -92,31 +95,8 @@ pub(crate) struct Args {
     /// for standard input
     #[arg(value_name = "REPORT")]
     reports: Vec<PathBuf>,
-    /// An index, or a folder of indexes, which is searched recursively. May be repeated
-    #[arg(long, value_name = "DIR")]
-    index: Vec<PathBuf>,
     #[command(flatten)]
-    access: AccessOption,
-    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an
-    /// archive of these, such as appDsyms.zip. May be repeated
-    #[arg(long, value_name = "PATH")]
-    dsym: Vec<PathBuf>,
-    /// A folder to search for files to which a debug file refers, such as /usr/lib/debug. May be repeated
-    #[arg(long, value_name = "DIR")]
-    debug_dir: Vec<PathBuf>,
-    #[command(flatten)]
-    stores: StoreArgs,
-    #[command(flatten)]
-    debug_sources: DebugSourceArgs,
-    #[command(flatten)]
-    writing: WriteOptions,
-    /// Answer an image without an id from the only index or debug file of its name and architecture
-    #[arg(long)]
-    match_by_name: bool,
-    /// Answer the image NAME from this index or debug file, or from the image with this id or these first digits of an
-    /// id. The id in the report is ignored. May be repeated
-    #[arg(long, value_name = "NAME=FILE|ID")]
-    assume: Vec<Assumption>,
+    sources: SourceArgs,
     /// Only list the images that the reports need, and where they are found. With --format json, as JSON. Nothing is
     /// fetched
     #[arg(long, conflicts_with = "output")]
@@ -140,16 +120,8 @@ pub(crate) struct Args {
     /// Do not change frames that have a function's name, even if they have no file and line
     #[arg(long)]
     only_missing: bool,
-    /// Write one frame for each address, as atos does: the concrete function, with the line at which it calls the
-    /// inlined function
-    #[arg(long)]
-    no_inlines: bool,
-    /// Write mangled names, as they are in the symbol table
-    #[arg(long)]
-    no_demangle: bool,
-    /// Which rows of the line table answer for code with line 0, which the compiler generated or merged
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
-    lines: LinePolicy,
+    #[command(flatten)]
+    names: NameArgs,
     /// How return addresses are looked up
     #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
     addresses: Addresses,
@@ -174,8 +146,8 @@ JSON, one object per line for each report:
    \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\",
      \"reason\", \"matched_by\", \"source\", \"near\"}],
    \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"registers\", \"frames\": [{
-     \"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"functions\": [{\"function\",
-     \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
+     \"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"found_by\",
+     \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
@@ -183,7 +155,8 @@ missing_symbol, unknown_image, missing, malformed, lost, other or too_large (see
 found, unused, missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is
 damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
 answers, and other if a store cannot be queried and no other source answers; then so are its frames.
-matched_by is id, name or assumed; frames have it only if it is not id.
+matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
+frame_pointer, scan or other; frames of minidumps, stack lists and minidump-stackwalk have it.
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object per line for each image:
@@ -200,74 +173,107 @@ Exit codes:
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
+    let format = if args.json { OutputFormat::Json } else { args.format };
     if args.list_formats {
-        return formats::list(args.format() == OutputFormat::Json);
+        return formats::list(format == OutputFormat::Json);
     }
-    let Inputs { reports, has_folder, failures, unpacker: _unpacker } = Inputs::find(&args.reports);
-    let mut summary = RunSummary::default();
-    failures.iter().for_each(|failure| summary.failure(failure));
-    let progress = Progress::new(0);
-    let (debug_files, _unpackers) = debug_files(&args.dsym, &progress, &mut summary);
-    let sources = debug_files.into_iter().fold(args.sources()?, |sources, file| match file.archive_entry() {
-        Some(_) => sources.unpacked(file),
-        None => sources.debug_files(file.path()),
-    });
-    let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
-        progress.suspend(|| match skipped {
-            SourceError::Special(files) => complain(&format!("warning: {files}")),
-            error => summary.failure(&failure_of(error)),
-        });
-    });
-    let symbolicator = Arc::new(symbolicator.map_err(failure_of)?);
-    progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
-    let events = Arc::new(Events::new(progress.bar().clone()));
-    let misses = match args.needs {
-        true => None,
-        false => fetch::misses(&args.debug_sources.urls_or_debuginfod()?, &symbolicator, &events)?,
+    let options = args.names.options().addresses(args.addresses).only_missing(args.only_missing);
+    let work = Work {
+        reports: &args.reports,
+        sources: &args.sources,
+        options: &options,
+        layout: Layout::Report(format),
+        output: args.output.as_deref(),
+        needs: args.needs,
     };
-    let answering = Answering { args, symbolicator: &symbolicator, events: &events, misses: misses.as_ref() };
-    let is_json = args.format() == OutputFormat::Json;
-    let mut output = Output::open(args.output.as_deref(), &reports, has_folder, args.format())?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .build()
-        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
-    in_order(
-        &pool,
-        pool.current_num_threads(),
-        &reports,
-        |input| {
-            let _counts = progress.of_image(input.size());
-            (input, answering.one(input))
-        },
-        |(input, result)| {
-            progress.suspend(|| match result {
-                Ok((text, counted)) => {
-                    summary.count(counted);
-                    text.map_or(Ok(()), |text| output.write(input.path(), text))
-                }
-                Err(Refused { failure, text }) => {
-                    summary.failure(&failure);
-                    match text {
-                        _ if is_json => {
-                            output.write(input.path(), output::json_failure(input.path(), &failure))
-                        }
-                        Some(text) if output.is_folder() => {
-                            summary.count_copied();
-                            output.write(input.path(), Text::Memory(text))
-                        }
-                        _ => Ok(()),
+    work.run()
+}
+
+/// Reports to answer, and how.
+pub(crate) struct Work<'a> {
+    pub(crate) reports: &'a [PathBuf],
+    pub(crate) sources: &'a SourceArgs,
+    pub(crate) options: &'a Options,
+    pub(crate) layout: Layout,
+    pub(crate) output: Option<&'a Path>,
+    /// Whether only the images that the reports need are listed.
+    pub(crate) needs: bool,
+}
+
+impl Work<'_> {
+    /// Answers all reports, and writes them.
+    pub(crate) fn run(&self) -> failure::CommandResult {
+        let Inputs { reports, has_folder, failures, unpacker: _unpacker } = Inputs::find(self.reports);
+        let mut summary = RunSummary::default();
+        failures.iter().for_each(|failure| summary.failure(failure));
+        let progress = Progress::new(0);
+        let (debug_files, _unpackers) = debug_files(&self.sources.dsym, &progress, &mut summary);
+        let sources = debug_files.into_iter().fold(self.sources.options()?, |sources, file| {
+            match file.archive_entry() {
+                Some(_) => sources.unpacked(file),
+                None => sources.debug_files(file.path()),
+            }
+        });
+        let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
+            progress.suspend(|| match skipped {
+                SourceError::Special(files) => complain(&format!("warning: {files}")),
+                error => summary.failure(&failure_of(error)),
+            });
+        });
+        let symbolicator = Arc::new(symbolicator.map_err(failure_of)?);
+        progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
+        let events = Arc::new(Events::new(progress.bar().clone()));
+        let misses = match self.needs {
+            true => None,
+            false => {
+                fetch::misses(&self.sources.debug_sources.urls_or_debuginfod()?, &symbolicator, &events)?
+            }
+        };
+        let answering =
+            Answering { work: self, symbolicator: &symbolicator, events: &events, misses: misses.as_ref() };
+        let is_json = self.layout == Layout::Report(OutputFormat::Json);
+        let mut output = Output::open(self.output, &reports, has_folder, self.layout)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .build()
+            .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
+        in_order(
+            &pool,
+            pool.current_num_threads(),
+            &reports,
+            |input| {
+                let _counts = progress.of_image(input.size());
+                (input, answering.one(input))
+            },
+            |(input, result)| {
+                progress.suspend(|| match result {
+                    Ok((text, counted)) => {
+                        summary.count(counted);
+                        text.map_or(Ok(()), |text| output.write(input.path(), text))
                     }
-                }
-            })
-        },
-    )?;
-    output.finish()?;
-    symbolicator.finish_refills();
-    if args.needs {
-        return progress.suspend(|| needs::report(&summary, &symbolicator, is_json));
+                    Err(Refused { failure, text }) => {
+                        summary.failure(&failure);
+                        match text {
+                            _ if is_json => {
+                                output.write(input.path(), output::json_failure(input.path(), &failure))
+                            }
+                            Some(text) if output.is_folder() => {
+                                summary.count_copied();
+                                output.write(input.path(), Text::Memory(text))
+                            }
+                            _ => Ok(()),
+                        }
+                    }
+                })
+            },
+        )?;
+        output.finish()?;
+        symbolicator.finish_refills();
+        if self.needs {
+            return progress.suspend(|| needs::report(&summary, &symbolicator, is_json));
+        }
+        progress.suspend(|| summary.report(&symbolicator));
+        Ok(summary.gravest())
     }
-    progress.suspend(|| summary.report(&symbolicator));
-    Ok(summary.gravest())
 }
 
 /// What --dsym names: debug files of archives, which are unpacked, and other paths. The batches own the former.
@@ -314,7 +320,7 @@ impl From<Failure> for Refused {
 
 /// What the answers of all reports share.
 struct Answering<'a> {
-    args: &'a Args,
+    work: &'a Work<'a>,
     symbolicator: &'a Symbolicator,
     events: &'a Events,
     /// Fetches debug files of missing images.
@@ -323,14 +329,29 @@ struct Answering<'a> {
 
 impl Answering<'_> {
     fn one(&self, input: &Input) -> Result<Done, Refused> {
-        let Self { args, symbolicator, events, misses } = *self;
+        let Self { work: Work { options, layout, needs, .. }, symbolicator, events, misses } = self;
         let path = input.path();
-        let text = input.read()?;
-        if let Some(what) = misplaced(&text) {
+        let file = input.read()?;
+        if let Some(what) = misplaced(&file, *layout) {
             let failure = Failure::new(FailureKind::Unsupported, format!("{}: {what}", shown(path)));
-            return Err(Refused { failure, text: Some(text) });
+            return Err(Refused { failure, text: Some(file) });
         }
-        let report = match Report::parse(&text) {
+        let on_event = |event: Event<'_>| events.on(event);
+        let session = if *needs { symbolicator.availability() } else { symbolicator.session(&on_event) };
+        let mut source = FetchingSource::new(session, *misses, None);
+        let mut walked = match walk(&file, &mut source).transpose() {
+            Ok(walked) => walked,
+            Err(error) => {
+                let kind = if error.is_damage() { FailureKind::Damaged } else { FailureKind::Unsupported };
+                let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
+                return Err(Refused { failure, text: Some(file) });
+            }
+        };
+        let (text, process) = match &mut walked {
+            Some(walked) => (&walked.report, walked.process.as_mut()),
+            None => (&file, None),
+        };
+        let report = match Report::parse(text) {
             Ok(report) => report,
             Err(error) => {
                 let kind = match &error {
@@ -338,25 +359,31 @@ impl Answering<'_> {
                     _ => FailureKind::Unsupported,
                 };
                 let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
-                return Err(Refused { failure, text: Some(text) });
+                return Err(Refused { failure, text: Some(file) });
             }
         };
-        if args.needs {
-            let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
-            return Ok((None, ReportCounts::of(&available)));
-        }
-        let on_event = |event: Event<'_>| events.on(event);
-        let mut source = FetchingSource::new(symbolicator.session(&on_event), misses, None);
-        let symbolicated = symbolicate(&report, &mut source, &args.options());
+        let symbolicated = symbolicate(&report, &mut source, options);
         let counted = ReportCounts::of(&symbolicated);
-        let text = Text::of(report.text().len(), |mut out| match args.format() {
-            OutputFormat::Native => symbolicated.write(out),
-            OutputFormat::Text => symbolicated.write_text(&mut out),
-            OutputFormat::Json => {
+        if *needs {
+            return Ok((None, counted));
+        }
+        let text = Text::of(report.text().len(), |mut out| match (layout, process) {
+            (Layout::Report(OutputFormat::Native), _) => symbolicated.write(out),
+            (Layout::Report(OutputFormat::Json), _) => {
                 let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { symbolicator.known() } else { &[] };
                 output::json(path, &symbolicated, &counted, known, out)
+            }
+            (Layout::Stackwalk(format), Some(process)) => {
+                process.answer(&symbolicated);
+                match format {
+                    StackwalkFormat::Text => process.write_text(out),
+                    StackwalkFormat::Json => process.write_json(out),
+                }
+            }
+            (Layout::Report(OutputFormat::Text) | Layout::Stackwalk(_), _) => {
+                symbolicated.write_text(&mut out)
             }
         })?;
         Ok((Some(text), counted))
@@ -364,58 +391,22 @@ impl Answering<'_> {
 }
 
 /// The kind of a file that was wrongly given as a report, and the option for it. `None` for any other file.
-fn misplaced(file: &[u8]) -> Option<&'static str> {
+fn misplaced(file: &[u8], layout: Layout) -> Option<&'static str> {
     if !matches!(Index::open(file), Err(symdex::Error::NotAnIndex { .. })) {
         return Some("an index, not a report; pass it with --index");
     }
     let is_debug_file = !matches!(slices(file), Err(symdex_build::Error::NotADebugFile { .. }));
-    is_debug_file.then_some(input::DEBUG_FILE)
+    if is_debug_file {
+        return Some(input::DEBUG_FILE);
+    }
+    let is_other_report = matches!(layout, Layout::Stackwalk(_)) && !is_process(file);
+    is_other_report
+        .then_some("not a minidump (which begins with `MDMP`) and not a stack list; pass a report to `symdex symbolicate`")
 }
 
 /// The name of a report in messages.
 fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
-}
-
-impl Args {
-    fn format(&self) -> OutputFormat {
-        if self.json { OutputFormat::Json } else { self.format }
-    }
-
-    /// The sources of answers.
-    fn sources(&self) -> Result<SymbolicatorOptions, Failure> {
-        let stores = self.stores.urls()?;
-        let mut sources = SymbolicatorOptions::new()
-            .access(self.access.access())
-            .always_store(!stores.is_empty())
-            .match_by_name(self.match_by_name);
-        for path in &self.index {
-            sources = sources.index(path);
-        }
-        for folder in &self.debug_dir {
-            sources = sources.debug_dir(folder);
-        }
-        for assumption in &self.assume {
-            sources = sources.assume(assumption.clone());
-        }
-        let is_private = stores.is_empty();
-        let local = user_cache().filter(|_| stores.is_empty()).map(StoreUrl::from);
-        sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
-        Ok(sources
-            .private_store(is_private)
-            .on_refill(events::report_refill)
-            .reader_options(ReaderOptions::of_one_run())
-            .store_options(self.writing.add_to(self.stores.options(self.access))))
-    }
-
-    fn options(&self) -> Options {
-        Options::new()
-            .lines(self.lines)
-            .addresses(self.addresses)
-            .inlines(!self.no_inlines)
-            .demangle(!self.no_demangle)
-            .only_missing(self.only_missing)
-    }
 }
 
 impl RunSummary {

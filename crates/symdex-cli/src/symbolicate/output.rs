@@ -14,6 +14,21 @@ use super::shown;
 use super::summary::{ReportCounts, ReportTotals};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 
+/// What is written of each report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Report(OutputFormat),
+    /// What minidump-stackwalk writes. The reports are minidumps.
+    Stackwalk(StackwalkFormat),
+}
+
+/// The formats of minidump-stackwalk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StackwalkFormat {
+    Text,
+    Json,
+}
+
 /// Standard output, a file, or a folder for many reports.
 pub(super) enum Output {
     Stdout {
@@ -44,11 +59,11 @@ impl Output {
         path: Option<&Path>,
         reports: &[Input],
         has_folder: bool,
-        format: OutputFormat,
+        layout: Layout,
     ) -> Result<Self, Failure> {
         let Some(path) = path else {
             // The JSON of a report states its path.
-            let headers = if reports.len() < 2 || format == OutputFormat::Json {
+            let headers = if reports.len() < 2 || layout == Layout::Report(OutputFormat::Json) {
                 Headers::None
             } else {
                 Headers::BeforeFirst
@@ -59,7 +74,7 @@ impl Output {
             keep_reports(reports, [path.to_owned()])?;
             return Ok(Output::File(path.to_owned()));
         }
-        let names = names(reports, format)?;
+        let names = names(reports, layout)?;
         keep_reports(reports, names.values().map(|name| path.join(name)))?;
         fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
         Ok(Output::Folder(path.to_owned(), names))
@@ -130,8 +145,8 @@ enum Extension {
 /// The path of each report in the output folder: its file name, with the extension of `format`. If two of these names
 /// are equal, it is the path below the folder that has all reports. If two of these paths are equal, the extension is
 /// appended instead of replaced.
-fn names(inputs: &[Input], format: OutputFormat) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
-    let written: Vec<_> = inputs.iter().map(|input| written_extension(input, format)).collect();
+fn names(inputs: &[Input], layout: Layout) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
+    let written: Vec<_> = inputs.iter().map(|input| written_extension(input, layout)).collect();
     let reports: Vec<_> = inputs.iter().map(Input::unpacked_path).collect();
     let named = |extension: Extension| -> Vec<PathBuf> {
         let name = |(report, written): (&PathBuf, &Option<&str>)| {
@@ -181,12 +196,21 @@ fn are_unique(names: &[PathBuf]) -> bool {
 }
 
 /// The extension of a report's output; `None` if the output keeps the report's own extension.
-fn written_extension(report: &Input, format: OutputFormat) -> Option<&'static str> {
-    match format {
-        OutputFormat::Json => Some("json"),
-        OutputFormat::Text if is_json_or_binary(report) => Some("crash"),
-        OutputFormat::Native | OutputFormat::Text => None,
+fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
+    match layout {
+        Layout::Report(OutputFormat::Json) | Layout::Stackwalk(StackwalkFormat::Json) => Some("json"),
+        Layout::Report(OutputFormat::Native) if is_process(report) => Some("json"),
+        Layout::Report(OutputFormat::Text) if is_json_or_binary(report) || is_process(report) => {
+            Some("crash")
+        }
+        Layout::Report(OutputFormat::Native | OutputFormat::Text) => None,
+        Layout::Stackwalk(StackwalkFormat::Text) => Some("txt"),
     }
+}
+
+/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read only once.
+fn is_process(report: &Input) -> bool {
+    report.source().is_some_and(Path::is_file) && symdex_minidump::is_process(&report.start(16))
 }
 
 /// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file,
@@ -213,7 +237,8 @@ fn with_extension(name: OsString, written: Option<&str>, extension: Extension) -
         return path;
     };
     let own = path.extension().and_then(OsStr::to_str);
-    let is_replaced = own.is_some_and(|own| ["ips", "json", "crash", "plcrash", "pb"].contains(&own));
+    let is_replaced =
+        own.is_some_and(|own| ["ips", "json", "crash", "plcrash", "pb", "dmp", "mdmp"].contains(&own));
     match extension {
         Extension::Replaced if is_replaced => path.set_extension(written),
         _ => path.add_extension(written),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use symdex::LinePolicy;
 use symdex_answer::Matching;
 use symdex_report::{
-    Addresses, FormatKind, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView,
+    Addresses, FormatKind, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView, Source,
     Symbolicated, most_memory, symbolicate,
 };
 use symdex_store::IdPrefix;
@@ -128,7 +128,8 @@ struct FailedReport<'s> {
 
 /// Answers a report: the report in its own format, with functions, files and lines; or JSON.
 ///
-/// The body is the report, in any format that `symdex symbolicate --list-formats` lists. With `Content-Type:
+/// The body is the report, in any format that `symdex symbolicate --list-formats` lists, or a minidump, whose stacks are
+/// walked. Its own format is then the JSON of minidump-stackwalk. With `Content-Type:
 /// application/x-ndjson`, each line of the body is a report, `{"name": "...", "report": "..."}`, and each line of the
 /// answer is one in JSON, in the same order; a report that cannot be read has `error` with the problem.
 #[utoipa::path(post, path = "/v1/symbolicate", tag = "symdex", security(("bearer" = ["read"])),
@@ -197,14 +198,13 @@ fn answer(
     mut out: &mut WrittenAnswer,
 ) -> Result<(bool, FormatKind), Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
+    let mut source = app.session_matching(options.matching.as_deref());
+    let (walked, _walked) = walked(bytes, &mut source, out.reserved())?;
+    let bytes = walked.as_deref().unwrap_or(bytes);
     let mut reading = out.reserved().another(most_memory(bytes.len()) as u64)?;
     let report = Report::parse(bytes).map_err(not_a_report)?;
     reading.shrink(report.memory() as u64);
-    let symbolicated = symbolicate(
-        &report,
-        &mut app.session_matching(options.matching.as_deref()),
-        &options.stated.of_report(),
-    );
+    let symbolicated = symbolicate(&report, &mut source, &options.stated.of_report());
     let is_unasked = StoreFailures::of(&symbolicated).check()?;
     let written = match format {
         OutputFormat::Native => symbolicated.write(&mut *out),
@@ -214,6 +214,24 @@ fn answer(
     written.map_err(|error| out.problem(&error))?;
     let fetching = |outcome: &ImageOutcome| outcome.status() == ImageStatus::Fetching;
     Ok((is_unasked || symbolicated.images().iter().any(fetching), report.format().kind()))
+}
+
+/// The report that a minidump becomes when its stacks are walked, with the memory that is reserved for it. `None` for a
+/// body that is a report already.
+fn walked(
+    bytes: &[u8],
+    source: &mut (dyn Source + Send),
+    reserved: &Reserved,
+) -> Result<(Option<Vec<u8>>, Option<Reserved>), Problem> {
+    if !symdex_minidump::needs_walk(bytes) {
+        return Ok((None, None));
+    }
+    let mut walking = reserved.another(symdex_minidump::most_memory(bytes.len()) as u64)?;
+    let walked = symdex_minidump::walk(bytes, source).transpose();
+    let walked = walked.map_err(|error| Problem::new(ProblemKind::NotAReport, error.to_string()))?;
+    let report = walked.map(|walked| walked.report);
+    walking.shrink(report.as_ref().map_or(0, Vec::len) as u64);
+    Ok((report, Some(walking)))
 }
 
 fn write_json(

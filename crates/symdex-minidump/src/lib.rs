@@ -1,0 +1,145 @@
+//! Walks the stacks of minidumps, and makes reports of them that `symdex-report` answers.
+//!
+//! A minidump has the registers and the stack memory of each thread, not its frames. [`walk`] finds the frames with the
+//! walker of [rust-minidump], which asks the same [`Source`] that answers reports: by the unwind rows of its indexes,
+//! by frame pointers, and last by a search of the stack for addresses of code. [`Walked::report`] is then a report in
+//! the JSON of minidump-stackwalk, for [`symdex_report::Report::parse`].
+//!
+//! ```
+//! use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+//!
+//! fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
+//!     Err(Unanswered::Missing)
+//! }
+//!
+//! # fn demo(file: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let Some(walked) = symdex_minidump::walk(file, &mut nothing) else { return Ok(()) };
+//! let walked = walked?;
+//! let report = Report::parse(&walked.report)?;
+//! let symbolicated = symbolicate(&report, &mut nothing, &Options::new());
+//! symbolicated.write_text(&mut std::io::stdout())?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! * Hostile files yield an error or a partial result. Time and memory are bounded: [`most_memory`], and the limits in
+//!   `docs/SECURITY.md`.
+//! * The frames depend on the file and the answers of the source only.
+//!
+//! [rust-minidump]: https://github.com/rust-minidump/rust-minidump
+
+#![expect(dead_code, reason = "unwind rows, which indexes do not have yet, need the rest")]
+
+mod dump;
+mod error;
+mod limits;
+mod names;
+mod process;
+mod provider;
+mod registers;
+mod signal_frame;
+mod stack_list;
+mod stackwalk;
+mod state_json;
+mod tombstone;
+mod walk;
+
+use symdex_report::Source;
+
+use crate::process::Process;
+use crate::stack_list::StackList;
+use crate::tombstone::Tombstone;
+
+pub use error::Error;
+pub use limits::most_memory;
+pub use stackwalk::WalkedProcess;
+
+/// The first bytes of a minidump.
+const SIGNATURE: &[u8] = b"MDMP";
+
+/// A process whose stacks are walked.
+#[non_exhaustive]
+#[derive(Debug)]
+pub struct Walked {
+    /// The report: the JSON of minidump-stackwalk without functions, or a tombstone with frames.
+    pub report: Vec<u8>,
+    /// The same process, for the output of minidump-stackwalk. `None` for a tombstone.
+    pub process: Option<WalkedProcess>,
+}
+
+/// Whether `file` is a minidump or a stack list, judged by its first bytes.
+#[must_use]
+pub fn is_process(file: &[u8]) -> bool {
+    is_minidump(file) || is_stack_list(file)
+}
+
+/// Whether [`walk`] may walk the stacks of `file`. It may still not, and takes no memory then.
+#[must_use]
+pub fn needs_walk(file: &[u8]) -> bool {
+    is_process(file) || std::str::from_utf8(file).is_ok_and(tombstone::is_without_frames)
+}
+
+/// Whether `file` is a minidump, judged by its first bytes.
+#[must_use]
+pub fn is_minidump(file: &[u8]) -> bool {
+    file.starts_with(SIGNATURE)
+}
+
+fn is_stack_list(file: &[u8]) -> bool {
+    let rest = file.trim_ascii_start().strip_prefix(stack_list::KEYWORD.as_bytes());
+    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_whitespace)
+}
+
+/// Walks the stacks of `file`: a minidump, a stack list, or a tombstone of Android without frames. Returns `None` for any
+/// other file.
+///
+/// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
+/// whose images it does not have are found by frame pointers, or by a search that takes every address in their images
+/// for code.
+///
+/// # Errors
+///
+/// [`Error::Damaged`], [`Error::Line`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its
+/// processor is not supported.
+pub fn walk(file: &[u8], source: &mut (dyn Source + Send)) -> Option<Result<Walked, Error>> {
+    let size = file.len();
+    if is_minidump(file) {
+        return Some(walk_minidump(file, source));
+    }
+    if is_stack_list(file) {
+        let text = std::str::from_utf8(file);
+        let text = text.map_err(|_| Error::Damaged { what: "the stack list is not UTF-8".to_owned() });
+        let list = text.and_then(StackList::parse);
+        return Some(list.and_then(|list| walk_process(list.process(), source, size)));
+    }
+    let tombstone = Tombstone::parse(std::str::from_utf8(file).ok()?)?;
+    let mut process = tombstone.process.process();
+    let walked = walk::walk(&mut process, source, size).map(|_| {
+        let frames = process.state.threads.first().map(|thread| &thread.frames[..]);
+        let report = tombstone.with_frames(frames.unwrap_or_default()).into_bytes();
+        Walked { report, process: None }
+    });
+    Some(walked)
+}
+
+fn walk_minidump(file: &[u8], source: &mut (dyn Source + Send)) -> Result<Walked, Error> {
+    let dump = dump::open(file)?;
+    walk_process(dump::process(&dump)?, source, file.len())
+}
+
+/// Walks the stacks of the process of a file of `size` bytes.
+fn walk_process(
+    mut process: Process<'_>,
+    source: &mut (dyn Source + Send),
+    size: usize,
+) -> Result<Walked, Error> {
+    let is_cut = walk::walk(&mut process, source, size)?;
+    let report = state_json::report(&process, &is_cut)?;
+    Ok(Walked { report, process: Some(WalkedProcess::new(process.state)) })
+}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,224 @@
+//! What `minidump-unwind` asks: whether there is code at an address, and the caller of a frame.
+
+use std::collections::{HashMap, HashSet};
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use minidump::Module;
+use minidump_unwind::{FileError, FileKind, FillSymbolError, FrameSymbolizer, FrameWalker, SymbolProvider};
+use symdex::{ImageOffset, LinePolicy};
+use symdex_report::{Answer, AnswerBytes, Function, Question, ReportImage, Source};
+
+use crate::limits::{FRAMES, FRAMES_OF_THREAD, LOOKUPS};
+use crate::registers::Registers;
+
+/// The name that stands for a function to which signal handlers return.
+pub(crate) const SIGNAL_RETURN: &str = "signal return";
+/// The functions of C libraries to which signal handlers return.
+const SIGNAL_RETURNS: [&str; 4] =
+    ["__default_sa_restorer", "__default_rt_sa_restorer", "__restore", "__restore_rt"];
+
+/// Answers from a [`Source`]. If a limit is reached, or if a signal has interrupted the next frame, it does not answer at
+/// all, so that the walk stops there. [`take_stop`](Self::take_stop) says why.
+pub(crate) struct Provider<'s> {
+    state: Mutex<State<'s>>,
+    /// Positions of images by load address.
+    by_base: HashMap<u64, usize>,
+}
+
+/// Why a walk stops before the end of the stack.
+pub(crate) enum Stop {
+    /// A limit is reached.
+    Limit,
+    /// A signal has interrupted the next frame. These are its registers, by name.
+    Interrupted(Vec<(&'static str, u64)>),
+}
+
+struct State<'s> {
+    source: &'s mut (dyn Source + Send),
+    images: &'s [ReportImage],
+    registers: Registers,
+    /// What there is, by image and offset.
+    known: HashMap<(usize, u64), Code>,
+    /// The images that the source does not have.
+    missing: HashSet<usize>,
+    /// The bytes that answers may still have. It bounds the time that they take.
+    answer_bytes: AnswerBytes,
+    lookups_left: usize,
+    frames_left: usize,
+    frames_of_thread_left: usize,
+    stop: Option<Stop>,
+}
+
+impl<'s> Provider<'s> {
+    /// Answers for `images` from `source`. The file has `size` bytes.
+    pub(crate) fn new(
+        source: &'s mut (dyn Source + Send),
+        images: &'s [ReportImage],
+        registers: Registers,
+        size: usize,
+    ) -> Self {
+        let by_base = images.iter().enumerate().map(|(at, image)| (image.load_address, at)).collect();
+        let state = State {
+            source,
+            images,
+            registers,
+            known: HashMap::new(),
+            missing: HashSet::new(),
+            answer_bytes: AnswerBytes::written(size),
+            lookups_left: LOOKUPS,
+            frames_left: FRAMES,
+            frames_of_thread_left: FRAMES_OF_THREAD,
+            stop: None,
+        };
+        Self { state: Mutex::new(state), by_base }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'s>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stack of the next thread is walked now.
+    pub(crate) fn start_thread(&self) {
+        self.state().frames_of_thread_left = FRAMES_OF_THREAD;
+    }
+
+    /// Why the last walk stopped; `None` if it came to the end of the stack.
+    pub(crate) fn take_stop(&self) -> Option<Stop> {
+        self.state().stop.take()
+    }
+
+    /// The image of a module, and the offset of an address in it.
+    fn place(&self, module: &(dyn Module + Sync), address: u64) -> Option<(usize, u64)> {
+        let base = module.base_address();
+        Some((*self.by_base.get(&base)?, address.checked_sub(base)?))
+    }
+}
+
+#[async_trait]
+impl SymbolProvider for Provider<'_> {
+    /// Sets a name if there is a function at the address. Which one it is, is asked when all frames are known.
+    async fn fill_symbol(
+        &self,
+        module: &(dyn Module + Sync),
+        frame: &mut (dyn FrameSymbolizer + Send),
+    ) -> Result<(), FillSymbolError> {
+        let address = frame.get_instruction();
+        let Some((image, offset)) = self.place(module, address) else { return Err(FillSymbolError {}) };
+        let found = self.state().code_at(image, offset);
+        match found {
+            Found::Code(Code::Function) => frame.set_function("?", address, 0),
+            Found::Code(Code::SignalReturn) => frame.set_function(SIGNAL_RETURN, address, 0),
+            Found::Code(Code::Nothing) => {}
+            Found::NoImage => return Err(FillSymbolError {}),
+            Found::Stopped => pending().await,
+        }
+        Ok(())
+    }
+
+    async fn walk_frame(
+        &self,
+        module: &(dyn Module + Sync),
+        walker: &mut (dyn FrameWalker + Send),
+    ) -> Option<()> {
+        let place = self.place(module, walker.get_instruction());
+        let walked = self.state().walk(place, walker);
+        match walked {
+            Walked::Caller => Some(()),
+            Walked::Unknown => None,
+            Walked::Stopped => pending().await,
+        }
+    }
+
+    async fn get_file_path(&self, _: &(dyn Module + Sync), _: FileKind) -> Result<PathBuf, FileError> {
+        Err(FileError::NotFound)
+    }
+}
+
+/// What is at an address of an image.
+#[derive(Clone, Copy)]
+enum Code {
+    Function,
+    /// A function to which signal handlers return.
+    SignalReturn,
+    Nothing,
+}
+
+/// The answer for an address.
+enum Found {
+    Code(Code),
+    /// The source does not have the image, so that any address may be code.
+    NoImage,
+    Stopped,
+}
+
+/// The answer for a frame.
+enum Walked {
+    /// The registers of the caller are set.
+    Caller,
+    /// There are no rules for the frame.
+    Unknown,
+    Stopped,
+}
+
+impl State<'_> {
+    fn stop(&mut self, why: Stop) {
+        self.stop = Some(why);
+    }
+
+    fn code_at(&mut self, image: usize, offset: u64) -> Found {
+        if self.missing.contains(&image) {
+            return Found::NoImage;
+        }
+        if let Some(known) = self.known.get(&(image, offset)) {
+            return Found::Code(*known);
+        }
+        if self.lookups_left == 0 {
+            self.stop(Stop::Limit);
+            return Found::Stopped;
+        }
+        self.lookups_left -= 1;
+        let offsets = [ImageOffset(offset)];
+        let question = Question::new(&self.images[image], &offsets, LinePolicy::Exact);
+        let answered = self.source.answer(&[question]).into_iter().next();
+        let Some(Ok(answers)) = answered else {
+            self.missing.insert(image);
+            return Found::NoImage;
+        };
+        let code = match answers.answers.first() {
+            Some(Answer::Functions(functions)) => {
+                if !self.answer_bytes.take_functions(functions) {
+                    self.stop(Stop::Limit);
+                    return Found::Stopped;
+                }
+                let returns = |function: &Function| {
+                    let name = function.name.as_deref().unwrap_or_default();
+                    SIGNAL_RETURNS.iter().any(|known| known.as_bytes() == name)
+                };
+                match functions.last() {
+                    Some(function) if returns(function) => Code::SignalReturn,
+                    Some(_) => Code::Function,
+                    None => Code::Nothing,
+                }
+            }
+            // What is lost or damaged may be a function.
+            Some(Answer::TooLarge | Answer::Damaged(_) | Answer::Lost(_)) => Code::Function,
+            _ => Code::Nothing,
+        };
+        self.known.insert((image, offset), code);
+        Found::Code(code)
+    }
+
+    fn walk(&mut self, place: Option<(usize, u64)>, walker: &mut (dyn FrameWalker + Send)) -> Walked {
+        if self.frames_left == 0 || self.frames_of_thread_left == 0 {
+            self.stop(Stop::Limit);
+            return Walked::Stopped;
+        }
+        self.frames_left -= 1;
+        self.frames_of_thread_left -= 1;
+        let _ = (place, walker);
+        Walked::Unknown
+    }
+}

@@ -1,0 +1,53 @@
+//! Minidumps and stack lists: the walk of their stacks, and the reports that they become.
+
+use symdex_minidump::walk;
+use symdex_report::{Options, Report, symbolicate};
+use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
+
+use crate::source::{app, nothing};
+
+pub fn run(data: &[u8]) {
+    for mut source in [nothing, app] {
+        let Some(Ok(mut walked)) = walk(data, &mut source) else { continue };
+        let report = Report::parse(&walked.report);
+        let Ok(report) = report else {
+            assert!(
+                !walked.report.windows(16).any(|text| text == b"\"module_offset\":"),
+                "frames, but no report"
+            );
+            continue;
+        };
+        let symbolicated = symbolicate(&report, &mut source, &Options::new());
+        symbolicated.write_text(&mut Vec::new()).expect("memory");
+        let Some(process) = &mut walked.process else { continue };
+        process.answer(&symbolicated);
+        process.write_text(&mut Vec::new()).expect("memory");
+        process.write_json(&mut Vec::new()).expect("memory");
+    }
+}
+
+#[must_use]
+pub fn seeds() -> Vec<Vec<u8>> {
+    let app =
+        [0x6d, 0xcd, 0x4e, 0x9d, 0xd3, 0xb1, 0x3a, 0x0e, 0x8d, 0xff, 0x6a, 0x5a, 0x4b, 0xe1, 0xb1, 0xb0];
+    let stack: Vec<u8> = (0..32u64).flat_map(|word| (0x40_0000 + 0x37 * word).to_le_bytes()).collect();
+    let dump = |processor, registers: usize| {
+        let module = DumpedModule {
+            base: 0x40_0000,
+            size: 0x1000,
+            path: "/data/app/App".to_owned(),
+            build_id: app.to_vec(),
+        };
+        let registers = vec![0x7000; registers - 1].into_iter().chain([0x40_0030]).collect();
+        let thread = DumpedThread { id: 1, registers, stack_address: 0x7000, stack: stack.clone() };
+        DumpedProcess { modules: vec![module], threads: vec![thread], processor }.to_bytes()
+    };
+    let list = "stack-list arm64 linux\nimage 400000 1000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0 /App\nthread 1 main\n\
+                crashed\nregisters pc=400030 sp=7000 fp=7010\nmemory 7000 0000400000000000 3000400000000000\n";
+    vec![
+        dump(Processor::X86_64, 17),
+        dump(Processor::Arm64, 33),
+        dump(Processor::Arm, 16),
+        list.as_bytes().to_vec(),
+    ]
+}
