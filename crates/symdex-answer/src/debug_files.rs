@@ -8,7 +8,7 @@ use symdex::{ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
-use symdex_build::{Companions, DirectLookup, SharedCache};
+use symdex_build::{BuildOptions, Companions, DirectLookup, SharedCache};
 use symdex_pipeline::{BuiltIndex, Failure, FailureKind, Pipeline, PipelineOptions};
 use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
@@ -30,6 +30,8 @@ pub(crate) struct DebugFiles {
     stores: Arc<StoreReader>,
     private_store: bool,
     always_store: bool,
+    /// Whether new indexes get unwind rows.
+    unwind_rows: bool,
     /// The size of all files, in bytes.
     size: u64,
     /// Whether [`Event::NotStored`] was sent.
@@ -45,6 +47,8 @@ pub(crate) struct DebugImage {
     asked: AtomicUsize,
     /// The index, once it is built.
     index: OnceLock<Result<NewIndex, Unanswered>>,
+    /// An index with nothing but unwind rows, once it is built.
+    unwind_index: OnceLock<Result<Index<Vec<u8>>, Unanswered>>,
 }
 
 /// An index that was built from debug files.
@@ -115,6 +119,7 @@ impl DebugFiles {
             stores,
             private_store: options.private_store,
             always_store: options.always_store,
+            unwind_rows: options.unwind_rows,
             size: 0,
             not_stored: Once::new(),
             pipeline: OnceLock::new(),
@@ -169,7 +174,8 @@ impl DebugFiles {
             Some(image) => image.files.add(file, listed.identity.has_dwarf),
             None => {
                 let files = ImageFiles::new(file, listed);
-                self.images.push(DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() });
+                let (index, unwind_index) = (OnceLock::new(), OnceLock::new());
+                self.images.push(DebugImage { files, asked: AtomicUsize::new(0), index, unwind_index });
             }
         }
         let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
@@ -227,6 +233,18 @@ impl DebugFiles {
         answered.unwrap_or_else(|_| Err(panicked()))
     }
 
+    /// An index with the unwind rows of `image`, and nothing else. The first call reads the unwind tables.
+    pub(crate) fn unwind_index<'i>(&self, image: &'i DebugImage) -> Result<&'i Index<Vec<u8>>, Unanswered> {
+        let built = image.unwind_index.get_or_init(|| {
+            let companions = Companions::new(self.debug_dirs.clone());
+            let (loaded, read) = image.load(&companions)?;
+            let failed = |error| unanswered(&FileError::new(&read.path, error).in_part(image.part()).into());
+            let built = BuildOptions::new().build_unwind_rows(&loaded).map_err(failed)?;
+            Index::open(built).map_err(|error| unanswered(&Error::index(&read.path, error).into()))
+        });
+        built.as_ref().map_err(Unanswered::clone)
+    }
+
     /// The index of `image`. The first call builds it.
     pub(crate) fn index<'i>(
         &self,
@@ -282,6 +300,7 @@ impl DebugFiles {
         let pipeline = self.pipeline.get_or_init(|| {
             let mut options = PipelineOptions::default();
             options.debug_dirs.clone_from(&self.debug_dirs);
+            options.unwind_rows = self.unwind_rows;
             Pipeline::new(options)
         });
         let built = pipeline.as_ref().map_err(Failure::clone);

@@ -56,6 +56,7 @@ mod matching;
 mod options;
 mod session;
 mod symbolicator;
+mod unwind;
 mod wanted;
 
 use std::path::{Path, PathBuf};

@@ -33,6 +33,7 @@ pub struct SymbolicatorOptions {
     pub(crate) debug_dirs: Vec<PathBuf>,
     pub(crate) assumptions: Vec<Assumption>,
     pub(crate) match_by_name: bool,
+    pub(crate) unwind_rows: bool,
     pub(crate) on_refill: Option<fn(&Refill)>,
 }
 
@@ -131,6 +132,12 @@ impl SymbolicatorOptions {
     /// default is `false`.
     pub fn match_by_name(mut self, match_by_name: bool) -> Self {
         self.match_by_name = match_by_name;
+        self
+    }
+
+    /// Sets whether new indexes get unwind rows, for walks of stacks. The default is `false`.
+    pub fn unwind_rows(mut self, unwind_rows: bool) -> Self {
+        self.unwind_rows = unwind_rows;
         self
     }
 }

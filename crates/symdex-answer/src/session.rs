@@ -1,9 +1,10 @@
 //! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{ImageId, ImageOffset, Index, Metadata, Scratch};
+use symdex::{ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow, Scratch};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
@@ -12,6 +13,7 @@ use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
+use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
 /// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
@@ -21,6 +23,8 @@ pub struct Session<'a> {
     mode: Mode<'a>,
     matching: Option<&'a Matching>,
     scratch: Scratch,
+    /// What may have the unwind rows of the images that were asked for.
+    row_sources: HashMap<ImageId, Vec<RowSource<'a>>>,
 }
 
 /// What a session answers.
@@ -67,11 +71,29 @@ impl Source for Session<'_> {
         }
         asked.into_iter().map(|asked| asked.and_then(Asked::finish)).collect()
     }
+
+    /// The row of the first source that has one. Sources that are damaged or cannot be read are passed over.
+    fn unwind_row(
+        &mut self,
+        image: &ReportImage,
+        offset: ImageOffset,
+    ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
+        let wanted = self.symbolicator.wanted(&[image], self.matching).pop();
+        let (id, _) = wanted.unwrap_or(Err(Unanswered::Missing))?;
+        let (symbolicator, mode) = (self.symbolicator, self.mode);
+        let sources = self
+            .row_sources
+            .entry(id)
+            .or_insert_with_key(|id| symbolicator.row_sources(id, matches!(mode, Mode::Functions(_))));
+        let mut rows = sources.iter().map(|source| symbolicator.row_of(source, image, offset));
+        Ok(rows.find_map(|row| row.ok().flatten()))
+    }
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
-        Self { symbolicator, mode, matching: None, scratch: Scratch::default() }
+        let row_sources = HashMap::new();
+        Self { symbolicator, mode, matching: None, scratch: Scratch::default(), row_sources }
     }
 
     /// Replaces the symbolicator's assumptions and its matching by name.

@@ -114,6 +114,19 @@ pub(crate) fn build_parts<'d>(
     Ok(out)
 }
 
+/// Builds an index that has the unwind rows of an image, and no functions.
+pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -> Result<Vec<u8>, Error> {
+    let deadline = Deadline::after(options.max_seconds).less(image.load_time);
+    let mut problems = image.problems();
+    let budget = Budget::new(options.max_memory, image.memory())?;
+    let mut build = Build::new(image, budget, deadline);
+    build.unwind = Some(unwind_rows(image, budget, 0, deadline, &mut problems)?);
+    let (partial, _) = problems.finish(image.has_dwarf(), TextCoverage::of(&image.info));
+    let mut out = Vec::new();
+    build.write(&[], &[], None, Counts::default(), partial, &mut out)?;
+    Ok(out)
+}
+
 /// The order in which units are merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnitOrder {

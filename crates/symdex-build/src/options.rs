@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write;
 
-use crate::build::build_image;
+use crate::build::{build_image, build_unwind_rows};
 use crate::error::Error;
 use crate::image::Image;
 use crate::readable::Demangle;
@@ -108,6 +108,16 @@ impl<'p> BuildOptions<'p> {
     /// As [`Self::build_into`].
     pub fn build(&self, image: &Image<'_>) -> Result<Built, Error> {
         self.build_into(image, Vec::new())
+    }
+
+    /// Builds an index with the [unwind rows](Self::unwind_rows) of `image`, and without functions, in memory. No debug
+    /// information is read, so this takes a small part of the time of a build.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::build_into`].
+    pub fn build_unwind_rows(&self, image: &Image<'_>) -> Result<Vec<u8>, Error> {
+        build_unwind_rows(image, self)
     }
 
     /// Builds the index of `image` and writes it to `out`.

@@ -30,8 +30,6 @@
 //!
 //! [rust-minidump]: https://github.com/rust-minidump/rust-minidump
 
-#![expect(dead_code, reason = "unwind rows, which indexes do not have yet, need the rest")]
-
 mod dump;
 mod error;
 mod limits;
@@ -39,6 +37,7 @@ mod names;
 mod process;
 mod provider;
 mod registers;
+mod row;
 mod signal_frame;
 mod stack_list;
 mod stackwalk;

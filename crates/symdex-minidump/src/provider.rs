@@ -13,9 +13,8 @@ use symdex_report::{Answer, AnswerBytes, Function, Question, ReportImage, Source
 
 use crate::limits::{FRAMES, FRAMES_OF_THREAD, LOOKUPS};
 use crate::registers::Registers;
+use crate::row::{Caller, caller, caller_at_entry};
 
-/// The name that stands for a function to which signal handlers return.
-pub(crate) const SIGNAL_RETURN: &str = "signal return";
 /// The functions of C libraries to which signal handlers return.
 const SIGNAL_RETURNS: [&str; 4] =
     ["__default_sa_restorer", "__default_rt_sa_restorer", "__restore", "__restore_rt"];
@@ -90,6 +89,19 @@ impl<'s> Provider<'s> {
         self.state().stop.take()
     }
 
+    /// Whether signal handlers return to the code at `address` of `module`.
+    pub(crate) fn is_signal_return(&self, module: &(dyn Module + Sync), address: u64) -> bool {
+        let place = self.place(module, address);
+        place.is_some_and(|(image, offset)| {
+            matches!(self.state().code_at(image, offset), Found::Code(Code::SignalReturn))
+        })
+    }
+
+    /// The bits of a return address that count.
+    pub(crate) fn address_mask(&self) -> u64 {
+        self.state().registers.address_mask
+    }
+
     /// The image of a module, and the offset of an address in it.
     fn place(&self, module: &(dyn Module + Sync), address: u64) -> Option<(usize, u64)> {
         let base = module.base_address();
@@ -109,8 +121,9 @@ impl SymbolProvider for Provider<'_> {
         let Some((image, offset)) = self.place(module, address) else { return Err(FillSymbolError {}) };
         let found = self.state().code_at(image, offset);
         match found {
-            Found::Code(Code::Function) => frame.set_function("?", address, 0),
-            Found::Code(Code::SignalReturn) => frame.set_function(SIGNAL_RETURN, address, 0),
+            Found::Code(Code::Function | Code::Entry | Code::SignalReturn) => {
+                frame.set_function("?", address, 0)
+            }
             Found::Code(Code::Nothing) => {}
             Found::NoImage => return Err(FillSymbolError {}),
             Found::Stopped => pending().await,
@@ -141,6 +154,9 @@ impl SymbolProvider for Provider<'_> {
 #[derive(Clone, Copy)]
 enum Code {
     Function,
+    /// The first instruction of a function, or a stub that jumps to a function of another image. Nothing is on the stack
+    /// yet but what the caller has put there.
+    Entry,
     /// A function to which signal handlers return.
     SignalReturn,
     Nothing,
@@ -161,6 +177,18 @@ enum Walked {
     /// There are no rules for the frame.
     Unknown,
     Stopped,
+}
+
+/// What `function` is at `offset` of its image.
+fn code_of(function: &Function, offset: u64) -> Code {
+    let name = function.name.as_deref().unwrap_or_default();
+    if SIGNAL_RETURNS.iter().any(|known| known.as_bytes() == name) {
+        Code::SignalReturn
+    } else if function.start == Some(ImageOffset(offset)) || name.ends_with(b"@plt") {
+        Code::Entry
+    } else {
+        Code::Function
+    }
 }
 
 impl State<'_> {
@@ -193,15 +221,7 @@ impl State<'_> {
                     self.stop(Stop::Limit);
                     return Found::Stopped;
                 }
-                let returns = |function: &Function| {
-                    let name = function.name.as_deref().unwrap_or_default();
-                    SIGNAL_RETURNS.iter().any(|known| known.as_bytes() == name)
-                };
-                match functions.last() {
-                    Some(function) if returns(function) => Code::SignalReturn,
-                    Some(_) => Code::Function,
-                    None => Code::Nothing,
-                }
+                functions.last().map_or(Code::Nothing, |function| code_of(function, offset))
             }
             // What is lost or damaged may be a function.
             Some(Answer::TooLarge | Answer::Damaged(_) | Answer::Lost(_)) => Code::Function,
@@ -218,7 +238,29 @@ impl State<'_> {
         }
         self.frames_left -= 1;
         self.frames_of_thread_left -= 1;
-        let _ = (place, walker);
-        Walked::Unknown
+        let Some((image, offset)) = place else { return Walked::Unknown };
+        if self.missing.contains(&image) {
+            return Walked::Unknown;
+        }
+        let row = self.source.unwind_row(&self.images[image], ImageOffset(offset));
+        // Why the image cannot be asked is said when its functions are asked for.
+        let row = row.ok().flatten();
+        let is_entry =
+            !walker.has_grand_callee() && matches!(self.known.get(&(image, offset)), Some(Code::Entry));
+        let found = match row {
+            Some(row) if !(is_entry && row.row().holds_at_calls_only()) => {
+                caller(&row.row(), &self.registers, walker)
+            }
+            _ if is_entry => caller_at_entry(&self.registers, walker),
+            _ => None,
+        };
+        match found {
+            Some(Caller::Returned) => Walked::Caller,
+            Some(Caller::Interrupted(registers)) => {
+                self.stop(Stop::Interrupted(registers));
+                Walked::Stopped
+            }
+            None => Walked::Unknown,
+        }
     }
 }

@@ -40,6 +40,19 @@ const ARM: [Layout; 2] = [
     Layout { first: 32, width: 4, names: ARM_NAMES },
 ];
 
+fn layouts(os: Os, cpu: Cpu) -> &'static [Layout] {
+    match (os, cpu) {
+        (Os::Linux | Os::Android, Cpu::Arm64) => &ARM64,
+        (Os::Linux | Os::Android, Cpu::Arm) => &ARM,
+        _ => &[],
+    }
+}
+
+/// Whether the layout of frames of signal handlers is known here.
+pub(crate) fn has_layout(os: Os, cpu: Cpu) -> bool {
+    !layouts(os, cpu).is_empty()
+}
+
 /// The registers that a signal has interrupted, by name, if the stack pointer of a handler's return is the start of
 /// `stack`. `is_code` says whether an address lies in an image. Returns `None` if the stack does not look so.
 pub(crate) fn interrupted(
@@ -48,12 +61,7 @@ pub(crate) fn interrupted(
     stack: Block<'_>,
     is_code: impl Fn(u64) -> bool,
 ) -> Option<Vec<(&'static str, u64)>> {
-    let layouts: &[Layout] = match (os, cpu) {
-        (Os::Linux | Os::Android, Cpu::Arm64) => &ARM64,
-        (Os::Linux | Os::Android, Cpu::Arm) => &ARM,
-        _ => return None,
-    };
-    layouts.iter().find_map(|layout| {
+    layouts(os, cpu).iter().find_map(|layout| {
         let registers = layout.read(stack)?;
         let value = |name| registers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let (program_counter, stack_pointer) = (value("pc")?, value("sp")?);

@@ -10,9 +10,9 @@ use symdex_report::Source;
 use crate::error::Error;
 use crate::limits::{FRAMES_OF_THREAD, POINTERS_INTO_STACK};
 use crate::process::{Block, Process, address_size};
-use crate::provider::{Provider, SIGNAL_RETURN, Stop};
+use crate::provider::{Provider, Stop};
 use crate::registers::{Registers, context_with};
-use crate::signal_frame::interrupted;
+use crate::signal_frame::{has_layout, interrupted};
 
 /// How often a signal handler may interrupt another one in a thread.
 const SIGNALS: usize = 64;
@@ -51,7 +51,11 @@ impl StackWalker<'_, '_> {
         for _ in 0..SIGNALS {
             let (frames, stop) = self.until_signal(number, context.clone());
             let is_interrupted = !thread.frames.is_empty();
-            let (frames, stop) = self.until_handler(number, frames, stop);
+            let (mut frames, stop) = self.until_handler(number, frames, stop);
+            if let (Some(Stop::Interrupted(_)), Some(frame)) = (&stop, frames.last_mut()) {
+                // The kernel has made the handler return to the start of this code. No call is before it.
+                frame.instruction = frame.resume_address & self.provider.address_mask();
+            }
             thread.frames.extend(frames.into_iter().enumerate().map(|(at, frame)| {
                 // Only the registers of the innermost frame are those of the thread.
                 let is_first = at == 0 && is_interrupted;
@@ -95,9 +99,15 @@ impl StackWalker<'_, '_> {
         let is_code = |address| state.modules.module_at_address(address).is_some();
         let may_return = |frame: &StackFrame| {
             let is_sure = matches!(frame.trust, FrameTrust::CallFrameInfo | FrameTrust::FramePointer);
-            let is_known = frame.function_name.as_deref() == Some(SIGNAL_RETURN);
-            is_sure && (is_known || frame.module.as_ref().is_none_or(|module| is_kernel_code(&module.name)))
+            is_sure
+                && frame.module.as_ref().is_none_or(|module| {
+                    let address = frame.resume_address & self.provider.address_mask();
+                    is_kernel_code(&module.name) || self.provider.is_signal_return(module, address)
+                })
         };
+        if !has_layout(os, cpu) {
+            return (frames, stop);
+        }
         let found = (1..frames.len()).filter(|at| may_return(&frames[*at])).find_map(|at| {
             let pointer = frames[at].context.get_stack_pointer();
             let stack = self.process.stack_at(thread, pointer)?.starting_at(pointer)?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch, Table};
 
 use crate::limits::AnswerBytes;
 use crate::near::KnownImage;
@@ -32,6 +32,21 @@ pub trait Source {
     /// [`symbolicate`](crate::symbolicate()) asks all questions of a report in one call, as long as they have at most
     /// 16,384 offsets together. A source can fetch what it needs for all of them at once.
     fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>>;
+
+    /// Returns the unwind row of the code at an offset of `image`, for walks of stacks. The offset counts as those of
+    /// [`Question::offsets`]. Returns `None` if no index has one, as a source without unwind rows always does.
+    ///
+    /// # Errors
+    ///
+    /// Why the source cannot be asked for the image.
+    fn unwind_row(
+        &mut self,
+        image: &ReportImage,
+        offset: ImageOffset,
+    ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
+        let _ = (image, offset);
+        Ok(None)
+    }
 }
 
 impl<F: FnMut(&Question<'_>) -> Result<Answers, Unanswered>> Source for F {

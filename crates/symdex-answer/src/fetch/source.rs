@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Instant;
 
-use symdex_report::{Answer, Answers, Question, Source, Unanswered};
+use symdex::{ImageOffset, OwnedUnwindRow};
+use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 
 use super::layout::WantedImage;
 use super::misses::{FetchOutcome, Misses};
@@ -56,6 +57,14 @@ impl<S: Source> Source for FetchingSource<'_, S> {
             built.into_iter().zip(new).for_each(|(answered, new)| *answered = new);
         }
         answered
+    }
+
+    fn unwind_row(
+        &mut self,
+        image: &ReportImage,
+        offset: ImageOffset,
+    ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
+        self.inner.unwind_row(image, offset)
     }
 }
 

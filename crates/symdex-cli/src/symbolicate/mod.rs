@@ -27,7 +27,7 @@ pub(crate) use self::args::{NameArgs, SourceArgs};
 use self::events::{Events, failure_of};
 use self::input::{Input, Inputs};
 pub(crate) use self::output::{Layout, StackwalkFormat};
-use self::output::{Output, Text};
+use self::output::{Output, Text, is_process_file};
 use self::summary::{ReportCounts, RunSummary};
 use crate::archive;
 use crate::failure::{self, Failure, FailureKind, complain};
@@ -208,12 +208,13 @@ impl Work<'_> {
         failures.iter().for_each(|failure| summary.failure(failure));
         let progress = Progress::new(0);
         let (debug_files, _unpackers) = debug_files(&self.sources.dsym, &progress, &mut summary);
-        let sources = debug_files.into_iter().fold(self.sources.options()?, |sources, file| {
-            match file.archive_entry() {
+        let sources = debug_files.into_iter().fold(
+            self.sources.options()?.unwind_rows(reports.iter().any(is_process_file)),
+            |sources, file| match file.archive_entry() {
                 Some(_) => sources.unpacked(file),
                 None => sources.debug_files(file.path()),
-            }
-        });
+            },
+        );
         let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
             progress.suspend(|| match skipped {
                 SourceError::Special(files) => complain(&format!("warning: {files}")),

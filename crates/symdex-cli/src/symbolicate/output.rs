@@ -199,8 +199,8 @@ fn are_unique(names: &[PathBuf]) -> bool {
 fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
     match layout {
         Layout::Report(OutputFormat::Json) | Layout::Stackwalk(StackwalkFormat::Json) => Some("json"),
-        Layout::Report(OutputFormat::Native) if is_process(report) => Some("json"),
-        Layout::Report(OutputFormat::Text) if is_json_or_binary(report) || is_process(report) => {
+        Layout::Report(OutputFormat::Native) if is_process_file(report) => Some("json"),
+        Layout::Report(OutputFormat::Text) if is_json_or_binary(report) || is_process_file(report) => {
             Some("crash")
         }
         Layout::Report(OutputFormat::Native | OutputFormat::Text) => None,
@@ -209,7 +209,7 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
 }
 
 /// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read only once.
-fn is_process(report: &Input) -> bool {
+pub(super) fn is_process_file(report: &Input) -> bool {
     report.source().is_some_and(Path::is_file) && symdex_minidump::is_process(&report.start(16))
 }
 

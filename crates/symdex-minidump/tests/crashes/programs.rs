@@ -1,0 +1,123 @@
+//! Compiles the program that crashes, and builds indexes with unwind rows of the files that it loads.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use symdex::{ImageId, ImageOffset, Index, OwnedUnwindRow, Scratch};
+use symdex_build::{BuildOptions, Companions, Image, slices};
+use symdex_report::{Answers, Question, ReportImage, Source, Unanswered, answer_from_index};
+
+use super::captures::Capture;
+
+/// Compiles the program with `compiler` into a folder of its own. Returns its path.
+pub(crate) fn compile(compiler: &str, options: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crashes/crash.c");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{compiler}"));
+    std::fs::create_dir_all(&folder).expect("created");
+    let program = folder.join("crash");
+    let mut compile = symdex_testkit::program(compiler, "--version");
+    compile.args(options).arg("-Wl,--build-id=sha1").arg(source).arg("-o").arg(&program);
+    assert!(compile.status().expect("the compiler starts").success(), "{compiler} {options:?}");
+    program
+}
+
+/// The indexes of the files of a process.
+pub(crate) struct Indexes {
+    indexes: HashMap<ImageId, Index<Vec<u8>>>,
+    by_path: HashMap<String, ImageId>,
+    /// The images of a program without mappings: it is at the addresses that its file states.
+    is_static: bool,
+    scratch: Scratch,
+}
+
+impl Indexes {
+    /// The indexes of all files that the captured processes have mapped, as far as they are ELF files with an id.
+    pub(crate) fn of(captures: &[Capture]) -> Self {
+        let mut paths: Vec<_> =
+            captures.iter().flat_map(|capture| &capture.maps).map(|(_, _, path)| path.as_str()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        Self::of_files(&paths, false)
+    }
+
+    /// The index of a program that is linked statically.
+    pub(crate) fn of_static(program: &Path) -> Self {
+        Self::of_files(&[program.to_str().expect("UTF-8")], true)
+    }
+
+    fn of_files(paths: &[&str], is_static: bool) -> Self {
+        let (mut indexes, mut by_path) = (HashMap::new(), HashMap::new());
+        for path in paths {
+            let Some(index) = index_of(Path::new(path)) else { continue };
+            by_path.insert((*path).to_owned(), index.id().clone());
+            indexes.insert(index.id().clone(), index);
+        }
+        Self { indexes, by_path, is_static, scratch: Scratch::default() }
+    }
+
+    /// The stack list of a capture.
+    pub(crate) fn stack_list(&self, capture: &Capture) -> String {
+        let mut list = format!("stack-list {} linux\n", capture.target.arch());
+        for (path, id) in &self.by_path {
+            let metadata = self.indexes[id].metadata();
+            let maps = || capture.maps.iter().filter(|(_, _, mapped)| mapped == path);
+            let range = match self.is_static {
+                true => Some((metadata.base, metadata.base + metadata.image_size)),
+                false => maps().map(|map| map.0).min().zip(maps().map(|map| map.1).max()),
+            };
+            if let Some((start, end)) = range {
+                writeln!(list, "image {start:#x} {:#x} {id} {path}", end - start).expect("memory");
+            }
+        }
+        list + "thread 1 main\ncrashed\n" + &capture.lines
+    }
+
+    /// The paths of the files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
+        self.by_path.keys()
+    }
+
+    /// Puts the indexes into a folder.
+    pub(crate) fn put_into(&self, folder: &Path) {
+        for index in self.indexes.values() {
+            let path = folder.join(format!("{}.symdex", index.id()));
+            std::fs::write(path, index.as_bytes()).expect("written");
+        }
+    }
+
+    fn index(&self, image: &ReportImage) -> Result<&Index<Vec<u8>>, Unanswered> {
+        image.id.as_ref().and_then(|id| self.indexes.get(id)).ok_or(Unanswered::Missing)
+    }
+}
+
+impl Source for Indexes {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut answer = |question: &Question<'_>| {
+            Ok(answer_from_index(self.index(question.image)?, question, &mut scratch)?.into())
+        };
+        let answers = questions.iter().map(&mut answer).collect();
+        self.scratch = scratch;
+        answers
+    }
+
+    fn unwind_row(
+        &mut self,
+        image: &ReportImage,
+        offset: ImageOffset,
+    ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
+        let row = self.index(image)?.unwind_row(offset).expect("intact");
+        Ok(row.map(OwnedUnwindRow::from))
+    }
+}
+
+/// The index of the file at `path`; `None` if it is not an ELF file.
+fn index_of(path: &Path) -> Option<Index<Vec<u8>>> {
+    let bytes = std::fs::read(path).ok()?;
+    let slice = slices(&bytes).ok()?.into_iter().next()?;
+    let companions = Companions::default();
+    let image = Image::load(&slice, path, &companions).expect("loads");
+    let built = BuildOptions::new().unwind_rows(true).build(&image).expect("builds");
+    Some(Index::open(built.bytes).expect("opens"))
+}
