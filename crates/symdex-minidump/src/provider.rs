@@ -13,7 +13,7 @@ use symdex_report::{Answer, AnswerBytes, Function, Question, ReportImage, Source
 
 use crate::limits::{FRAMES, FRAMES_OF_THREAD, LOOKUPS};
 use crate::registers::Registers;
-use crate::row::{Caller, caller, caller_at_entry};
+use crate::row::{Caller, caller, return_at_entry};
 
 /// The functions of C libraries to which signal handlers return.
 const SIGNAL_RETURNS: [&str; 4] =
@@ -245,15 +245,11 @@ impl State<'_> {
         let row = self.source.unwind_row(&self.images[image], ImageOffset(offset));
         // Why the image cannot be asked is said when its functions are asked for.
         let row = row.ok().flatten();
-        let is_entry =
-            !walker.has_grand_callee() && matches!(self.known.get(&(image, offset)), Some(Code::Entry));
-        let found = match row {
-            Some(row) if !(is_entry && row.row().holds_at_calls_only()) => {
-                caller(&row.row(), &self.registers, walker)
-            }
-            _ if is_entry => caller_at_entry(&self.registers, walker),
-            _ => None,
-        };
+        let is_innermost = !walker.has_grand_callee();
+        let is_entry = is_innermost && matches!(self.known.get(&(image, offset)), Some(Code::Entry));
+        let holds = row.as_ref().is_some_and(|row| !row.row().holds_at_calls_only());
+        let at_entry = (is_entry && !holds).then(|| self.caller_at_entry(walker)).flatten();
+        let found = at_entry.or_else(|| caller(&row?.row(), &self.registers, walker));
         match found {
             Some(Caller::Returned) => Walked::Caller,
             Some(Caller::Interrupted(registers)) => {
@@ -261,6 +257,21 @@ impl State<'_> {
                 Walked::Stopped
             }
             None => Walked::Unknown,
+        }
+    }
+    /// Finds the caller of the frame of `walker`, which is at the first instruction of a function. `None` if the return
+    /// address is not in a function.
+    fn caller_at_entry(&mut self, walker: &mut (dyn FrameWalker + Send)) -> Option<Caller> {
+        let (return_address, cfa) = return_at_entry(&self.registers, walker)?;
+        let call = return_address.checked_sub(1)?;
+        let image = self.images.iter().position(|image| image.contains(call))?;
+        match self.code_at(image, call - self.images[image].load_address) {
+            Found::Code(Code::Nothing) | Found::Stopped => None,
+            Found::Code(_) | Found::NoImage => {
+                walker.set_cfa(cfa)?;
+                walker.set_ra(return_address)?;
+                Some(Caller::Returned)
+            }
         }
     }
 }

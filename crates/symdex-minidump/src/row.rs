@@ -74,21 +74,17 @@ pub(crate) fn caller(
     Some(Caller::Returned)
 }
 
-/// Finds the caller of the frame of `walker`, which is at the first instruction of a function: the return address is in the
-/// link register or, on x86, on top of the stack.
-pub(crate) fn caller_at_entry(
+/// The return address of the frame of `walker`, which is at the first instruction of a function, and the stack pointer after
+/// the return. The address is in the link register or, on x86, on top of the stack.
+pub(crate) fn return_at_entry(
     registers: &Registers,
-    walker: &mut (dyn FrameWalker + Send),
-) -> Option<Caller> {
+    walker: &(dyn FrameWalker + Send),
+) -> Option<(u64, u64)> {
     let stack_pointer = walker.get_callee_register(registers.stack_pointer)?;
-    let (return_address, cfa) = match registers.names.contains(&"lr") {
-        true => (walker.get_callee_register("lr")?, stack_pointer),
-        false => {
-            let size = if registers.stack_pointer == "rsp" { 8 } else { 4 };
-            (walker.get_register_at_address(stack_pointer)?, stack_pointer.checked_add(size)?)
-        }
+    let (return_address, cfa) = match registers.stack_pointer {
+        "rsp" => (walker.get_register_at_address(stack_pointer)?, stack_pointer.checked_add(8)?),
+        "esp" => (walker.get_register_at_address(stack_pointer)?, stack_pointer.checked_add(4)?),
+        _ => (walker.get_callee_register("lr")?, stack_pointer),
     };
-    walker.set_cfa(cfa)?;
-    walker.set_ra(return_address & registers.address_mask)?;
-    Some(Caller::Returned)
+    Some((return_address & registers.address_mask, cfa))
 }

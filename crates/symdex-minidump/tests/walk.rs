@@ -79,6 +79,7 @@ fn a_chain_of_frame_pointers_is_walked_to_its_end() {
 fn a_search_takes_code_with_a_function_only() {
     // Data of the module, an address of no module, and code.
     let words = [BASE + 0x8000, 0x1234, BASE + 0x1234, 0, 0, BASE + 0x2222, 0, 0];
+    // At the first instruction of a function, too, the top of the stack is not taken for a return address.
     let dump = x86_64(BASE + 0x1100, 0, &words).to_bytes();
     let expected = [(0x1100, FoundBy::Context), (0x1233, FoundBy::Scan), (0x2221, FoundBy::Scan)];
     assert_eq!(frames(&dump, &mut code), expected);
