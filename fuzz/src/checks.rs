@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use symdex::write::ChunkRanges;
-use symdex::{Frame, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
-use symdex_build::{Companions, DirectLookup, Image, build, slices};
+use symdex::{Frame, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
+use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, build, slices};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many chunks are walked, and how many offsets are looked up.
@@ -155,6 +155,26 @@ fn image_on_this_thread(image: &Image<'_>) {
     {
         assert_direct_is_index(image, &index);
     }
+}
+
+/// The index of a symbol file is whole, and does not depend on threads.
+pub fn symbol_file(bytes: &[u8]) {
+    ONE.with(|one| one.install(|| symbol_file_on_this_thread(bytes)));
+}
+
+fn symbol_file_on_this_thread(bytes: &[u8]) {
+    let Ok(mut file) = SymbolFile::read(bytes) else { return };
+    if file.id().is_none() {
+        file = file.with_id(ImageId::of_hash(1));
+    }
+    let build = || BuildOptions::new().build_symbol_file_into(&file, Vec::new()).map(|built| built.bytes);
+    let Ok(bytes) = build() else { return };
+    if xxh3_64(&bytes).is_multiple_of(WITH_TWO_THREADS) {
+        let again = TWO.install(build);
+        assert!(again.is_ok_and(|again| again == bytes), "another index with two threads");
+    }
+    index(&bytes);
+    Index::open(bytes).expect("just written").verify().expect("just written");
 }
 
 /// Direct lookups have the answers of the index, where these change.

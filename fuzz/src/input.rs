@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use symdex::Index;
 use symdex_build::{Companions, Image, build, slices};
 
 /// Cuts `data` into `N` parts. All parts but the last are preceded by their lengths (two bytes each, at the front).
@@ -53,6 +54,19 @@ pub fn files(folder: &str, is_wanted: impl Fn(&Path) -> bool) -> Vec<Vec<u8>> {
 #[must_use]
 pub fn debug_files() -> Vec<Vec<u8>> {
     files("testdata", |path| path.parent().is_some_and(|parent| parent.ends_with("Resources/DWARF")))
+}
+
+/// What `export` writes of each of the [`indexes`].
+#[must_use]
+pub fn exported(
+    export: impl Fn(&Index<Vec<u8>>, &mut Vec<u8>) -> Result<(), symdex_export::Error>,
+) -> Vec<Vec<u8>> {
+    let exported = |bytes: Vec<u8>| {
+        let (index, mut out) = (Index::open(bytes).expect("an index"), Vec::new());
+        export(&index, &mut out).expect("exports");
+        out
+    };
+    indexes().into_iter().map(exported).collect()
 }
 
 /// Small indexes: the golden ones, and those of the first slices of the debug files in `testdata`.

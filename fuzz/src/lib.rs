@@ -39,6 +39,8 @@ pub const TARGETS: &[Target] = &[
     target!(entries),
     target!(lines),
     target!(symbol_map),
+    target!(breakpad),
+    target!(gsym),
     target!(shared_cache),
     target!(split),
     target!(report),

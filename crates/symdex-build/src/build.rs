@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use symdex::write::{
-    ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, Writer,
+    ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, ImageInfo, Writer,
 };
 use symdex::{Counts, Partial, Table};
 
@@ -47,6 +47,8 @@ const LEAST_AHEAD: usize = 1 << 10;
 const CHUNKS_AT_A_TIME: usize = 8;
 /// How many encoding tasks may be unfinished.
 const ENCODE_AHEAD: usize = 8;
+/// How many bytes all names of a file may have beyond its size, and all paths.
+pub(crate) const MORE_STRINGS: u64 = 1 << 20;
 /// About how many symbols are merged at a time.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 
@@ -80,10 +82,10 @@ pub(crate) fn build_image(
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
     let mut run = |order| {
-        let mut build = Build::new(image, budget, deadline);
+        let mut build = Build::new(&image.info, max_strings(image), budget, deadline);
         build.demangle = options.readable_names;
         build.wants_unwind = options.unwind_rows;
-        build.run(&units, order, problems.clone(), options.progress, out)
+        build.run((image, &units), order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
         Err(Stop::OutOfOrder) => {
@@ -104,7 +106,7 @@ pub(crate) fn build_parts<'d>(
     mut problems: Problems,
 ) -> Result<Vec<u8>, Error> {
     let budget = Budget::new(usize::MAX / 4, 0)?;
-    let mut build = Build::new(image, budget, Deadline::default());
+    let mut build = Build::new(&image.info, max_strings(image), budget, Deadline::default());
     let (mut counts, mut out) = (Counts::default(), Vec::new());
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
@@ -119,12 +121,17 @@ pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -
     let deadline = Deadline::after(options.max_seconds).less(image.load_time);
     let mut problems = image.problems();
     let budget = Budget::new(options.max_memory, image.memory())?;
-    let mut build = Build::new(image, budget, deadline);
+    let mut build = Build::new(&image.info, max_strings(image), budget, deadline);
     build.unwind = Some(unwind_rows(image, budget, 0, deadline, &mut problems)?);
     let (partial, _) = problems.finish(image.has_dwarf(), TextCoverage::of(&image.info));
     let mut out = Vec::new();
     build.write(&[], &[], None, Counts::default(), partial, &mut out)?;
     Ok(out)
+}
+
+/// How many bytes all names of `image` may have, and all paths: the distinct ones of a real file are not larger than it.
+fn max_strings(image: &Image<'_>) -> u64 {
+    image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + MORE_STRINGS
 }
 
 /// The order in which units are merged.
@@ -137,7 +144,7 @@ enum UnitOrder {
 }
 
 /// Why a build stopped before the index was written.
-enum Stop {
+pub(crate) enum Stop {
     /// A unit has code below its stated lowest address, and the addresses there are merged already. Nothing was
     /// written.
     OutOfOrder,
@@ -168,30 +175,30 @@ impl From<Stop> for Error {
 }
 
 /// The state of a build.
-struct Build<'a, 'd> {
-    image: &'a Image<'d>,
-    budget: Budget,
+pub(crate) struct Build<'a, 'd> {
+    info: &'a ImageInfo,
+    pub(crate) budget: Budget,
     /// Pending units are spilled beyond this many bytes, even if there is more memory.
     max_pending: usize,
-    deadline: Deadline,
+    pub(crate) deadline: Deadline,
     /// The ranges and inline frames of the chunks that are being encoded, by task: how many bytes they take.
     encoding: VecDeque<usize>,
     writer: Writer<Spool>,
-    pools: Pools<'d>,
-    coverage: TextCoverage,
-    demangle: Option<Demangle>,
+    pub(crate) pools: Pools<'d>,
+    pub(crate) coverage: TextCoverage,
+    pub(crate) demangle: Option<Demangle>,
     wants_unwind: bool,
-    unwind: Option<EncodedUnwindRows>,
+    pub(crate) unwind: Option<EncodedUnwindRows>,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, budget: Budget, deadline: Deadline) -> Self {
-        let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
-        let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
-        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, Spool::new(deadline));
-        let coverage = TextCoverage::of(&image.info);
+    /// The build of an index of the image `info`, whose names may have `max_strings` bytes, as may its paths.
+    pub(crate) fn new(info: &'a ImageInfo, max_strings: u64, budget: Budget, deadline: Deadline) -> Self {
+        let pools = Pools { names: Pool::new(max_strings), files: Pool::new(max_strings) };
+        let writer = Writer::new(info.clone(), CHUNK_SPAN, Spool::new(deadline));
+        let coverage = TextCoverage::of(info);
         Self {
-            image,
+            info,
             budget,
             max_pending: usize::MAX,
             deadline,
@@ -212,30 +219,42 @@ impl<'a, 'd> Build<'a, 'd> {
     /// [`Stop::OutOfOrder`] if units are merged by address and one has code below its stated lowest address.
     fn run(
         mut self,
-        units: &Units<'d>,
+        (image, units): (&'a Image<'d>, &Units<'d>),
         order: UnitOrder,
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
         out: &mut impl Write,
     ) -> Result<BuildReport, Stop> {
         let mut counts = Counts { units: units.own as u64 + units.types, ..Counts::default() };
-        if let Some(digest) = input_digest(self.image, &problems) {
+        if let Some(digest) = input_digest(image, &problems) {
             self.writer.set_input_digest(digest);
         }
-        self.dwarf(units, order, &mut problems, &mut counts, progress)?;
-        self.symbols(&mut counts, &mut problems)?;
+        self.dwarf((image, units), order, &mut problems, &mut counts, progress)?;
+        self.symbols(&image.symbols, &mut counts, &mut problems)?;
         self.deadline.check()?;
         if self.wants_unwind {
             let others = self.pools.size();
-            let rows = unwind_rows(self.image, self.budget, others, self.deadline, &mut problems);
+            let rows = unwind_rows(image, self.budget, others, self.deadline, &mut problems);
             self.unwind = Some(rows?);
         }
+        Ok(self.finish(problems, image.has_dwarf(), counts, out)?)
+    }
+
+    /// Writes the index to `out`, after all chunks are made.
+    pub(crate) fn finish(
+        mut self,
+        mut problems: Problems,
+        has_dwarf: bool,
+        mut counts: Counts,
+        out: &mut impl Write,
+    ) -> Result<BuildReport, Error> {
+        self.deadline.check()?;
         let [names, files] = [&self.pools.names, &self.pools.files].map(Pool::lens);
         let strings =
             StringSizes { size: self.pools.size(), len: names.0 + files.0, bytes: names.1 + files.1 };
         self.budget.check_strings(strings.size, strings.len, strings.bytes)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
-        let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
+        let (partial, report) = problems.finish(has_dwarf, self.coverage);
         let readable = self
             .demangle
             .map(|demangle| readable_names(&names, demangle, strings, self.budget, self.deadline));
@@ -287,7 +306,7 @@ impl<'a, 'd> Build<'a, 'd> {
     /// Reads and merges the units, and writes the chunks of the `dwarf` table.
     fn dwarf(
         &mut self,
-        units: &Units<'d>,
+        (image, units): (&'a Image<'d>, &Units<'d>),
         order: UnitOrder,
         problems: &mut Problems,
         counts: &mut Counts,
@@ -302,7 +321,6 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
         let total = units.own_size() as u64;
-        let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
         let ahead_memory = Memory::new(self.budget.of_units_ahead());
         let memory_in_turn = Memory::new(self.budget.of_unit());
@@ -335,27 +353,15 @@ impl<'a, 'd> Build<'a, 'd> {
                     }
                 };
                 let too_large = Error::TooLarge { limit: self.budget.limit, what: "one of its units" };
-                let mut walked = walked.ok_or(too_large)?;
+                let walked = walked.ok_or(too_large)?;
                 ahead -=
                     order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
                 limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
                 // A unit that was read after this is not complete.
                 self.deadline.check()?;
-                problems.merge(std::mem::take(&mut walked.problems));
                 problems.add_steps(1 + walked.steps);
-                merge.add(walked, &mut self.pools)?;
-                let max_pending = self.budget.of_pending(self.pools.size())?;
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
-                let spilled_beyond = max_pending.min(self.max_pending);
-                if watermark == u64::MAX || merge.is_time_to_step(spilled_beyond) {
-                    while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
-                        self.deadline.check()?;
-                        self.encode(Table::Dwarf, jobs, &mut chunks)?;
-                    }
-                }
-                if merge.is_time_to_spill(spilled_beyond) {
-                    merge.spill().map_err(spill_failed)?;
-                }
+                self.merge_units(vec![walked], watermark, &mut merge, problems, &mut chunks)?;
                 done += size(*unit) as u64;
                 progress(done, total);
             }
@@ -367,10 +373,14 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 
     /// Merges the symbol table, and writes its chunks.
-    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<(), Stop> {
-        let image = self.image;
+    pub(crate) fn symbols(
+        &mut self,
+        symbols: &[FunctionSymbol<'d>],
+        counts: &mut Counts,
+        problems: &mut Problems,
+    ) -> Result<(), Stop> {
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut rest = &image.symbols[..];
+        let mut rest = symbols;
         rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
             while !rest.is_empty() {
@@ -389,6 +399,38 @@ impl<'a, 'd> Build<'a, 'd> {
         })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
+        Ok(())
+    }
+
+    /// Adds units, of which those that are added later have no code below `watermark`. Merges what is complete, and writes
+    /// its chunks.
+    pub(crate) fn merge_units<'scope>(
+        &mut self,
+        units: Vec<UnitRanges<'d>>,
+        watermark: u64,
+        merge: &mut Merge,
+        problems: &mut Problems,
+        chunks: &mut Queue<'_, 'scope, Encoded>,
+    ) -> Result<(), Stop>
+    where
+        'a: 'scope,
+        'd: 'scope,
+    {
+        for mut unit in units {
+            problems.merge(std::mem::take(&mut unit.problems));
+            merge.add(unit, &mut self.pools)?;
+        }
+        let max_pending = self.budget.of_pending(self.pools.size())?;
+        let spilled_beyond = max_pending.min(self.max_pending);
+        if watermark == u64::MAX || merge.is_time_to_step(spilled_beyond) {
+            while let Some(jobs) = self.step(merge, watermark, max_pending)? {
+                self.deadline.check()?;
+                self.encode(Table::Dwarf, jobs, chunks)?;
+            }
+        }
+        if merge.is_time_to_spill(spilled_beyond) {
+            merge.spill().map_err(spill_failed)?;
+        }
         Ok(())
     }
 
@@ -420,7 +462,7 @@ impl<'a, 'd> Build<'a, 'd> {
             problems.merge(std::mem::take(&mut unit.problems));
             merge.add(unit, &mut self.pools).map_err(Stop::from)?;
         }
-        let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.image.info.image_size);
+        let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.info.image_size);
         while let Some(jobs) = self.step(&mut merge, u64::MAX, usize::MAX)? {
             for job in jobs {
                 self.writer.push(encoder.encode(table, job.index, &job.ranges)?)?;
@@ -440,7 +482,7 @@ impl<'a, 'd> Build<'a, 'd> {
         'a: 'scope,
         'd: 'scope,
     {
-        let image_size = self.image.info.image_size;
+        let image_size = self.info.image_size;
         let mut jobs = jobs.into_iter().peekable();
         let max_size = self.budget.of_chunks();
         while jobs.peek().is_some() {
@@ -464,7 +506,11 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 
     /// Writes chunks until `left` tasks are left, and these do not take too much memory.
-    fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
+    pub(crate) fn finish_chunks(
+        &mut self,
+        chunks: &mut Queue<'_, '_, Encoded>,
+        left: usize,
+    ) -> Result<(), Error> {
         while chunks.len() > left || self.encoding.iter().sum::<usize>() > self.budget.of_chunks() {
             self.encoding.pop_front();
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
@@ -483,7 +529,7 @@ impl<'a, 'd> Build<'a, 'd> {
 type Strings<'d> = Vec<Cow<'d, [u8]>>;
 
 /// The chunks of one task.
-type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
+pub(crate) type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
 
 fn spill_failed(source: std::io::Error) -> Error {
     Error::TemporaryFile { folder: std::env::temp_dir(), source }
@@ -532,9 +578,12 @@ mod tests {
         let limits = UnitLimits::without_deadline(&image, &memory);
         let units = Units::read(&image, limits, &mut problems).expect("small");
         let budget = Budget::new(usize::MAX / 4, 0).expect("enough");
-        let build = Build { max_pending, ..Build::new(&image, budget, Deadline::default()) };
+        let build = Build {
+            max_pending,
+            ..Build::new(&image.info, max_strings(&image), budget, Deadline::default())
+        };
         let mut out = Vec::new();
-        let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
+        let report = build.run((&image, &units), UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
         assert!(report.is_ok(), "{}", path.display());
         (units.own, out)
     }

@@ -14,6 +14,17 @@ pub enum Error {
         /// What it looks like instead.
         found: String,
     },
+    /// The file is not a symbol file of a supported kind.
+    #[error(
+        "not a symbol file: {found}; expected a symbol file of Breakpad, a text that begins with MODULE, or GSYM of LLVM"
+    )]
+    NotASymbolFile {
+        /// What it looks like instead.
+        found: String,
+    },
+    /// The symbol file does not state the id of its image.
+    #[error("the file states no id of its image; give it with --id")]
+    NoId,
     /// The file ends before something that its headers state.
     #[error("the file is cut short: {what} reaches to byte {end}, the file has {size}; copy it again")]
     Truncated {
@@ -165,7 +176,10 @@ impl Error {
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {
-            Error::NotADebugFile { .. } | Error::NotASymbolMap { .. } | Error::Unsupported { .. } => true,
+            Error::NotADebugFile { .. }
+            | Error::NotASymbolFile { .. }
+            | Error::NotASymbolMap { .. }
+            | Error::Unsupported { .. } => true,
             Error::Index(error) => error.is_unsupported(),
             _ => false,
         }

@@ -11,6 +11,7 @@
 //! | an image, and a few addresses | [`DirectLookup`]: no index is built |
 //! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
 //! | a dyld shared cache | [`SharedCache::open`], then [`SharedCacheImage::load`] |
+//! | a symbol file of Breakpad, or GSYM | [`SymbolFile::read`], then [`BuildOptions::build_symbol_file_into`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
 //!
@@ -81,6 +82,7 @@ mod spill;
 mod spool;
 #[doc(hidden)]
 pub mod stages;
+mod symbol_file;
 mod symbol_map;
 mod symbol_ranges;
 mod symbols;
@@ -100,6 +102,7 @@ pub use readable::Demangle;
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
 pub use shared_cache::{SharedCache, SharedCacheImage};
 pub use slice::{Slice, slices, slices_for};
+pub use symbol_file::SymbolFile;
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;
 pub use up_to_date::up_to_date;

@@ -42,6 +42,18 @@ pub(crate) const ORIGINS: usize = 16;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;
 
+/// How many bytes of code a function of a symbol file may have if it has inlined calls. Each chunk of it repeats those that
+/// it is in.
+pub(crate) const CALLED_CODE: u64 = 16 << 20;
+/// How many bytes of names and of paths are read for the functions of a symbol file that are read at a time, beside
+/// [`STRING_BYTES_PER_BYTE`].
+pub(crate) const STRING_BYTES: u64 = 1 << 20;
+/// How many further such bytes are read for each byte of the records of these functions. Records may share strings.
+pub(crate) const STRING_BYTES_PER_BYTE: u64 = 64;
+/// How many bytes of records the functions of a symbol file may have, for each byte of the file. Functions may share
+/// records.
+pub(crate) const SHARED_RECORDS: usize = 2;
+
 /// How many symbol stubs of an image are named. Large programs have some ten thousand.
 pub(crate) const STUBS: usize = 1 << 18;
 
@@ -194,6 +206,10 @@ mod tests {
             ("ORIGINS", ORIGINS as u64),
             ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
+            ("CALLED_CODE", CALLED_CODE),
+            ("STRING_BYTES", STRING_BYTES),
+            ("STRING_BYTES_PER_BYTE", STRING_BYTES_PER_BYTE),
+            ("SHARED_RECORDS", SHARED_RECORDS as u64),
             ("SEARCHED", SEARCHED as u64),
             ("UNWIND_BYTES", UNWIND_BYTES),
             ("UNWIND_BYTES_RATIO", UNWIND_BYTES_RATIO),

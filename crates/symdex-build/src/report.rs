@@ -70,7 +70,7 @@ const NO_NAMES: &str =
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 22] = [
+const LOSSES: [Loss; 23] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -135,6 +135,7 @@ const LOSSES: [Loss; 22] = [
         false,
     ),
     loss("units without lines", NO_LINES, false),
+    loss("the symbol file ends within a line", "functions after its end have no answer", true),
     loss("names left out", "functions of these names have none in answers", false),
     loss("file paths left out", "lines in these files have no file in answers", false),
     loss(

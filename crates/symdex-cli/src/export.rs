@@ -58,7 +58,8 @@ Examples:
 
 Formats:
   breakpad   for minidump-stackwalk and other tools of Breakpad and Crashpad. Addresses are offsets in
-             the image. A function whose code is not in one piece has a FUNC record for each piece
+             the image. A function whose code is not in one piece has a FUNC record for each piece. Unwind
+             rows are records STACK CFI INIT
   gsym       for llvm-gsymutil and LLDB. Addresses are those that the image was linked at. Code
              without a line has no inlined functions
   json       JSON Lines, as in docs/schema/export.schema.json: the image, then each function, with

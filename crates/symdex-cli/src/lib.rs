@@ -10,6 +10,7 @@ mod export;
 mod failure;
 mod ids;
 mod image_lookup;
+mod import;
 mod inspect;
 mod interrupt;
 mod lookup;
@@ -88,6 +89,7 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Export(export::Args),
+    Import(Box<import::Args>),
     Verify(verify::Args),
     Store(store::Args),
     #[cfg(feature = "serve")]
@@ -141,6 +143,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Import(args) => import::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
         #[cfg(feature = "serve")]

@@ -4,14 +4,17 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use symdex::{ImageId, Index, LinePolicy, NonMaxU32};
+use symdex::{Index, LinePolicy, NonMaxU32, debug_id};
 
 use crate::function::{Function, each_function};
+use crate::stack_cfi::write_stack_cfi;
 use crate::{Error, Spell};
 
 /// Writes a symbol file of Breakpad. Addresses are image offsets. Code without debug information has a `FUNC` record
 /// without lines, because a `PUBLIC` record does not say where a function ends. What has no name, and a file that is
 /// not known, is named `??`.
+///
+/// If the index has unwind rows, there is a record `STACK CFI INIT` for each of those that Breakpad can express.
 ///
 /// `os` is the operating system as Breakpad writes it: `Linux`, `Android`, `mac` or `ios`. On the latter two, the id is
 /// a UUID. On the others, it is a build id, whose first 16 bytes Breakpad writes as a GUID; a record `INFO CODE_ID` has
@@ -29,14 +32,23 @@ pub fn breakpad<B: AsRef<[u8]>>(
 ) -> Result<(), Error> {
     let metadata = index.metadata();
     let image = line(metadata.image_name.as_bytes());
-    let id = debug_id(index.id(), matches!(os, "mac" | "ios"));
-    write!(out, "MODULE {os} {} {id} ", metadata.arch.name)?;
+    let id = match os {
+        "mac" | "ios" => debug_id::of_uuid(index.id()),
+        _ => debug_id::of_build_id(index.id()),
+    };
+    write!(out, "MODULE {os} {} {id} ", arch(&metadata.arch.name))?;
     write_line(out, &image)?;
     if !matches!(os, "mac" | "ios") {
         writeln!(out, "INFO CODE_ID {}", hexadecimal(index.id().as_bytes()))?;
     }
     write_names(index, policy, spell, out)?;
-    each_function(index, policy, |function| write_function(index, function, spell, out))
+    each_function(index, policy, |function| write_function(index, function, spell, out))?;
+    write_stack_cfi(index, out)
+}
+
+/// Breakpad's name of an architecture. It differs from Apple's for one.
+fn arch(name: &str) -> &str {
+    if name == "i386" { "x86" } else { name }
 }
 
 /// Writes the files, and the names of functions that are inlined. Others are in their `FUNC` records.
@@ -105,20 +117,6 @@ fn line(text: &[u8]) -> Vec<u8> {
 fn write_line(out: &mut impl Write, text: &[u8]) -> Result<(), Error> {
     out.write_all(text)?;
     Ok(out.write_all(b"\n")?)
-}
-
-/// The id of a module: a GUID, whose first three fields are little-endian in a build id, and the age 0.
-fn debug_id(id: &ImageId, is_uuid: bool) -> String {
-    let mut guid = [0; 16];
-    for (to, from) in guid.iter_mut().zip(id.as_bytes()) {
-        *to = *from;
-    }
-    if !is_uuid {
-        guid[..4].reverse();
-        guid[4..6].reverse();
-        guid[6..8].reverse();
-    }
-    hexadecimal(&guid) + "0"
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

@@ -66,14 +66,13 @@ pub fn gsym<B: AsRef<[u8]>>(
         Ok(())
     })?;
 
-    let metadata = index.metadata();
-    let base = metadata.base.wrapping_add(addresses.first().copied().unwrap_or(0));
-    let offsets: Vec<u64> = addresses.iter().map(|address| address - addresses[0]).collect();
+    // Addresses are stored relative to the base, so that readers learn the image offset of each.
+    let base = index.metadata().base;
     // Offsets have 4 bytes unless the image is larger.
-    let wide = offsets.last().is_some_and(|last| u32::try_from(*last).is_err());
+    let wide = addresses.last().is_some_and(|last| u32::try_from(*last).is_err());
     let offset_size = if wide { 8 } else { 4 };
     let mut body = vec![0; HEADER_SIZE];
-    for offset in &offsets {
+    for offset in &addresses {
         body.extend_from_slice(&offset.to_le_bytes()[..offset_size]);
     }
     let places_at = body.len();

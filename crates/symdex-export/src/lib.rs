@@ -20,6 +20,7 @@ mod function;
 mod gsym;
 mod json;
 mod pieces;
+mod stack_cfi;
 
 pub use breakpad::breakpad;
 pub use gsym::gsym;

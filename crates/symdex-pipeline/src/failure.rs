@@ -69,6 +69,7 @@ impl FailureKind {
         use symdex_build::Error;
         match error {
             Error::NoSuchArch { .. } => Self::NotFound,
+            Error::NoId => Self::Usage,
             Error::NoDebugFile { .. } | Error::CachePart { .. } => Self::Missing,
             // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
             Error::Io { doing: "read", source, .. } => Self::of_io(source),
@@ -243,6 +244,8 @@ fn reason_of(error: &symdex_build::Error) -> &'static str {
     use symdex_build::Error;
     match error {
         Error::NotADebugFile { .. } => "not a debug file",
+        Error::NotASymbolFile { .. } => "not a symbol file",
+        Error::NoId => "without an id",
         Error::Truncated { .. } => "cut short",
         Error::Malformed { .. } => "malformed",
         Error::Unsupported { .. } => "unsupported",

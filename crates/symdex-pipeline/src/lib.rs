@@ -38,6 +38,7 @@
 pub mod archive;
 mod failure;
 mod image;
+mod import;
 mod intake;
 pub mod isolate;
 mod pipeline;
@@ -51,6 +52,7 @@ use rayon::ThreadPool;
 
 pub use self::failure::{Failure, FailureKind};
 pub use self::image::{BuiltIndex, Verified};
+pub use self::import::SymbolFileInput;
 pub use self::intake::{Batch, Input, Intake};
 pub use self::isolate::tasks::run_child;
 pub use self::pipeline::{Host, Pipeline, PipelineOptions};

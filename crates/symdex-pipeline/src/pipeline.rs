@@ -131,6 +131,14 @@ impl Pipeline {
         Ok(Self { pool: pool(threads)?, symbol_maps: symbol_maps(&maps)?, options })
     }
 
+    pub(crate) fn options(&self) -> &PipelineOptions {
+        &self.options
+    }
+
+    pub(crate) fn pool(&self) -> &ThreadPool {
+        &self.pool
+    }
+
     /// Reads the headers of the debug files of `batch`, and lists what has to be built.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use serde_json::json;
 use symdex::{Arch, ImageId};
 
-use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
@@ -20,6 +19,7 @@ use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::is_object;
+use symdex::debug_id;
 
 /// The format of the Firefox Profiler's profiles.
 pub(crate) const FORMAT: Format = Format {
@@ -69,7 +69,7 @@ fn image(lib: Value<'_>, is_elf: bool) -> ReportImage {
     let is_elf = is_elf || path.contains(".so");
     let stated = code_id.filter(|id| id.as_bytes().len() >= 16);
     let is_id_cut = stated.is_none() && is_elf;
-    let of_debug_id = || if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) };
+    let of_debug_id = || if is_elf { debug_id::build_id_start(&debug_id) } else { debug_id::uuid(&debug_id) };
     ReportImage {
         name: text("name"),
         path,

@@ -71,7 +71,6 @@
 mod appended;
 mod apple_text;
 mod ask;
-mod breakpad;
 mod bugsnag;
 mod call_tree;
 mod error;
@@ -116,7 +115,6 @@ extern crate self as symdex_report;
 #[path = "../tests/common/mod.rs"]
 mod test_reports;
 
-pub use breakpad::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use error::{Error, NearFormat};
 pub use existing::ExistingSymbol;
 pub use format::{Format, FormatKind};
@@ -135,6 +133,7 @@ pub use source::{
     answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};
+pub use symdex::debug_id::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use view::{AnsweredFunction, FunctionWithOffset, NearView, ReportView};
 
 #[cfg(doctest)]

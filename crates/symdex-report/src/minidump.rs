@@ -7,7 +7,6 @@ use serde_json::json;
 use symdex::{Arch, ImageId};
 
 use crate::apple_text::is_nameless;
-use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
@@ -21,6 +20,7 @@ use crate::report::{
     AddressKind, FoundBy, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame};
+use symdex::debug_id;
 
 /// The format of minidump-stackwalk's JSON.
 pub(crate) const FORMAT: Format = Format {
@@ -120,11 +120,11 @@ impl From<MinidumpModule<'_>> for ReportImage {
     fn from(module: MinidumpModule<'_>) -> Self {
         let (id, is_id_cut) = match module.os {
             "Windows NT" => (None, false),
-            "Mac OS X" | "iOS" => (breakpad::uuid(module.debug_id), false),
+            "Mac OS X" | "iOS" => (debug_id::uuid(module.debug_id), false),
             // The code id of an ELF image is its build id.
             _ => match module.code_id.parse::<ImageId>() {
                 Ok(id) => (Some(id), false),
-                Err(_) => (breakpad::build_id_start(module.debug_id), true),
+                Err(_) => (debug_id::build_id_start(module.debug_id), true),
             },
         };
         Self {

@@ -177,6 +177,9 @@ impl Arch {
     /// The architecture of this name, as [`Self::name`] has it. Returns `None` for a name that is not known.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
+        if let Some((machine, is_64, _)) = ELF_ARCHS.iter().find(|(_, _, known)| *known == name) {
+            return Some(Self::from_elf(*machine, *is_64));
+        }
         let (cputype, cpusubtype, _) = *MACHO_ARCHS.iter().find(|(_, _, known)| *known == name)?;
         Some(Self::from_macho(cputype, cpusubtype))
     }
@@ -310,6 +313,7 @@ mod tests {
         assert_eq!(Arch::from_elf(183, true), Arch::from_macho(ARM | ABI64, 0));
         assert!(Arch::from_elf(40, false).is_arm32());
         assert_eq!(Arch::from_elf(243, true).name, "riscv64");
+        assert_eq!(Arch::from_name("riscv64"), Some(Arch::from_elf(243, true)));
         assert_eq!(Arch::from_elf(4711, true).name, "elf-4711");
     }
 

@@ -68,6 +68,7 @@
 mod answer;
 mod answer_cache;
 mod by_name;
+pub mod debug_id;
 mod error;
 mod file;
 mod format;

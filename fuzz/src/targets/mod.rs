@@ -2,11 +2,13 @@
 
 #![allow(missing_docs, reason = "the functions of all targets do the same")]
 
+pub mod breakpad;
 pub mod debug_file;
 pub mod demangle_cpp;
 pub mod demangle_rust;
 pub mod demangle_swift;
 pub mod entries;
+pub mod gsym;
 pub mod ids;
 pub mod index;
 pub mod lines;

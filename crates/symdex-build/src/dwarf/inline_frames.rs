@@ -10,29 +10,29 @@ use crate::keyed::Keyed;
 /// A function name and the inline frame that the function is inlined into. `caller` is `None` if the function is not
 /// inlined. The inline frames of a callee differ by file and line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Callee {
-    pub(super) caller: Option<NonMaxU32>,
-    pub(super) name: Option<NonMaxU32>,
+pub(crate) struct Callee {
+    pub(crate) caller: Option<NonMaxU32>,
+    pub(crate) name: Option<NonMaxU32>,
 }
 
 /// The inline frames of a unit, numbered in the order of their first use.
-pub(super) struct InlineFrames {
+pub(crate) struct InlineFrames {
     /// A caller comes before the frames that are inlined into it.
-    pub(super) frames: Vec<InlineFrame>,
+    pub(crate) frames: Vec<InlineFrame>,
     numbers: HashTable<u32>,
     hasher: Keyed,
 }
 
 impl InlineFrames {
     /// An empty table with room for this many frames.
-    pub(super) fn with_capacity(frames: usize) -> Self {
+    pub(crate) fn with_capacity(frames: usize) -> Self {
         let (frames, numbers) = (Vec::with_capacity(frames), HashTable::with_capacity(frames));
         Self { frames, numbers, hasher: Keyed::default() }
     }
 
     /// The number of the inline frame of a callee at a file and line.
     #[inline]
-    pub(super) fn number(&mut self, callee: Callee, file: Option<NonMaxU32>, line: Option<NonMaxU32>) -> u32 {
+    pub(crate) fn number(&mut self, callee: Callee, file: Option<NonMaxU32>, line: Option<NonMaxU32>) -> u32 {
         let Self { frames, numbers, hasher } = self;
         let frame = InlineFrame { parent: callee.caller, name: callee.name, file, line };
         let hash = hash(&frame, *hasher);

@@ -22,6 +22,7 @@ mod statements;
 mod units;
 mod walk;
 
+pub(crate) use inline_frames::{Callee, InlineFrames};
 pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
 pub(crate) use ranges::unit_ranges;
 pub(crate) use roots::{Headers, Root, TableReader, headers};

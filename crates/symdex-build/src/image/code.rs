@@ -1,7 +1,7 @@
 //! The address ranges of an image's code.
 
 /// Code from this offset on is not indexed. No real image has 4 GiB of code.
-pub(super) const MAX_OFFSET: u64 = 1 << 32;
+pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 
 /// `sections` as image offsets, sorted, not empty, disjoint, and below [`MAX_OFFSET`].
 pub(super) fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {

@@ -7,11 +7,9 @@ use symdex_pipeline::PipelineOptions;
 use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
 
+use super::common::{BuildLimits, Destination, Reporting};
 use super::inputs::InputArgs;
-use crate::failure::{Failure, complain};
-use crate::number;
-use crate::stores::StoreArgs;
-use crate::write_options::WriteOptions;
+use crate::failure::Failure;
 
 /// Build an index of every image in debug files
 ///
@@ -57,30 +55,14 @@ pub(crate) struct Args {
     pub(super) inputs: InputArgs,
     #[command(flatten)]
     pub(super) required: RequiredArgs,
-    /// The folder for the indexes. It is created if it does not exist. The default is the current folder, unless
-    /// --store is given
-    #[arg(short, long, value_name = "DIR")]
-    pub(super) output: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) stores: StoreArgs,
-    #[command(flatten)]
-    pub(super) writing: WriteOptions,
+    pub(super) destination: Destination,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
-    /// The number of threads. The default is one per core. The number does not affect the indexes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
-    /// The memory limit of all builds together, at least 32MB, not counting the debug files, which are mapped. Compile
-    /// units that wait for others go to a temporary file; an image that needs more fails, and the others continue. The
-    /// limit does not affect the indexes
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
-    max_memory: usize,
-    /// The time limit for building the index of one image, in seconds. An image that takes longer fails, and the others
-    /// continue
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    max_seconds: Option<u64>,
+    #[command(flatten)]
+    limits: BuildLimits,
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them. It resolves the hidden names of a bitcode build. May be
     /// repeated
     #[arg(long, value_name = "FILE|DIR")]
@@ -89,22 +71,13 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Build images whose index exists already, in DIR or in the first store
+    /// Build images whose index exists already, in DIR or in the first store. --on-conflict replace implies it
     #[arg(long)]
     force: bool,
-    /// Which index to keep if there is a different one with the same id: keep (the existing one), replace (the new one;
-    /// implies --force), more (the one with more functions). A damaged one is always replaced
-    #[arg(long, value_name = "RULE", default_value_t)]
-    pub(super) on_conflict: OnConflict,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
     /// comparison may take four times the memory, and its time counts towards --max-seconds
     #[arg(long)]
     verify: bool,
-    /// Store the readable form of each mangled name in the index, too, for readers without a demangler: those in Go, in
-    /// JavaScript, or in C without C++. An index gets about a third larger, and its build takes twice the time. An
-    /// index that exists already without readable names is built again
-    #[arg(long)]
-    readable_names: bool,
     /// Store unwind rows in the index, too: for each address of the code, where the frame has the return address and
     /// the saved registers. They turn registers and stack memory into a stack, without frame pointers
     ///
@@ -124,15 +97,8 @@ pub(crate) struct Args {
     /// are built. Standard error says which limits this system has.
     #[arg(long)]
     isolate: bool,
-    /// Print JSON, one object per line: each image, each input that failed, and the totals
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Print everything that could not be read in each image, not only what other files could provide
-    #[arg(short, long, conflicts_with = "quiet")]
-    verbose: bool,
-    /// Print only failures and, with --json, the JSON, but no images, warnings, totals or progress
-    #[arg(short, long)]
-    pub(super) quiet: bool,
+    #[command(flatten)]
+    pub(super) reporting: Reporting,
 }
 
 /// The options for images that a build must find.
@@ -146,43 +112,16 @@ pub(super) struct RequiredArgs {
     pub(super) require_all: bool,
 }
 
-/// How much is printed beside failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verbosity {
-    Quiet,
-    Normal,
-    Verbose,
-}
-
 impl Args {
-    pub(super) fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (_, true) => Verbosity::Verbose,
-            _ => Verbosity::Normal,
-        }
-    }
-
-    /// Prints a warning, unless --quiet is given.
-    pub(super) fn warn(&self, warning: &str) {
-        if !self.quiet {
-            complain(&format!("warning: {warning}"));
-        }
-    }
-
     pub(super) fn pipeline_options(&self) -> Result<PipelineOptions, Failure> {
-        let mut options = PipelineOptions::default();
+        let mut options = self.limits.add_to(PipelineOptions::default());
         options.archs.clone_from(&self.arch);
         options.debug_dirs.clone_from(&self.debug_dir);
         options.symbol_maps.clone_from(&self.symbol_map);
-        options.threads = self.jobs.map_or(0, usize::from);
-        options.max_memory = self.max_memory;
-        options.max_seconds = self.max_seconds;
         options.verify = self.verify;
-        options.readable_names = self.readable_names;
         options.unwind_rows = self.unwind && !self.no_unwind;
         options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
-        if let Some(folder) = &self.output {
+        if let Some(folder) = &self.destination.output {
             options.unpublished.clone_from(folder);
         }
         Ok(options)
@@ -191,7 +130,7 @@ impl Args {
     /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
     /// that a build would make.
     pub(super) fn builds_all(&self) -> bool {
-        self.force || self.on_conflict == OnConflict::Replace
+        self.force || self.destination.on_conflict == OnConflict::Replace
     }
 }
 

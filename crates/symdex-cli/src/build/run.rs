@@ -7,7 +7,7 @@ use symdex::ImageId;
 use symdex_build::debug_files::{InputFiles, UnreadArchives};
 use symdex_pipeline::isolate::Protections;
 use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline};
-use symdex_store::{IndexBytes, PutOptions, StoreReader};
+use symdex_store::{IndexBytes, StoreReader};
 
 use super::args::Args;
 use super::required::Required;
@@ -54,7 +54,7 @@ impl Host for BuildHost<'_> {
     }
 
     fn confined(&self, protections: &Protections) {
-        if self.args.quiet || self.is_told.swap(true, Ordering::Relaxed) {
+        if self.args.reporting.is_quiet() || self.is_told.swap(true, Ordering::Relaxed) {
             return;
         }
         let missing = match &protections.missing[..] {
@@ -79,9 +79,9 @@ impl<'a> Build<'a> {
             warn_about_archives(&batch.files, host.args);
             let special = batch.files.special_files();
             if !special.is_empty() {
-                host.args.warn(&special.to_string());
+                host.args.reporting.warn(&special.to_string());
             }
-            batch.warnings.iter().for_each(|fault| host.args.warn(&fault.to_string()));
+            batch.warnings.iter().for_each(|fault| host.args.reporting.warn(&fault.to_string()));
         });
         batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
         for failure in &batch.failures {
@@ -104,7 +104,7 @@ impl<'a> Build<'a> {
     /// Publishes and reports an index, or reports a failure.
     fn built(&mut self, built: Result<BuiltIndex, Failure>) -> Result<(), CommandError> {
         let BuildHost { args, stores, progress, .. } = *self.host;
-        let put = PutOptions::new().on_conflict(args.on_conflict);
+        let put = args.destination.put_options();
         let image = match built.and_then(|built| summary::publish(built, stores, &put)) {
             Ok(image) => image,
             Err(failure) => return self.fail(failure),
@@ -115,7 +115,7 @@ impl<'a> Build<'a> {
         });
         // The output of one or two files needs no totals.
         let are_many = self.tasks > 2;
-        let reported = progress.suspend(|| summary::report(&image, args, are_many));
+        let reported = progress.suspend(|| summary::report(&image, &args.reporting, are_many));
         self.totals.count_losses(reported?);
         self.totals.count(&Ok(image));
         Ok(())
@@ -123,7 +123,7 @@ impl<'a> Build<'a> {
 
     /// Reports and counts a failure.
     fn fail(&mut self, failure: Failure) -> Result<(), CommandError> {
-        self.host.progress.suspend(|| summary::report_failure(&failure, self.host.args.json))?;
+        self.host.progress.suspend(|| summary::report_failure(&failure, self.host.args.reporting.json))?;
         self.totals.count(&Err(failure));
         Ok(())
     }
@@ -143,17 +143,9 @@ impl<'a> Build<'a> {
         for failure in self.required.failures() {
             self.fail(failure)?;
         }
-        let Self { host: BuildHost { args, progress, .. }, mut totals, tasks, .. } = self;
-        match args.json {
-            true => totals.print_json(begun.elapsed())?,
-            false if args.quiet => {}
-            false if tasks > 2 || totals.has_skipped() => progress.suspend(|| totals.report(begun.elapsed())),
-            false => {}
-        }
-        if let Some(losses) = totals.losses() {
-            progress.suspend(|| args.warn(&losses));
-        }
-        Ok(totals.gravest())
+        let Self { host: BuildHost { args, progress, .. }, totals, tasks, .. } = self;
+        let are_many = tasks > 2 || totals.has_skipped();
+        progress.suspend(|| totals.finish(&args.reporting, are_many, begun.elapsed()))
     }
 }
 
@@ -161,7 +153,7 @@ impl<'a> Build<'a> {
 fn warn_about_archives(inputs: &InputFiles, args: &Args) {
     for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
         let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
-        args.warn(&format!(
+        args.reporting.warn(&format!(
             "{}: archives in a folder are not read: {}; give them to symdex build as inputs",
             folder.display(),
             text::list(names)

@@ -11,13 +11,13 @@ use symdex_build::can_be_avoided;
 use symdex_pipeline::{BuiltIndex, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
-use super::args::{Args, Verbosity};
+use super::common::{Reporting, Verbosity};
 use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 
 /// The result for one image. With `--json`, it is one line.
 #[derive(Serialize)]
-pub(super) struct ImageSummary {
+pub(crate) struct ImageSummary {
     pub(super) image: String,
     pub(super) id: String,
     pub(super) arch: String,
@@ -86,7 +86,7 @@ struct FailedInput<'f> {
 }
 
 /// Reports a failure on standard error, and with `json` on standard output, too.
-pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), CommandError> {
+pub(crate) fn report_failure(failure: &Failure, json: bool) -> Result<(), CommandError> {
     complain(&failure.message);
     if json {
         let input = failure.path.as_ref().map(|path| path.display().to_string());
@@ -97,7 +97,7 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
-pub(super) fn publish(
+pub(crate) fn publish(
     built: BuiltIndex,
     stores: &StoreReader,
     options: &PutOptions,
@@ -175,8 +175,12 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say
 /// how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
-pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Result<u64, CommandError> {
-    match (args.json, args.verbosity()) {
+pub(crate) fn report(
+    summary: &ImageSummary,
+    reporting: &Reporting,
+    are_many: bool,
+) -> Result<u64, CommandError> {
+    match (reporting.json, reporting.verbosity()) {
         (true, _) => print_line(summary)?,
         (false, Verbosity::Quiet) => {}
         (false, _) => print(&human(summary))?,
@@ -187,7 +191,7 @@ pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Res
     };
     let wrong = verified.iter().flat_map(|verified| &verified.wrong);
     wrong.for_each(|wrong| say("not published", wrong));
-    if args.verbosity() == Verbosity::Quiet {
+    if reporting.verbosity() == Verbosity::Quiet {
         return Ok(0);
     }
     if !summary.has_dwarf && !are_many {
@@ -195,7 +199,7 @@ pub(super) fn report(summary: &ImageSummary, args: &Args, are_many: bool) -> Res
     }
     warnings.iter().for_each(|warning| say("warning", warning));
     let is_reported =
-        |partial: &&Partial| args.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
+        |partial: &&Partial| reporting.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
     let (reported, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_reported);
     reported.iter().for_each(|partial| say("warning", &text::partial(partial)));
     Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))

@@ -8,13 +8,14 @@ use std::time::Duration;
 use serde::Serialize;
 use symdex_store::PublishOutcome;
 
+use super::common::Reporting;
 use super::summary::{ImageSummary, outcome_words, print_line};
-use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 use crate::text::count;
 
 /// Counts of images by outcome, and of failures by reason.
 #[derive(Default, Serialize)]
-pub(super) struct BuildTotals {
+pub(crate) struct BuildTotals {
     images: u64,
     /// New indexes in the output folder, including those that replaced another one.
     written: u64,
@@ -46,21 +47,21 @@ pub(super) struct BuildTotals {
 
 impl BuildTotals {
     /// Counts `files` files without a wanted image.
-    pub(super) fn skip(&mut self, files: u64) {
+    pub(crate) fn skip(&mut self, files: u64) {
         self.skipped += files;
     }
 
     /// Whether files were skipped.
-    pub(super) fn has_skipped(&self) -> bool {
+    pub(crate) fn has_skipped(&self) -> bool {
         self.skipped != 0
     }
 
     /// Whether no image was built.
-    pub(super) fn has_no_image(&self) -> bool {
+    pub(crate) fn has_no_image(&self) -> bool {
         self.images == 0
     }
 
-    pub(super) fn count(&mut self, image: &Result<ImageSummary, Failure>) {
+    pub(crate) fn count(&mut self, image: &Result<ImageSummary, Failure>) {
         match image {
             Ok(image) => {
                 self.images += 1;
@@ -85,13 +86,28 @@ impl BuildTotals {
     }
 
     /// Counts losses of an image that were not printed.
-    pub(super) fn count_losses(&mut self, losses: u64) {
+    pub(crate) fn count_losses(&mut self, losses: u64) {
         self.unreported_losses = self.unreported_losses.saturating_add(losses);
         self.images_with_losses += u64::from(losses != 0);
     }
 
+    /// Prints the totals: in JSON, or if there are many images. Returns the gravest failure.
+    pub(crate) fn finish(mut self, reporting: &Reporting, are_many: bool, time: Duration) -> CommandResult {
+        match reporting.json {
+            true => self.print_json(time)?,
+            false if reporting.is_quiet() => {}
+            false if are_many => self.report(time),
+            false => {}
+        }
+        if let Some(losses) = self.losses() {
+            reporting.warn(&losses);
+        }
+        // It decides the exit code.
+        Ok(self.gravest)
+    }
+
     /// The losses that were not printed, in words; `None` if there are none.
-    pub(super) fn losses(&self) -> Option<String> {
+    fn losses(&self) -> Option<String> {
         let (losses, images) = (self.unreported_losses, self.images_with_losses);
         let (losses, images) = (count((losses != 0).then_some(losses)?, "detail"), count(images, "image"));
         Some(format!(
@@ -99,13 +115,8 @@ impl BuildTotals {
         ))
     }
 
-    /// The gravest failure. It decides the exit code.
-    pub(super) fn gravest(&self) -> Option<FailureKind> {
-        self.gravest
-    }
-
     /// Prints `{"totals": {...}}` on standard output.
-    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), CommandError> {
+    fn print_json(&mut self, time: Duration) -> Result<(), CommandError> {
         #[derive(Serialize)]
         struct Last<'t> {
             totals: &'t BuildTotals,
@@ -115,7 +126,7 @@ impl BuildTotals {
     }
 
     /// Prints the totals on standard error.
-    pub(super) fn report(&mut self, time: Duration) {
+    fn report(&mut self, time: Duration) {
         self.seconds = time.as_secs_f64();
         let Self { images, outcomes, conflicts, without_dwarf, skipped, failed, failures, seconds, .. } =
             self;

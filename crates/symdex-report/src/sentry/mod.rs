@@ -6,7 +6,6 @@ mod info;
 use serde_json::json;
 use symdex::Arch;
 
-use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
@@ -16,6 +15,7 @@ use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::is_object;
+use symdex::debug_id;
 
 /// The format of Sentry's events.
 pub(crate) const FORMAT: Format = Format {
@@ -166,7 +166,7 @@ fn image(object: Value<'_>) -> ReportImage {
     let code_id = text(&["code_id"]).parse().ok().filter(|_| is_elf);
     let is_id_cut = is_elf && code_id.is_none();
     let id = code_id
-        .or_else(|| if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) });
+        .or_else(|| if is_elf { debug_id::build_id_start(&debug_id) } else { debug_id::uuid(&debug_id) });
     ReportImage {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,

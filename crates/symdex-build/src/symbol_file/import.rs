@@ -1,0 +1,160 @@
+//! The build of an index from a symbol file.
+
+use std::io::Write;
+use std::ops::Range;
+
+use symdex::Counts;
+
+use super::stack_cfi::unwind_rows;
+use super::unit::UnitMaker;
+use super::{Function, Strings, SymbolFile};
+use crate::build::{Build, Encoded, MORE_STRINGS, Stop};
+use crate::chunker::CHUNK_SPAN;
+use crate::error::Error;
+use crate::limits::Deadline;
+use crate::memory::{Budget, LEAST};
+use crate::merge::Merge;
+use crate::options::{BuildOptions, Built};
+use crate::queue::Queue;
+use crate::report::Problems;
+use crate::unit_ranges::UnitRanges;
+
+/// About how many bytes of records are read at a time.
+const BATCH: usize = 64 << 10;
+/// How many bytes of memory a byte of the records of a function may take. A line takes 8 bytes of Breakpad's text, or one
+/// byte of GSYM.
+const BREAKPAD_MEMORY: usize = 32;
+const GSYM_MEMORY: usize = 160;
+
+/// Functions that are read at a time: their numbers in the file, and the size of their records.
+struct Batch {
+    functions: Range<usize>,
+    size: usize,
+}
+
+impl BuildOptions<'_> {
+    /// Builds the index of the image of a symbol file and writes it to `out`. The same memory and time limits hold as for a
+    /// debug file. Under both line policies, the index answers as the file states.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::build_into`], and [`Error::NoId`] if the file states no id and [`SymbolFile::with_id`] gave it none. What
+    /// cannot be read of the file is omitted and counted in the index's metadata.
+    pub fn build_symbol_file_into<W: Write + Send>(
+        &self,
+        file: &SymbolFile<'_>,
+        mut out: W,
+    ) -> Result<Built<W>, Error> {
+        if self.max_memory < LEAST {
+            return Err(Error::TooLittleMemory { limit: self.max_memory, least: LEAST });
+        }
+        if file.id.is_none() {
+            return Err(Error::NoId);
+        }
+        let budget = Budget::new(self.max_memory, file.memory())?;
+        let batches = file.batches(budget)?;
+        let max_strings = file.bytes.len() as u64 + MORE_STRINGS;
+        let mut build = Build::new(&file.info, max_strings, budget, Deadline::after(self.max_seconds));
+        build.demangle = self.readable_names;
+        let (mut problems, mut counts) = (file.problems.clone(), Counts::default());
+        // A symbol file does not tell compile units apart.
+        counts.units = u64::from(file.has_lines());
+        build.functions(file, &batches, &mut problems, &mut counts, self.progress)?;
+        build.symbols(&file.symbols, &mut counts, &mut problems)?;
+        if self.unwind_rows {
+            let (others, deadline) = (build.pools.size(), build.deadline);
+            build.unwind = unwind_rows(file, budget, others, deadline, &mut problems)?;
+        }
+        let report = build.finish(problems, file.has_lines(), counts, &mut out)?;
+        Ok(Built { bytes: out, warnings: file.warnings.clone(), report })
+    }
+}
+
+impl<'d> SymbolFile<'d> {
+    /// Divides the functions into batches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] if the records of one function are too large.
+    fn batches(&self, budget: Budget) -> Result<Vec<Batch>, Error> {
+        let mut batches: Vec<Batch> = Vec::new();
+        for (number, place) in self.functions.iter().enumerate() {
+            if place.size.saturating_mul(self.memory_of_byte()) > budget.of_unit() {
+                return Err(Error::TooLarge { limit: budget.limit, what: "one of its functions" });
+            }
+            match batches.last_mut().filter(|last| last.size < BATCH) {
+                Some(last) => {
+                    last.functions.end = number + 1;
+                    last.size += place.size;
+                }
+                None => batches.push(Batch { functions: number..number + 1, size: place.size }),
+            }
+        }
+        Ok(batches)
+    }
+
+    fn memory_of_byte(&self) -> usize {
+        match &self.strings {
+            Strings::Breakpad(_) => BREAKPAD_MEMORY,
+            Strings::Gsym(_) => GSYM_MEMORY,
+        }
+    }
+
+    /// The lowest address of a batch, or the end of all addresses after the last one.
+    fn low(&self, batch: Option<&Batch>) -> u64 {
+        batch
+            .and_then(|batch| self.functions.get(batch.functions.start))
+            .map_or(u64::MAX, |place| place.start)
+    }
+
+    /// The units of the functions of a batch.
+    fn units(&self, batch: &Batch) -> Vec<UnitRanges<'d>> {
+        let mut units = UnitMaker::new(&self.strings, batch.size as u64);
+        let mut function = Function::default();
+        for place in &self.functions[batch.functions.clone()] {
+            self.function(place, &mut function, units.problems());
+            units.add(&mut function);
+        }
+        units.finish()
+    }
+}
+
+impl<'a, 'd> Build<'a, 'd> {
+    /// Reads and merges the functions of a symbol file, and writes the chunks of the `dwarf` table.
+    fn functions(
+        &mut self,
+        file: &'a SymbolFile<'d>,
+        batches: &[Batch],
+        problems: &mut Problems,
+        counts: &mut Counts,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<(), Stop> {
+        let mut merge = Merge::new(CHUNK_SPAN);
+        let ahead_limit = self.budget.of_units_ahead() / file.memory_of_byte();
+        let total = batches.iter().map(|batch| batch.size as u64).sum();
+        let merged = rayon::scope_fifo(|scope| -> Result<(), Stop> {
+            let (mut reads, mut chunks) = (Queue::new(scope), Queue::<Encoded>::new(scope));
+            let (mut next, mut ahead, mut done) = (0, 0, 0);
+            for (place, batch) in batches.iter().enumerate() {
+                while let Some(batch) = batches.get(next)
+                    && (next <= place || ahead + batch.size <= ahead_limit)
+                {
+                    reads.add(move || file.units(batch));
+                    ahead += batch.size;
+                    next += 1;
+                }
+                let Some(units) = reads.take() else { break };
+                ahead -= batch.size;
+                self.deadline.check()?;
+                let watermark = file.low(batches.get(place + 1));
+                self.merge_units(units, watermark, &mut merge, problems, &mut chunks)?;
+                done += batch.size as u64;
+                progress(done, total);
+            }
+            Ok(self.finish_chunks(&mut chunks, 0)?)
+        });
+        (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
+        (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
+        merged
+    }
+}

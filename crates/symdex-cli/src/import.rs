@@ -1,0 +1,94 @@
+//! `symdex import`: indexes of symbol files.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use symdex::{Arch, ImageId};
+use symdex_pipeline::{Pipeline, PipelineOptions, SymbolFileInput};
+
+use crate::build::{self, BuildLimits, BuildTotals, Destination, Reporting};
+use crate::failure::{CommandResult, Failure, FailureKind};
+
+/// Make an index of a symbol file: Breakpad's, or LLVM's GSYM
+///
+/// Use this if there are symbol files but no debug files. `symdex build` makes a better index from a debug file, because
+/// a symbol file says less: it has the lines of one line policy, and one name of each function.
+///
+/// The content of a FILE says which format it has. The index is named after the id of the image, and published as
+/// `symdex build` does.
+///
+/// The id of a symbol file of Breakpad is that of its MODULE line: a UUID for mac, ios and windows. For other systems, it
+/// is the build id in the record INFO CODE_ID; without that record, it is the first 16 bytes of the build id, which is
+/// enough for reports that state no more. The id of GSYM is its UUID.
+///
+/// A function without lines becomes an entry of the symbol table, as does a record PUBLIC. Records STACK CFI say where
+/// such functions end. With --unwind, they become unwind rows. Records STACK WIN are not used.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Symbol files of Breakpad (.sym) or GSYM (.gsym)
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    destination: Destination,
+    #[command(flatten)]
+    limits: BuildLimits,
+    /// The id of the image, for a file that states none or a wrong one. Only for one FILE
+    #[arg(long, value_name = "ID")]
+    id: Option<ImageId>,
+    /// The architecture of the images, such as arm64 or x86_64. GSYM does not state it. Reports of 32-bit ARM need it
+    #[arg(long, value_name = "ARCH", value_parser = arch)]
+    arch: Option<Arch>,
+    /// Store unwind rows in the index, too, from records STACK CFI of Breakpad
+    #[arg(long)]
+    unwind: bool,
+    #[command(flatten)]
+    reporting: Reporting,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex import MyApp.sym -o indexes
+  symdex import symbols/libxul.so/*/libxul.so.sym --store s3://bucket/indexes
+  symdex import app.gsym --arch x86_64 --json | jq -r .index
+  symdex import old.gsym --arch arm64 --id 4c4c442d55553144a16f02b9d32d2ce1
+
+With --json, standard output has the same objects as that of `symdex build`, as in
+docs/schema/build.schema.json. The help of `symdex export` says what each format can express.
+
+Exit codes:
+  0  every index was made
+  4  a file is damaged
+  6  a file is not a symbol file, or is GSYM of another version
+  5  a file is missing
+  1  a store cannot be queried, an index could not be written, or a limit was exceeded
+  2  a file states no id, and --id is not given
+If several apply, the first of these after 0 counts.";
+
+fn arch(name: &str) -> Result<Arch, String> {
+    Arch::from_name(name)
+        .ok_or_else(|| "expected an architecture such as arm64, arm, x86_64 or i386".to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> CommandResult {
+    let begun = Instant::now();
+    if args.id.is_some() && args.files.len() > 1 {
+        let message = "--id is for one file; give the files one by one";
+        return Err(Failure::new(FailureKind::Usage, message).into());
+    }
+    let mut options = args.limits.add_to(PipelineOptions::default());
+    options.unwind_rows = args.unwind;
+    let pipeline = Pipeline::new(options)?;
+    let stores = args.destination.open()?;
+    let (put, mut totals) = (args.destination.put_options(), BuildTotals::default());
+    for path in &args.files {
+        let input = SymbolFileInput { path, id: args.id.as_ref(), arch: args.arch.as_ref() };
+        let image = pipeline.import(&input).and_then(|built| build::publish(built, &stores, &put));
+        match &image {
+            Ok(image) => totals.count_losses(build::report(image, &args.reporting, args.files.len() > 2)?),
+            Err(failure) => build::report_failure(failure, args.reporting.json)?,
+        }
+        totals.count(&image);
+    }
+    totals.finish(&args.reporting, args.files.len() > 2, begun.elapsed())
+}
