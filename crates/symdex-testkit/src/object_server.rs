@@ -81,7 +81,9 @@ impl Shared {
         let mut lines = BufReader::new(stream.try_clone()?).lines();
         while let Some(first) = lines.next().transpose()? {
             lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).for_each(drop);
-            thread::sleep(*self.latency.lock().expect("not poisoned"));
+            // The lock is not held meanwhile.
+            let latency = *self.latency.lock().expect("not poisoned");
+            thread::sleep(latency);
             let mut words = first.split(' ');
             let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
             let (path, query) = target.split_once('?').unwrap_or((target, ""));

@@ -3,8 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the proxy does to the next connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +108,37 @@ impl State {
         };
         let (from, to) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
         std::thread::spawn(move || copy(from, to, Fault::None));
-        std::thread::spawn(move || copy(server, client, fault));
+        std::thread::spawn(move || match fault {
+            Fault::Late(time) => copy_late(server, client, time),
+            fault => copy(server, client, fault),
+        });
     }
 }
 
 fn answer_with_500(mut client: TcpStream) {
     let answer = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     _ = client.read(&mut [0; 4096]).and_then(|_| client.write_all(answer));
+}
+
+/// Copies each byte when it is as old as `time`.
+fn copy_late(mut from: TcpStream, mut to: TcpStream, time: Duration) {
+    let (sender, arrived) = channel::<(Instant, Vec<u8>)>();
+    std::thread::spawn(move || {
+        for (due, bytes) in arrived {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+        _ = to.shutdown(Shutdown::Both);
+    });
+    let mut buffer = [0; 4096];
+    while let Ok(len @ 1..) = from.read(&mut buffer) {
+        if sender.send((Instant::now() + time, buffer[..len].to_vec())).is_err() {
+            break;
+        }
+    }
+    _ = from.shutdown(Shutdown::Both);
 }
 
 fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
@@ -123,9 +148,8 @@ fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
         match fault {
             Fault::CutAfter(limit) => kept = len.min(limit - copied),
             Fault::FlipAt(at) if (copied..copied + len).contains(&at) => buffer[at - copied] ^= 4,
-            Fault::Late(time) => std::thread::sleep(time),
             Fault::Silent => continue,
-            Fault::FlipAt(_) | Fault::None | Fault::Refused | Fault::Error500 => {}
+            Fault::FlipAt(_) | Fault::Late(_) | Fault::None | Fault::Refused | Fault::Error500 => {}
         }
         copied += kept;
         if to.write_all(&buffer[..kept]).is_err() || kept < len {
