@@ -124,6 +124,8 @@ fn valgrind(example: &Path) -> Command {
 }
 
 const C: [&str; 2] = ["-std=c99", "-pedantic"];
+/// Any error ends the program, and so does any leak.
+const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 fn a_program_in_c_has_the_answers_of_the_reader_in_rust() {
     let folder = tempfile::tempdir().expect("made");
@@ -135,10 +137,15 @@ fn a_program_in_c_has_the_answers_of_the_reader_in_rust() {
 
 fn a_program_in_cpp_has_the_same_answers_on_all_threads() {
     let folder = tempfile::tempdir().expect("made");
-    let example = compile("c++", "examples/threads.cpp", STATIC, &["-std=c++14", "-pthread"], folder.path());
+    let options = ["-std=c++14", "-pthread"];
+    let example = compile("c++", "examples/threads.cpp", STATIC, &options, folder.path());
+    let sanitized = folder.path().join("sanitized");
+    std::fs::create_dir(&sanitized).expect("made");
+    let options = [&options[..], &SANITIZERS].concat();
+    let sanitized = compile("c++", "examples/threads.cpp", STATIC, &options, &sanitized);
     let golden = golden();
     let path = golden.iter().find(|path| path.ends_with("inline-dwarf4-1.symdex")).expect("a golden index");
-    for mut command in [plain(&example), valgrind(&example)] {
+    for mut command in [plain(&example), valgrind(&example), plain(&sanitized)] {
         let output = run(command.arg(path).args(["0x3cf", "0x3d3", "0xffffff"]), "");
         let expected = "975: cell row mip pyramid\n";
         let found = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -173,7 +180,7 @@ fn valgrind_finds_nothing() {
 
 fn the_address_sanitizer_finds_nothing() {
     let folder = tempfile::tempdir().expect("made");
-    let options = [&C[..], &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]].concat();
+    let options = [&C[..], &SANITIZERS].concat();
     let example = compile("cc", "examples/lookup.c", STATIC, &options, folder.path());
     lookups(plain, &example, &golden());
 }
