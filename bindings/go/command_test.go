@@ -129,6 +129,7 @@ type commandAnswer struct {
 
 type commandFrame struct {
 	Name          *string  `json:"name"`
+	Function      *string  `json:"function"`
 	File          *string  `json:"file"`
 	Line          *uint32  `json:"line"`
 	Inlined       bool     `json:"inlined"`
