@@ -1,8 +1,8 @@
 //! Symbols of data, which indexes do not have.
 
-use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, SymbolSection};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, SymbolSection};
 
-use crate::slice::slices;
+use crate::sections::object_file;
 
 /// A symbol of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,12 +21,7 @@ pub struct DataSymbol {
 /// Use it for a few addresses: each call reads the whole symbol table.
 #[must_use]
 pub fn data_symbol(file: &[u8], arch: Option<&str>, svma: u64) -> Option<DataSymbol> {
-    let slices = slices(file).ok()?;
-    let slice = match &slices[..] {
-        [slice] => slice,
-        slices => slices.iter().find(|slice| Some(slice.arch.name.as_str()) == arch)?,
-    };
-    let file = File::parse(slice.bytes().ok()?).ok()?;
+    let file = object_file(file, arch)?;
     let is_macho = file.format() == object::BinaryFormat::MachO;
     let symbols = || {
         let all = file.symbols().chain(file.dynamic_symbols());

@@ -12,6 +12,7 @@
 //! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
 //! | a dyld shared cache | [`SharedCache::open`], then [`SharedCacheImage::load`] |
 //! | a symbol file of Breakpad, or GSYM | [`SymbolFile::read`], then [`BuildOptions::build_symbol_file_into`] |
+//! | an address relative to a section | [`sections()`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
 //!
@@ -76,6 +77,7 @@ mod random;
 mod readable;
 mod reader;
 mod report;
+mod sections;
 mod shared_cache;
 mod slice;
 mod spill;
@@ -100,6 +102,7 @@ pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
 pub use readable::Demangle;
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
+pub use sections::{Section, sections};
 pub use shared_cache::{SharedCache, SharedCacheImage};
 pub use slice::{Slice, slices, slices_for};
 pub use symbol_file::SymbolFile;

@@ -118,7 +118,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, CommandError> {
-    let arguments = atos::with_double_dashes(drop_in::with_verb(std::env::args_os()));
+    let arguments = atos::with_double_dashes(drop_in::with_verb(std::env::args_os())?);
     let config = Config::load(&arguments)?;
     stores::configure(&config);
     debug_sources::configure(&config);

@@ -1,16 +1,17 @@
 //! `symdex addr2line`: answers addresses as GNU's addr2line does.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
 use symdex::OwnedFrame;
+use symdex_build::{Section, sections};
 
 use super::each_lines;
 use super::modules::{ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::request::leading_hexadecimal;
-use crate::failure::{CommandError, CommandResult, FailureKind, complain};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 
 /// Answer addresses as GNU's addr2line does, from an index or a debug file
 ///
@@ -19,8 +20,8 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 /// each line of standard input is answered at once.
 ///
 /// The file is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
-/// file itself and the debug files it refers to. Discriminators are not printed. --section and @FILE are not supported.
-/// docs/DROP-IN.md compares all answers with those of addr2line.
+/// file itself and the debug files it refers to. Discriminators are not printed. An argument @FILE stands for the
+/// arguments in FILE. docs/DROP-IN.md compares all answers with those of addr2line.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {
@@ -42,6 +43,9 @@ pub(crate) struct Args {
     /// Print only the last part of the paths of source files
     #[arg(short = 's', long)]
     basenames: bool,
+    /// Addresses are offsets from the start of this section, such as .text
+    #[arg(short = 'j', long, value_name = "NAME")]
+    section: Option<String>,
     /// Demangle names. The style of the names is found out; a given one is ignored
     #[arg(
         short = 'C',
@@ -78,6 +82,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex addr2line -e libfoo.so -fiC 0x1139
   symdex addr2line -e MyApp.app.dSYM --arch arm64 -apfi 0x100005ed8 0x100005f10
+  symdex addr2line -e libfoo.so -j .text -f 0x40
   addr2line -e libfoo.so < addresses.txt       if addr2line is a link to symdex
 
 Exit codes:
@@ -90,6 +95,11 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     let mut modules = Modules::new(&args.sources)?;
     let module = ModuleName::File { path: args.file.clone(), arch: args.arch.clone() };
     let info = modules.info(&module)?;
+    // Without --section, addresses are those of the file. No code has the last one.
+    let section = match &args.section {
+        Some(name) => section(&args.file, args.arch.as_deref(), name)?,
+        None => Section { name: String::new(), start: 0, size: u64::MAX },
+    };
     let functions = if args.functions { Functions::Linkage } else { Functions::None };
     let demangling = if args.demangle.is_some() { Demangling::Gnu } else { Demangling::None };
     let naming = Naming { functions, demangling, basenames: args.basenames };
@@ -97,8 +107,10 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut gravest = None;
     let mut answer = |lines: &[String]| -> Result<(), CommandError> {
-        let addresses: Vec<_> = lines.iter().map(|line| leading_hexadecimal(line)).collect();
-        modules.code(&module, &addresses, |address, frames| {
+        let addresses = lines.iter().map(|line| leading_hexadecimal(line).wrapping_add(section.start));
+        modules.code(&module, &addresses.collect::<Vec<_>>(), |svma, frames| {
+            let address = svma.wrapping_sub(section.start);
+            let frames = if address < section.size { frames } else { Ok(Vec::new()) };
             let frames = frames.unwrap_or_else(|failure| {
                 complain(&failure.message);
                 gravest = gravest.max(Some(failure.kind));
@@ -113,6 +125,23 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         false => answer(&args.given)?,
     }
     Ok::<Option<FailureKind>, _>(gravest)
+}
+
+/// The section `wanted` of the file at `path`. Mach-O's sections may be named without their segments.
+fn section(path: &Path, arch: Option<&str>, wanted: &str) -> Result<Section, Failure> {
+    let failed = |kind, what: String| Failure::new(kind, format!("{}: {what}", path.display()));
+    let unreadable = |error| failed(FailureKind::Other, format!("its sections cannot be read: {error}"));
+    let bytes = symdex::map_file(path).map_err(unreadable)?;
+    let all = sections(&bytes, arch).unwrap_or_default();
+    let found = all.iter().find(|Section { name, .. }| {
+        name == wanted || name.split_once(',').is_some_and(|(_, name)| name == wanted)
+    });
+    found.cloned().ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|section| section.name.as_str()).collect();
+        let names =
+            if all.is_empty() { "none; name an ELF or Mach-O file".to_owned() } else { names.join(", ") };
+        failed(FailureKind::NotFound, format!("it has no section {wanted}. Its sections are: {names}"))
+    })
 }
 
 struct Printer<'a> {

@@ -1,6 +1,6 @@
 //! The names of functions, as options ask for them.
 
-use symdex::OwnedFrame;
+use symdex::{OwnedFrame, Table};
 use symdex_build::DataSymbol;
 use symdex_demangle::{Language, language};
 use symdex_report::source_file_name;
@@ -38,13 +38,15 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// The name of the function; `None` if it is unknown.
+    /// The name of the function; `None` if it is unknown. The names in symbol tables are linkage names, and
+    /// llvm-symbolizer has no short names for them.
     pub(super) fn function(self, frame: &OwnedFrame) -> Option<String> {
         let name = frame.name.as_deref()?;
-        Some(match self.functions {
-            Functions::Short => short(&text::demangled(name)).to_owned(),
-            _ => self.readable(name),
-        })
+        match (self.functions, frame.table) {
+            (Functions::Short, Table::SymbolTable) => None,
+            (Functions::Short, _) => Some(short_of(name)),
+            _ => Some(self.readable(name)),
+        }
     }
 
     /// The name of a data symbol.
@@ -64,6 +66,17 @@ impl Naming {
     pub(super) fn file(self, frame: &OwnedFrame) -> Option<String> {
         let file = text::lossy(frame.file.as_deref()?);
         Some(if self.basenames { source_file_name(&file).to_owned() } else { file.into_owned() })
+    }
+}
+
+/// The name of a function without scopes, return type and parameters, demangled.
+fn short_of(name: &[u8]) -> String {
+    let readable = text::demangled(name);
+    match language(name) {
+        // C has no scopes, and those of Go are part of its names.
+        None if !readable.contains("::") => readable.into_owned(),
+        // Debug information of Rust has no `::` before type arguments.
+        _ => short(&readable).replacen("::<", "<", 1),
     }
 }
 
@@ -90,18 +103,28 @@ fn short(name: &str) -> &str {
             _ => {}
         }
     }
-    let mut start = 0;
+    let is_before_arguments = |before: &str, after: &str| {
+        !before.trim_end_matches(':').is_empty() && after.trim_start_matches(':').starts_with('<')
+    };
+    let (mut start, mut is_operator) = (0, false);
     depth = 0;
     for (at, byte) in bytes[..end].iter().enumerate() {
+        let before = &name[start..at];
+        let of_operator =
+            before.strip_prefix("operator").map(|symbol| symbol.trim_matches(['<', '=', '>', '-']));
         match byte {
+            // The name of an operator, and no bracket.
+            b'<' | b'>' if of_operator == Some("") => {}
             b'(' | b'<' | b'[' | b'{' => depth += 1,
             b')' | b'>' | b']' | b'}' => depth = depth.saturating_sub(1),
-            b':' | b' ' if depth == 0 => start = at + 1,
+            // The name of an operator can have brackets and a type. A scope that is an operator ends as functions do.
+            b':' | b' ' if is_operator && !(before.ends_with("):") || before.ends_with("const:")) => {}
+            // Type arguments of a function in Rust.
+            b':' if is_before_arguments(before, &name[at..end]) => {}
+            b':' | b' ' if depth == 0 => (start, is_operator) = (at + 1, false),
             _ => {}
         }
-        if depth == 0 && name[start..].starts_with("operator") {
-            break;
-        }
+        is_operator |= name[start..].starts_with("operator");
     }
     &name[start..end]
 }
@@ -162,11 +185,26 @@ mod tests {
             ("(anonymous namespace)::scale(int)", "scale"),
             ("A::operator()(int) const", "operator()"),
             ("A::operator bool() const", "operator bool"),
+            ("A::operator std::string() const", "operator std::string"),
+            ("operator<<(std::ostream&, A)", "operator<<"),
+            ("A::operator()(int, B const&) const::'lambda'()::operator()() const", "operator()"),
+            ("A::operator<(int)::f()::g()", "g"),
             ("std::vector<int, std::allocator<int>>::size() const", "size"),
             ("core::fmt::write", "write"),
+            ("<a::B<c::D> as e::F>::g", "g"),
+            ("a::b::<c::D, &mut <e::F>::g>", "b::<c::D, &mut <e::F>::g>"),
+            ("a::b::<c::D>::{closure#0}", "{closure#0}"),
             ("-[Widget draw:]", "-[Widget draw:]"),
         ] {
             assert_eq!(short(name), expected, "{name}");
+        }
+        for (name, expected) in [
+            ("runtime.(*mspan).free", "runtime.(*mspan).free"),
+            ("ns::f", "f"),
+            ("_ZN2ns1fEi", "f"),
+            ("_RINvC1a1bmE", "b<u32>"),
+        ] {
+            assert_eq!(short_of(name.as_bytes()), expected, "{name}");
         }
     }
 }

@@ -31,6 +31,21 @@ __attribute__((noinline)) unsigned spin(unsigned n) {
 int main(int c, char **v) { return spin(200000000u + c) == 7; }
 ";
 
+const RACE: &str = "\
+#include <pthread.h>
+int shared_count[4];
+static void *bump(void *p) { shared_count[1]++; return p; }
+int main(void) { pthread_t t; pthread_create(&t, 0, bump, 0); shared_count[1]++; pthread_join(t, 0); return 0; }
+";
+
+const OVERFLOW_IN_RUST: &str = "\
+#[inline(always)]
+fn peek(values: &[u32]) -> u32 { unsafe { *values.as_ptr().add(12) } }
+#[inline(never)]
+fn reads(values: &[u32]) -> u32 { peek(values) ^ 1 }
+fn main() { let values = vec![1u32; 10]; std::process::exit(reads(&values) as i32 & 1); }
+";
+
 /// A link to symdex named `tool`, in a folder of its own below `folder`.
 fn link(folder: &Path, tool: &str) -> PathBuf {
     let bin = folder.join(format!("bin-{tool}"));
@@ -39,10 +54,16 @@ fn link(folder: &Path, tool: &str) -> PathBuf {
     bin.join(tool)
 }
 
-/// The program that `compiler` makes of `source`.
-fn compiled(mut compiler: Command, folder: &Path, source: &str, options: &[&str]) -> PathBuf {
-    let name = if source == UNDEFINED { "source.cpp" } else { "source.c" };
-    std::fs::write(folder.join(name), source).expect("written");
+/// The program that `compiler` makes of `source`, in a file with this extension.
+fn compiled(
+    mut compiler: Command,
+    folder: &Path,
+    extension: &str,
+    source: &str,
+    options: &[&str],
+) -> PathBuf {
+    let name = format!("source.{extension}");
+    std::fs::write(folder.join(&name), source).expect("written");
     let path = folder.join("program");
     let status = compiler.args(options).arg("-g").arg(name).arg("-o").arg(&path).current_dir(folder).status();
     if !status.expect("the compiler starts").success() {
@@ -60,42 +81,75 @@ fn printed(command: &mut Command) -> String {
 /// The functions and places of the stack frames that a sanitizer has printed, without addresses, columns and the
 /// frames of the C library.
 fn frames(report: &str) -> Vec<String> {
-    let frame = regex::Regex::new(r"#\d+ 0x[0-9a-f]+ in (\S+.*source\.\w+:\d+)").expect("valid");
+    let frame = regex::Regex::new(r"#\d+ (?:0x[0-9a-f]+ in )?(\S.*source\.\w+:\d+)").expect("valid");
     frame.captures_iter(report).map(|frame| frame[1].to_owned()).collect()
 }
 
-pub(crate) fn sanitizers_print_the_frames_of_llvm_symbolizer() {
-    let llvm = String::from_utf8(
-        Command::new("sh").args(["-c", "command -v llvm-symbolizer-19"]).output().expect("sh runs").stdout,
-    );
-    let llvm = llvm.expect("a path");
-    let folder = folder();
-    // The name of the program decides how a sanitizer talks to it.
-    let theirs = folder.path().join("llvm-symbolizer");
+/// A link to LLVM's program. Its name decides how a sanitizer talks to it.
+fn link_to_llvm(folder: &Path) -> PathBuf {
     _ = program("llvm-symbolizer-19", "--version");
-    symlink(llvm.trim(), &theirs).expect("linked");
-    let ours = link(folder.path(), "llvm-symbolizer");
-    for (compiler, source, sanitizer, variable, count) in [
-        ("clang-19", OVERFLOW, "-fsanitize=address", "ASAN", 4),
-        ("clang++-19", UNDEFINED, "-fsanitize=undefined", "UBSAN", 2),
+    let path =
+        Command::new("sh").args(["-c", "command -v llvm-symbolizer-19"]).output().expect("sh runs").stdout;
+    let bin = folder.join("bin-theirs");
+    std::fs::create_dir(&bin).expect("created");
+    symlink(String::from_utf8(path).expect("a path").trim(), bin.join("llvm-symbolizer")).expect("linked");
+    bin.join("llvm-symbolizer")
+}
+
+pub(crate) fn sanitizers_print_the_frames_of_llvm_symbolizer() {
+    let folder = folder();
+    let [theirs, ours] = [link_to_llvm(folder.path()), link(folder.path(), "llvm-symbolizer")];
+    for (compiler, (extension, source), sanitizer, variable, count) in [
+        ("clang-19", ("c", OVERFLOW), "-fsanitize=address", "ASAN", 4),
+        ("clang++-19", ("cpp", UNDEFINED), "-fsanitize=undefined", "UBSAN", 2),
+        // It asks for the global variable, too.
+        ("clang-19", ("c", RACE), "-fsanitize=thread", "TSAN", 3),
+        // rustc has the library of the sanitizer, and takes the option only as a compiler of the nightly channel.
+        ("rustc", ("rs", OVERFLOW_IN_RUST), "-Zsanitizer=address", "ASAN", 3),
     ] {
-        let program = compiled(program(compiler, "--version"), folder.path(), source, &["-O1", sanitizer]);
+        let mut command = program(compiler, "--version");
+        command.env("RUSTC_BOOTSTRAP", "1");
+        let optimization = if compiler == "rustc" { "-Copt-level=1" } else { "-O1" };
+        let program = compiled(command, folder.path(), extension, source, &[optimization, sanitizer]);
         let [theirs, ours] = [&theirs, &ours].map(|symbolizer| {
             let mut run = Command::new(&program);
             run.env(format!("{variable}_SYMBOLIZER_PATH"), symbolizer);
             printed(run.env(format!("{variable}_OPTIONS"), "print_stacktrace=1"))
         });
         assert_eq!(frames(&ours), frames(&theirs), "{ours}");
-        assert_eq!(frames(&ours).len(), count, "{ours}");
+        assert!(frames(&ours).len() >= count, "{ours}");
         assert!(!ours.contains("symdex:"), "{ours}");
+        let global = "Location is global 'shared_count' of size 16 at";
+        assert_eq!(
+            (ours.contains(global), theirs.contains(global)),
+            (variable == "TSAN", variable == "TSAN")
+        );
     }
+}
+
+pub(crate) fn asan_symbolize_reads_llvm_symbolizer() {
+    let folder = folder();
+    let [theirs, ours] = [link_to_llvm(folder.path()), link(folder.path(), "llvm-symbolizer")];
+    let compiler = program("clang-19", "--version");
+    let path = compiled(compiler, folder.path(), "c", OVERFLOW, &["-O1", "-fsanitize=address"]);
+    let report = printed(Command::new(&path).env("ASAN_OPTIONS", "symbolize=0"));
+    let report_path = folder.path().join("report");
+    std::fs::write(&report_path, &report).expect("written");
+    let [theirs, ours] = [&theirs, &ours].map(|symbolizer| {
+        let mut script = program("asan_symbolize-19", "--help");
+        let path = std::env::var("PATH").unwrap_or_default();
+        script.env("PATH", format!("{}:{path}", symbolizer.parent().expect("a folder").display()));
+        printed(script.arg("--logfile").arg(&report_path))
+    });
+    assert_eq!(frames(&ours), frames(&theirs), "{ours}");
+    assert_eq!(frames(&ours).len(), 4, "{ours}");
 }
 
 pub(crate) fn the_address_sanitizer_reads_addr2line_too() {
     let folder = folder();
     let addr2line = link(folder.path(), "addr2line");
     let compiler = program("clang-19", "--version");
-    let program = compiled(compiler, folder.path(), OVERFLOW, &["-O1", "-fsanitize=address"]);
+    let program = compiled(compiler, folder.path(), "c", OVERFLOW, &["-O1", "-fsanitize=address"]);
     let report = printed(Command::new(&program).env("ASAN_SYMBOLIZER_PATH", addr2line));
     let source = folder.path().join("source.c");
     let expected = ["peek", "reads", "main", "main"].into_iter().zip([2, 3, 4, 4]);
@@ -106,7 +160,7 @@ pub(crate) fn the_address_sanitizer_reads_addr2line_too() {
 
 pub(crate) fn perf_prints_the_source_lines_of_addr2line() {
     let folder = folder();
-    let program_path = compiled(program("cc", "--version"), folder.path(), LOOP, &["-O2"]);
+    let program_path = compiled(program("cc", "--version"), folder.path(), "c", LOOP, &["-O2"]);
     let data = folder.path().join("perf.data");
     let mut record = program("perf", "--version");
     record.args(["record", "-q", "-e", "cpu-clock:u", "-o"]).arg(&data).arg(&program_path);
@@ -133,7 +187,7 @@ pub(crate) fn perf_prints_the_source_lines_of_addr2line() {
 pub(crate) fn pprof_reads_llvm_symbolizer() {
     let mut go = program("go", "version");
     let folder = folder();
-    let spinning = compiled(program("cc", "--version"), folder.path(), LOOP, &["-O2"]);
+    let spinning = compiled(program("cc", "--version"), folder.path(), "c", LOOP, &["-O2"]);
     let bytes = std::fs::read(&spinning).expect("readable");
     let spin = {
         use object::{Object as _, ObjectSymbol as _};

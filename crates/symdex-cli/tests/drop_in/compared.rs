@@ -67,12 +67,33 @@ pub(crate) fn output(mut command: Command, input: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The answers in the output of a program that prints a line with the address before each: the lines of each answer.
+/// An output of llvm-symbolizer without what indexes do not have: columns, discriminators, and where functions start.
+pub(crate) fn without_columns(output: &str) -> String {
+    let discriminator = regex::Regex::new(r"(?m) \(discriminator [0-9]+\)$").expect("valid");
+    let output = discriminator.replace_all(output, "");
+    let column = regex::Regex::new(r"(?m)(:[0-9]+):[0-9]+$").expect("valid");
+    let output = column.replace_all(&output, "$1:0");
+    let parts = r#"(Column: |"(?:Column|StartLine|Discriminator)": ?)[0-9]+"#;
+    let output = regex::Regex::new(parts).expect("valid").replace_all(&output, "${1}0").into_owned();
+    let start = r#"("Start(?:Address|FileName)": ?)"[^"]*""#;
+    let output = regex::Regex::new(start).expect("valid").replace_all(&output, "$1\"\"").into_owned();
+    let is_left_out =
+        |line: &str| ["  Function start", "  Discriminator"].iter().any(|part| line.starts_with(part));
+    let lines = output.lines().filter(|line| !is_left_out(line));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Why two answers differ: `None` for a part that no class explains. Empty if they are the same.
+pub(crate) type Classes = BTreeSet<Option<&'static str>>;
+
+/// The answers in the output of a program that prints the address before each, in a line of its own or before a colon:
+/// the lines of each answer.
 pub(crate) fn answers<'o>(output: &'o str, addresses: &[String]) -> Vec<Vec<&'o str>> {
     let mut answers: Vec<Vec<&str>> = Vec::new();
     for line in output.lines() {
-        match addresses.get(answers.len()) {
-            Some(address) if address == line => answers.push(Vec::new()),
+        match addresses.get(answers.len()).and_then(|address| line.strip_prefix(address)) {
+            Some("") => answers.push(Vec::new()),
+            Some(rest) if rest.starts_with(": ") => answers.push(vec![&rest[2..]]),
             _ => answers.last_mut().expect("an address first").push(line),
         }
     }
@@ -91,7 +112,7 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Counts an answer with its classes: `None` for a part of it that no class explains.
-    pub(crate) fn add(&mut self, classes: BTreeSet<Option<&'static str>>, shown: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, classes: Classes, shown: impl FnOnce() -> String) {
         self.answers += 1;
         self.same += usize::from(classes.is_empty());
         if classes.contains(&None) {

@@ -7,7 +7,7 @@ use std::process::Command;
 use symdex_testkit::{corpus, program};
 
 use super::common::{command, folder, testdata};
-use super::compared::{Asked, Counts, answers, images, output, testdata_images};
+use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images};
 
 /// The answers of both programs and of llvm-symbolizer, which reads the same debug information.
 struct Triple<'o> {
@@ -18,48 +18,53 @@ struct Triple<'o> {
 
 fn counts(images: &[Asked]) -> Counts {
     let mut counts = Counts::default();
-    for image in images {
-        let addresses: Vec<_> = image.addresses.iter().map(|address| format!("{address:#018x}")).collect();
-        let input = addresses.join("\n") + "\n";
-        let asked = |mut command: Command| {
-            output(
-                {
-                    command.args(["-afiC", "-e"]).arg(&image.file);
-                    command
-                },
-                &input,
-            )
-        };
-        let mut ours = command();
-        ours.args(["--no-config", "addr2line"]);
-        let mut llvm = program("llvm-symbolizer-19", "--version");
-        llvm.args(["-afiC", "--output-style=GNU", "--obj"]).arg(&image.file);
-        let texts = [asked(program("addr2line", "--version")), asked(ours), output(llvm, &input)];
-        let short: Vec<_> = image.addresses.iter().map(|address| format!("{address:#x}")).collect();
-        let [theirs, ours] = [&texts[0], &texts[1]].map(|text| answers(text, &addresses));
-        let llvm = answers(&texts[2], &short);
-        for number in 0..addresses.len() {
-            let triple = Triple {
-                theirs: theirs[number].clone(),
-                ours: ours[number].clone(),
-                llvm: llvm[number].clone(),
-            };
-            counts.add(triple.classes(image), || {
-                let (file, address) = (image.file.display(), &addresses[number]);
-                format!("{file} {address}\n{:#?}\n{:#?}", triple.theirs, triple.ours)
-            });
-        }
+    for (classes, shown) in images.iter().flat_map(classes) {
+        counts.add(classes, || shown);
     }
     counts
 }
 
+/// For each address of `image`: why the answers of addr2line and symdex differ, and the answers.
+pub(crate) fn classes(image: &Asked) -> Vec<(Classes, String)> {
+    let addresses: Vec<_> = image.addresses.iter().map(|address| format!("{address:#018x}")).collect();
+    let input = addresses.join("\n") + "\n";
+    let asked = |mut command: Command| {
+        command.args(["-afiC", "-e"]).arg(&image.file);
+        output(command, &input)
+    };
+    let mut llvm = program("llvm-symbolizer-19", "--version");
+    llvm.args(["-afiC", "--output-style=GNU", "--obj"]).arg(&image.file);
+    let texts = [asked(program("addr2line", "--version")), asked(ours()), output(llvm, &input)];
+    let short: Vec<_> = image.addresses.iter().map(|address| format!("{address:#x}")).collect();
+    let [theirs, ours] = [&texts[0], &texts[1]].map(|text| answers(text, &addresses));
+    let llvm = answers(&texts[2], &short);
+    let of_triple = |(number, address): (usize, &String)| {
+        let triple =
+            Triple { theirs: theirs[number].clone(), ours: ours[number].clone(), llvm: llvm[number].clone() };
+        let shown = format!("{} {address}\n{:#?}\n{:#?}", image.file.display(), triple.theirs, triple.ours);
+        (triple.classes(image), shown)
+    };
+    addresses.iter().enumerate().map(of_triple).collect()
+}
+
+pub(crate) fn ours() -> Command {
+    let mut ours = command();
+    ours.args(["--no-config", "addr2line"]);
+    ours
+}
+
 /// A location without the discriminator, which only some rows have.
-fn without_discriminator(location: &str) -> &str {
+pub(crate) fn without_discriminator(location: &str) -> &str {
     location.split(" (discriminator ").next().unwrap_or(location)
 }
 
+/// Whether both are one place: only symdex knows that Swift's `<compiler-generated>` is in no folder.
+fn is_same_place(theirs: &str, ours: &str) -> bool {
+    theirs == ours || ours.starts_with("<compiler-generated>") && theirs.ends_with(&format!("/{ours}"))
+}
+
 impl Triple<'_> {
-    fn classes(&self, image: &Asked) -> BTreeSet<Option<&'static str>> {
+    fn classes(&self, image: &Asked) -> Classes {
         let mut classes = BTreeSet::new();
         if self.theirs.iter().any(|line| line.contains(" (discriminator ")) {
             classes.insert(Some("discriminator"));
@@ -85,6 +90,9 @@ impl Triple<'_> {
             _ if self.ours[0] == "??" && self.llvm == ["??", "??:0"] => {
                 classes.insert(Some("after the end of a symbol"));
             }
+            ([_, place], _) if place.ends_with(":?") && self.is_as_llvm(false) => {
+                classes.insert(Some("unit that is not read"));
+            }
             _ if self.is_as_llvm(false) && theirs.len() < self.ours.len() => {
                 classes.insert(Some("inlined functions missed"));
             }
@@ -106,10 +114,14 @@ impl Triple<'_> {
         let ours = self.ours[number];
         if number % 2 == 1 {
             return match self.is_as_llvm(false) {
+                _ if is_same_place(theirs, ours) => Some("compiler-generated file"),
                 true if ours.ends_with(":?") => Some("line of code without a line"),
                 true if theirs.rsplit(':').next() == ours.rsplit(':').next() => Some("other file"),
                 _ => None,
             };
+        }
+        if symdex_demangle::language(theirs.as_bytes()) == Some(symdex_demangle::Language::Swift) {
+            return Some("Swift name");
         }
         let is_clone = theirs.split(" [clone ").next() == ours.split(" [clone ").next();
         if is_clone || image.symbols.contains(theirs) {
@@ -132,7 +144,10 @@ impl Triple<'_> {
         let plain = |name: &str| name.replace(' ', "").replace("[clone", "(").replace(['(', ')', ']'], "");
         let is_same = |(number, (llvm, ours)): (usize, (&&str, &&str))| match number % 2 {
             0 => !names || plain(llvm) == plain(ours),
-            _ => without_discriminator(llvm).trim_end_matches(":0") == ours.trim_end_matches(":?"),
+            _ => {
+                let (llvm, ours) = (without_discriminator(llvm), ours.trim_end_matches(":?"));
+                is_same_place(llvm.strip_suffix(":0").unwrap_or(llvm), ours)
+            }
         };
         self.llvm.len() == self.ours.len() && self.llvm.iter().zip(&self.ours).enumerate().all(is_same)
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use symdex_testkit::program;
 
-use super::common::{command, debug_file, folder, index_of, symdex};
+use super::common::{command, debug_file, folder, index_of, symdex, testdata};
 use super::compared::output;
 
 const INLINED: &str = "0x1000003cf";
@@ -79,6 +79,54 @@ pub(crate) fn a_link_has_the_verb_of_its_name() {
         let printed = output(linked, "");
         assert!(printed.starts_with(expected), "{name}: {printed}");
     }
+}
+
+pub(crate) fn arguments_come_from_files_and_the_environment() {
+    let folder = folder();
+    let file = debug_file("inline-dwarf4");
+    let options = folder.path().join("options");
+    std::fs::write(&options, format!("-e '{}' {INLINED}\n", file.display())).expect("written");
+    let argument = format!("@{}", options.display());
+    assert_eq!(symdex(["addr2line", &argument]).ok(), "/src/symdex/inline/level/../grid.h:9\n");
+    let ours = |verb: &[&str]| {
+        let mut command =
+            if verb.is_empty() { program("llvm-symbolizer-19", "--version") } else { command() };
+        command.args(verb).arg(&argument).env("LLVM_SYMBOLIZER_OPTS", "--output-style=GNU -pa");
+        output(command, "")
+    };
+    assert_eq!(ours(&["llvm-symbolizer"]), ours(&[]));
+}
+
+pub(crate) fn addresses_can_be_offsets_in_a_section() {
+    let elf = testdata().join("elf/gcc-parts.so");
+    let [offsets, addresses] = [["0x10", "0x100"], ["0x1080", "0x1170"]];
+    let elf = elf.to_str().expect("text");
+    let ours = |options: &[&str], addresses: [&str; 2]| {
+        symdex(["addr2line", "-f", "-e", elf].iter().chain(options).chain(&addresses)).ok()
+    };
+    assert_eq!(ours(&["-j", ".text"], offsets), ours(&[], addresses));
+    assert!(
+        ours(&["--section=.text"], offsets).starts_with("reload\n"),
+        "{}",
+        ours(&["-j", ".text"], offsets)
+    );
+    // After the section, and in a section without code.
+    assert_eq!(ours(&["-j", ".text"], ["0x1a0", "ffffffffffffffff"]), "??\n??:0\n".repeat(2));
+    assert_eq!(ours(&["-j", ".data"], ["0", "8"]), "??\n??:0\n".repeat(2));
+    let missing = symdex(["addr2line", "-e", elf, "-j", ".nope", "0"]);
+    assert_eq!((missing.code, missing.out.as_str()), (Some(3), ""));
+    assert!(missing.err.contains(".nope") && missing.err.contains(".plt, .text"), "{}", missing.err);
+    let macho = debug_file("inline-dwarf4");
+    let macho = macho.to_str().expect("text");
+    for section in ["__text", "__TEXT,__text"] {
+        let first = symdex(["addr2line", "-f", "-e", macho, "-j", section, "0"]).ok();
+        assert!(first.contains("/src/symdex/inline/"), "{first}");
+    }
+    let folder = folder();
+    let index = index_of("inline-dwarf4", folder.path());
+    let of_index = symdex(["addr2line", "-j", "__text", "-e", index.to_str().expect("text"), "0"]);
+    assert_eq!(of_index.code, Some(3));
+    assert!(of_index.err.contains("name an ELF or Mach-O file"), "{}", of_index.err);
 }
 
 /// Both programs on the same lines.

@@ -6,12 +6,12 @@ use std::process::Command;
 use symdex_testkit::{corpus, program};
 
 use super::common::{command, debug_file, folder};
-use super::compared::{Asked, Counts, answers, images, output, testdata_images};
+use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images, without_columns};
 
 /// LLVM's program.
-const LLVM: &str = "llvm-symbolizer-19";
+pub(crate) const LLVM: &str = "llvm-symbolizer-19";
 
-fn ours() -> Command {
+pub(crate) fn ours() -> Command {
     let mut ours = command();
     ours.args(["--no-config", "llvm-symbolizer"]);
     ours
@@ -27,41 +27,44 @@ struct Pair<'o> {
 
 fn counts(images: &[Asked]) -> Counts {
     let mut counts = Counts::default();
-    for image in images {
-        let addresses: Vec<_> = image.addresses.iter().map(|address| format!("{address:#x}")).collect();
-        let input = addresses.join("\n") + "\n";
-        let asked = |mut command: Command, demangle: &str| {
-            command
-                .args(["--print-address", demangle, "--default-arch", &image.arch, "--obj"])
-                .arg(&image.file);
-            output(command, &input)
-        };
-        let texts = [
-            asked(program(LLVM, "--version"), "--demangle"),
-            asked(ours(), "--demangle"),
-            asked(program(LLVM, "--version"), "--no-demangle"),
-            asked(ours(), "--no-demangle"),
-        ];
-        let [theirs, ours, raw_theirs, raw_ours] = texts.each_ref().map(|text| answers(text, &addresses));
-        for number in 0..addresses.len() {
-            let pair = Pair {
-                theirs: theirs[number].clone(),
-                ours: ours[number].clone(),
-                raw_theirs: raw_theirs[number].clone(),
-                raw_ours: raw_ours[number].clone(),
-            };
-            counts.add(pair.classes(image), || {
-                let (file, address) = (image.file.display(), &addresses[number]);
-                format!("{file} {address}\n{:#?}\n{:#?}", pair.theirs, pair.ours)
-            });
-        }
+    for (classes, shown) in images.iter().flat_map(classes) {
+        counts.add(classes, || shown);
     }
     counts
 }
 
+/// For each address of `image`: why the answers of both programs differ, and the answers.
+pub(crate) fn classes(image: &Asked) -> Vec<(Classes, String)> {
+    let addresses: Vec<_> = image.addresses.iter().map(|address| format!("{address:#x}")).collect();
+    let input = addresses.join("\n") + "\n";
+    let asked = |mut command: Command, demangle: &str| {
+        command.args(["--print-address", demangle, "--default-arch", &image.arch, "--obj"]).arg(&image.file);
+        output(command, &input)
+    };
+    let texts = [
+        asked(program(LLVM, "--version"), "--demangle"),
+        asked(ours(), "--demangle"),
+        asked(program(LLVM, "--version"), "--no-demangle"),
+        asked(ours(), "--no-demangle"),
+    ];
+    let [theirs, ours, raw_theirs, raw_ours] = texts.each_ref().map(|text| answers(text, &addresses));
+    let pair = |number: usize| Pair {
+        theirs: theirs[number].clone(),
+        ours: ours[number].clone(),
+        raw_theirs: raw_theirs[number].clone(),
+        raw_ours: raw_ours[number].clone(),
+    };
+    let of_pair = |(number, address): (usize, &String)| {
+        let pair = pair(number);
+        let shown = format!("{} {address}\n{:#?}\n{:#?}", image.file.display(), pair.theirs, pair.ours);
+        (pair.classes(image), shown)
+    };
+    addresses.iter().enumerate().map(of_pair).collect()
+}
+
 impl Pair<'_> {
     /// Why the answers differ, line by line. The last line of an answer is empty.
-    fn classes(&self, image: &Asked) -> BTreeSet<Option<&'static str>> {
+    fn classes(&self, image: &Asked) -> Classes {
         if self.theirs.len() != self.ours.len() {
             return BTreeSet::from([self.class_of_frames()]);
         }
@@ -156,15 +159,7 @@ pub(crate) fn table_of_the_corpora() {
 fn assert_same(arguments: &[&str], input: &str) {
     let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
         command.args(arguments);
-        let output = output(command, input);
-        let column = regex::Regex::new(r"(?m)(:[0-9]+):[0-9]+$").expect("valid");
-        let output = column.replace_all(&output, "$1:0");
-        let parts = r#"(Column: |"(?:Column|StartLine|Discriminator)": ?)[0-9]+"#;
-        let output = regex::Regex::new(parts).expect("valid").replace_all(&output, "${1}0").into_owned();
-        let start = r#"("Start(?:Address|FileName)": ?)"[^"]*""#;
-        let output = regex::Regex::new(start).expect("valid").replace_all(&output, "$1\"\"").into_owned();
-        let lines = output.lines().filter(|line| !line.starts_with("  Function start"));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
+        without_columns(&output(command, input))
     });
     assert_eq!(ours, theirs, "{arguments:?} {input:?}");
 }

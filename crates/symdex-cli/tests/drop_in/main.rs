@@ -7,9 +7,11 @@ mod compared;
 mod gnu;
 mod input;
 mod llvm;
+mod modes;
 
 symdex_testkit::main! {
     clients::sanitizers_print_the_frames_of_llvm_symbolizer,
+    clients::asan_symbolize_reads_llvm_symbolizer,
     clients::the_address_sanitizer_reads_addr2line_too,
     clients::perf_prints_the_source_lines_of_addr2line,
     clients::pprof_reads_llvm_symbolizer,
@@ -17,10 +19,13 @@ symdex_testkit::main! {
     input::each_line_is_answered_before_the_next_one,
     input::modules_are_answered_from_the_indexes_of_their_ids,
     input::a_link_has_the_verb_of_its_name,
+    input::arguments_come_from_files_and_the_environment,
+    input::addresses_can_be_offsets_in_a_section,
     input::lines_that_are_no_requests_are_answered_as_by_llvm_symbolizer,
     input::modules_that_cannot_be_read_do_not_end_the_run,
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
     llvm::every_option_has_the_output_of_llvm_symbolizer,
+    modes::every_mode_has_the_answers_of_the_tools_for_each_language,
     ; on request:
     gnu::table_of_the_corpora,
     llvm::table_of_the_corpora,
