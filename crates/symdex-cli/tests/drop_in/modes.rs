@@ -422,7 +422,9 @@ pub(crate) fn every_mode_has_the_answers_of_the_tools_for_each_language() {
     };
     for (column, language) in tables.languages.iter().enumerate() {
         for tool in ["llvm-symbolizer", "addr2line"] {
-            assert!(answered(tool, column) > 0, "{tool}: no answer for {language} is the same");
+            // addr2line of binutils 2.40 reads no unit of Go 1.27.
+            let has_answers = (tool, *language) != ("addr2line", "Go");
+            assert_eq!(answered(tool, column) > 0, has_answers, "{tool}: {language}");
         }
     }
 }
