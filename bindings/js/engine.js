@@ -14,8 +14,13 @@ export function start(module) {
 
 /** The engine that opens the next index. */
 export function engine() {
-  if (!current || current.isBroken) current = new Engine(compiled);
+  if (!current || current.isBroken) current = newEngine();
   return current;
+}
+
+/** An engine of its own. Its memory is free when it is not used any more. */
+export function newEngine() {
+  return new Engine(compiled);
 }
 
 /** An instance of the module. After a trap, its memory is not used again, and the next index gets a new instance. */
@@ -28,15 +33,15 @@ class Engine {
     this.numbers = new Uint32Array();
   }
 
-  /** Returns what `work` returns, which calls functions of the module. */
-  guard(work) {
-    if (this.isBroken) throw crashed();
+  /** Returns what `work` returns, which calls functions of the module. `advice` says what helps if the module ends. */
+  guard(work, advice = "open the indexes again") {
+    if (this.isBroken) throw crashed(advice);
     try {
       return work(this.exports);
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       this.isBroken = true;
-      throw crashed();
+      throw crashed(advice);
     }
   }
 
@@ -81,5 +86,5 @@ class Engine {
   }
 }
 
-const crashed = () =>
-  new SymdexError("crashed", "the WebAssembly module has ended, most likely for lack of memory; open the indexes again");
+const crashed = (advice) =>
+  new SymdexError("crashed", `the WebAssembly module has ended, most likely for lack of memory; ${advice}`);

@@ -1,5 +1,5 @@
 /**
- * Reads symdex indexes and symbolicates crash reports.
+ * Reads and builds symdex indexes, and symbolicates crash reports.
  *
  * The package is WebAssembly, compiled from the Rust reader and report engine. It has no dependencies, reads no files
  * and makes no requests; in browsers, it fetches its own module once, when it is imported.
@@ -19,9 +19,11 @@ export type Address = bigint | number;
 export type ErrorKind =
   /** The bytes are not an index. */
   | "not_an_index"
-  /** The index is damaged. Build or copy it again. */
+  /** The bytes are not a debug file. */
+  | "not_a_debug_file"
+  /** The index or the debug file is damaged. Build or copy it again. */
   | "damaged"
-  /** The index is of another version, or the report is of a kind without stacks. */
+  /** The index is of another version, the debug file of another kind, or the report of a kind without stacks. */
   | "unsupported"
   /** No format of reports recognises the text. */
   | "unknown_report"
@@ -31,7 +33,7 @@ export type ErrorKind =
   | "usage"
   /** The index is closed, or was opened before the module crashed. */
   | "closed"
-  /** WebAssembly has no memory for the bytes. */
+  /** WebAssembly has no memory for the bytes, or for a build. */
   | "out_of_memory"
   /** The module has ended, most likely for lack of memory. Indexes that were open must be opened again. */
   | "crashed";
@@ -44,7 +46,7 @@ export class SymdexError extends Error {
   readonly kind: ErrorKind;
 }
 
-/** Bytes of an index or of a report. */
+/** Bytes of an index, of a debug file or of a report. */
 export type Bytes = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 
 /** The table of an index that a frame comes from: debug information, or the symbol table, which has no lines. */
@@ -52,7 +54,7 @@ export type Table = "dwarf" | "symbol_table";
 
 /** One function at an offset. */
 export interface Frame {
-  /** The readable name. `null` if the function is unknown. */
+  /** The readable name. Swift names are readable only if the index stores readable names. `null` if it is unknown. */
   function: string | null;
   /** The linkage name, without Mach-O's leading `_`. */
   name: string | null;
@@ -160,6 +162,19 @@ export class Index {
   close(): void;
   [Symbol.dispose](): void;
 }
+
+/**
+ * Builds the indexes of a debug file: a Mach-O file such as the one in a dSYM, or an ELF file. Each is the file that
+ * `symdex build` writes. The result has the index of each architecture, in the order of the file, as bytes for
+ * {@link Index.open}. An architecture that cannot be read yields an error in its place.
+ *
+ * Files to which the debug file refers, such as split DWARF, are not read. The index then states in `partial` what it
+ * lacks. The call does not return before the build is done, which takes about a second for 100 MB.
+ *
+ * @param options.name the file name, which becomes the name of the image
+ * @throws {SymdexError} `not_a_debug_file`, `damaged` or `out_of_memory`
+ */
+export function buildIndexes(debugFile: Bytes, options?: { name?: string }): (Uint8Array | SymdexError)[];
 
 /** How reports are answered. */
 export interface ReportOptions extends Pick<LookupOptions, "lines" | "demangle"> {

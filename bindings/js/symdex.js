@@ -1,7 +1,7 @@
 // The package: indexes, lookups and reports. index.d.ts documents it.
 
 import { AnswerReader } from "./answers.js";
-import { engine } from "./engine.js";
+import { engine, newEngine } from "./engine.js";
 import { SymdexError } from "./error.js";
 
 export { SymdexError };
@@ -153,6 +153,31 @@ export class Index {
     if (opened.engine !== from) throw new SymdexError("closed", "the index was open when the module has ended");
     return opened.number;
   }
+}
+
+export function buildIndexes(debugFile, { name = "" } = {}) {
+  // The memory of WebAssembly does not shrink, and a build may need much of it.
+  const from = newEngine();
+  return from.guard((exports) => {
+    const encoded = encoder.encode(name);
+    from.input(encoded, bytesOf(debugFile, "bytes of a debug file"));
+    if (!exports.build(encoded.length)) throw from.failure();
+    return builtOf(from);
+  }, "build the index with the command symdex");
+}
+
+/** The indexes of a build, or errors in their places. src/build.rs describes the numbers. */
+function builtOf(from) {
+  const bytes = from.result();
+  const numbers = from.numbers.subarray(from.exports.numbers() >>> 2);
+  let at = 0;
+  const part = (size) => bytes.subarray(at, (at += size));
+  return Array.from({ length: numbers[0] }, (_, position) => {
+    const [index, failure] = [part(numbers[1 + 2 * position]), part(numbers[2 + 2 * position])];
+    if (index.length > 0) return index.slice();
+    const { kind, message } = JSON.parse(decoder.decode(failure));
+    return new SymdexError(kind, message);
+  });
 }
 
 /** Calls a function of the module that reads a report. Returns its result as bytes of their own. */

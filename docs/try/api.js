@@ -1,7 +1,7 @@
 // The answers for reports, from the indexes that were given to this page. The page of the service asks a server instead.
 
 import { start } from "./symdex/engine.js";
-import { Index, SymdexError, symbolicate } from "./symdex/symdex.js";
+import { Index, SymdexError, buildIndexes, symbolicate } from "./symdex/symdex.js";
 import module from "./symdex/module.js";
 
 start(await WebAssembly.compile(Uint8Array.from(atob(module), (character) => character.charCodeAt(0))));
@@ -9,18 +9,28 @@ start(await WebAssembly.compile(Uint8Array.from(atob(module), (character) => cha
 /** The open indexes, each once: by id and architecture. */
 const indexes = new Map();
 
-/** Opens the index in a file. It replaces an earlier one of the same image. */
-export async function addIndex(file) {
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  const index = Index.open(bytes, { name: file.name });
+/** Opens an index. It replaces an earlier one of the same image. */
+function add(bytes, options) {
+  const index = Index.open(bytes, options);
   const { id, arch } = index.metadata;
   indexes.get(`${id} ${arch}`)?.close();
   indexes.set(`${id} ${arch}`, index);
   return index.metadata;
 }
 
+const bytesOf = async (file) => new Uint8Array(await file.arrayBuffer());
+
+/** Opens the index in a file. Returns its metadata. */
+export const addIndex = async (file) => add(await bytesOf(file), { name: file.name });
+
+/** Builds the indexes of a debug file and opens them. Returns the bytes and the metadata of each, or an error. */
+export async function addDebugFile(file) {
+  const built = buildIndexes(await bytesOf(file), { name: file.name });
+  return built.map((one) => (one instanceof SymdexError ? one : { bytes: one, metadata: add(one) }));
+}
+
 async function answered(blob, format, { matchByName = false, assume = [] } = {}) {
-  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const bytes = await bytesOf(blob);
   try {
     return symbolicate(bytes, indexes.values(), { format, matchByName, assume: Object.fromEntries(assume) });
   } catch (error) {

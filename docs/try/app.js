@@ -3,7 +3,7 @@
 import { announce, byId } from "./dom.js";
 import { sorted } from "./files.js";
 import { listen } from "./given.js";
-import { isIndex, openIndexes, refuseDebugFile } from "./indexes.js";
+import { buildIndexes, isIndex, openIndexes } from "./indexes.js";
 import { fromLink, keptReports } from "./kept.js";
 import { answerAllAgain, openPasted, openReports, restore } from "./reports.js";
 
@@ -12,10 +12,10 @@ async function take(files) {
   const are = await Promise.all(files.map(({ file }) => isIndex(file)));
   const indexes = files.filter((_, at) => are[at]).map(({ file }) => file);
   const { reports, debugFiles } = await sorted(files.filter((_, at) => !are[at]));
-  debugFiles.forEach(refuseDebugFile);
-  if (indexes.length > 0) await openIndexes(indexes, answerAllAgain);
+  const opened = (await openIndexes(indexes)) + (await buildIndexes(debugFiles));
+  if (opened > 0) await answerAllAgain();
   await openReports(reports);
-  if (files.length === 0) announce("No report or index found");
+  if (files.length === 0) announce("No report, dSYM or index found");
 }
 
 listen(take, openPasted, { "choose-reports": "report-files", "choose-debug-files": "debug-files" });

@@ -4,10 +4,10 @@
 export const OWNER = "This page";
 
 /** What adds the index of a missing image, and how. */
-export const ADD_INDEXES = "Choose indexes…";
+export const ADD_INDEXES = "Choose dSYMs or indexes…";
 export const ADD_INDEXES_HELP =
-  "Choose the index of each, a file named after its UUID or build id. symdex build makes it from the dSYM or the ELF " +
-  "file with debug information of the same build.";
+  "Choose the file inside of each dSYM (Contents/Resources/DWARF), the ELF file with debug information, or the index, " +
+  "of the same build. A dSYM can also be dropped on this page.";
 
 /** There are no pages of images. */
 export const imageLink = () => null;

@@ -46,6 +46,16 @@ function compiler() {
   );
 }
 
+/** The C compiler for WebAssembly, which zstd needs, in the variables that its build reads. */
+function compilerOfC() {
+  const found = (...names) => names.find((name) => output(name, "--version"));
+  const [clang, archiver] = [found("clang-19", "clang"), found("llvm-ar-19", "llvm-ar")];
+  if (!clang || !archiver) {
+    throw new Error("no C compiler for WebAssembly: install clang and llvm (Debian: apt install clang-19 llvm-19)");
+  }
+  return { CC_wasm32_unknown_unknown: clang, AR_wasm32_unknown_unknown: archiver };
+}
+
 function build() {
   const { rustc, options, flags } = compiler();
   // Names that are demangled need up to 1.25 MB of stack (RUST_STACK in symdex-demangle). The paths in messages of panics
@@ -59,6 +69,7 @@ function build() {
   ];
   const command = ["build", ...options, "--target", TARGET, "--profile", "wasm", "--package", "symdex-js", "--lib"];
   const environment = {
+    ...compilerOfC(),
     ...process.env,
     RUSTC: rustc,
     // Compiling the standard library is an unstable option of cargo.

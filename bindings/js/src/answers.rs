@@ -66,7 +66,10 @@ impl EncodedAnswers {
         match frame.name {
             Some(name) => {
                 self.string(name);
-                self.readable(name, demangle);
+                match frame.readable.filter(|_| demangle) {
+                    Some(stored) => self.string(stored),
+                    None => self.readable(name, demangle),
+                }
             }
             None => self.numbers.extend([NONE, NONE]),
         }

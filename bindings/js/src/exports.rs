@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use symdex::{FrameAddress, ImageOffset, LinePolicy, Scratch};
 
 use crate::answers::EncodedAnswers;
+use crate::build::build_indexes;
 use crate::failure::Failure;
 use crate::indexes::Indexes;
 use crate::metadata::MetadataView;
@@ -174,6 +175,24 @@ pub extern "C" fn needed_images(request_len: usize) -> bool {
         let (request, report) = state.input.split_at_checked(request_len).unwrap_or_default();
         let result = report::needed_images(request, report);
         state.finish(result)
+    })
+}
+
+/// Builds the indexes of a debug file. The input is its name, `name_len` bytes of text, and then its bytes. Returns whether
+/// the text and the numbers are the result, which `build.rs` describes; otherwise, the text is an error as JSON.
+#[unsafe(no_mangle)]
+pub extern "C" fn build(name_len: usize) -> bool {
+    with(|state| {
+        let State { input, out, .. } = state;
+        out.clear();
+        let (name, bytes) = input.split_at_checked(name_len).unwrap_or_default();
+        match build_indexes(&String::from_utf8_lossy(name), bytes, out) {
+            Ok(()) => true,
+            Err(failure) => {
+                state.fail(&failure);
+                false
+            }
+        }
     })
 }
 

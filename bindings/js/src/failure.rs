@@ -31,6 +31,22 @@ impl From<symdex_report::Error> for Failure {
     }
 }
 
+impl From<symdex_build::Error> for Failure {
+    fn from(error: symdex_build::Error) -> Self {
+        use symdex_build::Error;
+        match error {
+            Error::NotADebugFile { .. } => Self { kind: "not_a_debug_file", message: error.to_string() },
+            Error::TooLarge { .. } | Error::TemporaryFile { .. } => Self {
+                kind: "out_of_memory",
+                message: "the debug file needs more memory than WebAssembly has; build its index with the command symdex"
+                    .to_owned(),
+            },
+            error if error.is_unsupported() => Self { kind: "unsupported", message: error.to_string() },
+            error => Self { kind: "damaged", message: error.to_string() },
+        }
+    }
+}
+
 /// The options of a call, which are JSON, are not as the types of the package say.
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {

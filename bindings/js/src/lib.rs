@@ -19,6 +19,7 @@
 )]
 
 mod answers;
+mod build;
 #[expect(unsafe_code, reason = "an exported name is unsafe: another object could have it")]
 mod exports;
 mod failure;

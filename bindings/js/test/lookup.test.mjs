@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { Index, SymdexError } from "symdex";
 
 import { engine } from "../engine.js";
-import { built, golden, isSwift, random, read, symdex, testWithCommand, testdata } from "./support.mjs";
+import { built, builtWith, golden, isSwift, random, read, symdex, testWithCommand, testdata } from "./support.mjs";
 
 const hexadecimal = (offset) => `0x${offset.toString(16)}`;
 
 /** The answers of the command for the offsets, with its numbers as this package has them. */
-function expected(file, offsets, options = []) {
+function answersOf(file, offsets, options = []) {
   const input = offsets.map(hexadecimal).join("\n");
   const lines = symdex(["lookup", "--json", ...options, file], { input }).toString().trimEnd().split("\n");
   const number = (text) => (text === null ? null : Number(text));
@@ -20,10 +20,15 @@ function expected(file, offsets, options = []) {
     assert.equal(error, undefined);
     if (frames.length === 0) return null;
     return frames.map(({ aliases, function_start: start, function_offset: offset, ...frame }) => {
-      const shown = { ...frame, function_start: number(start), function_offset: number(offset) };
-      return isSwift(frame.name) ? { ...shown, function: frame.name } : shown;
+      return { ...frame, function_start: number(start), function_offset: number(offset) };
     });
   });
+}
+
+/** The same of an index without readable names, in which the package cannot read Swift names. */
+function expected(file, offsets, options) {
+  const own = (frame) => (isSwift(frame.name) ? { ...frame, function: frame.name } : frame);
+  return answersOf(file, offsets, options).map((frames) => frames?.map(own) ?? null);
 }
 
 /** Offsets in the image and past its end: all of a small one, some of a large one. */
@@ -34,14 +39,15 @@ function offsetsOf(index, count) {
   return [0, size - 1, size, ...Array.from({ length: count }, () => below(size + 64))];
 }
 
-function compare(file, bytes, count) {
+/** Compares with the answers that `expect` returns. */
+function compare(file, bytes, count, expect = expected) {
   const index = Index.open(bytes);
   const offsets = offsetsOf(index, count);
   for (const [options, own] of [
     [[], {}],
     [["--lines", "exact", "--no-demangle"], { lines: "exact", demangle: false }],
   ]) {
-    const answers = expected(file, offsets, options);
+    const answers = expect(file, offsets, options);
     const many = index.lookupMany(offsets, own);
     assert.equal(answers.length, offsets.length);
     offsets.forEach((offset, at) => {
@@ -54,13 +60,29 @@ function compare(file, bytes, count) {
 }
 
 testWithCommand("the golden indexes have the answers of the command", () => {
-  for (const name of golden) compare(testdata(name), read(name), 4000);
+  for (const name of golden) {
+    const expect = name.includes("readable-names") ? answersOf : expected;
+    compare(testdata(name), read(name), 4000, expect);
+  }
 });
 
 testWithCommand("the indexes of the debug files of the repository have the answers of the command", () => {
   const { indexes } = built("demo", "dsyms", "elf");
   const compared = indexes.map(({ path, bytes }) => compare(path, bytes, 1000));
   assert.ok(compared.length > 20, `${compared.length} indexes`);
+});
+
+testWithCommand("an index with readable names has readable Swift names", () => {
+  const isReadable = ({ name, function: shown }) => isSwift(name) && name !== shown;
+  let swift = 0;
+  for (const { path, bytes } of builtWith(["--readable-names"], "demo").indexes) {
+    compare(path, bytes, 4000, (...asked) => {
+      const answers = answersOf(...asked);
+      swift += answers.flatMap((frames) => frames ?? []).filter(isReadable).length;
+      return answers;
+    });
+  }
+  assert.ok(swift > 50, `${swift} readable Swift names`);
 });
 
 test("frames are the innermost inlined function first", () => {

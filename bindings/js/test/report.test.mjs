@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { Index, SymdexError, neededImages, symbolicate, symbolicateWith } from "symdex";
 
-import { built, isSwift, read, symdex, testWithCommand, testdata } from "./support.mjs";
+import { built, builtWith, isSwift, read, symdex, testWithCommand, testdata } from "./support.mjs";
 
 const crash = read("demo/demo.crash");
 
@@ -42,6 +42,16 @@ testWithCommand("a report without Swift functions is rewritten byte for byte as 
     assert.equal(typeof own, format === "text" ? "string" : "object");
     assert.equal(Buffer.from(own).toString(), expected.toString());
     assert.match(expected.toString(), /rle\.c:16/);
+  }
+});
+
+testWithCommand("with readable names in the indexes, Swift functions are as the command writes them", () => {
+  const { folder, indexes } = builtWith(["--readable-names"], "demo");
+  const open = indexes.map(({ bytes }) => Index.open(bytes));
+  for (const format of ["native", "text"]) {
+    const expected = symdex(["symbolicate", "--format", format, "--index", folder, testdata("demo/demo.crash")]);
+    assert.equal(Buffer.from(symbolicate(crash, open, { format })).toString(), expected.toString());
+    assert.match(expected.toString(), /closure #1 in/);
   }
 });
 

@@ -45,10 +45,13 @@ const folders = [];
 after(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 
 /** The indexes of debug files of the test data, which the command builds: `{name, path, bytes}`. */
-export function built(...debugFiles) {
+export const built = (...debugFiles) => builtWith([], ...debugFiles);
+
+/** The same, built with options. */
+export function builtWith(options, ...debugFiles) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "symdex-js-"));
   folders.push(folder);
-  symdex(["build", "--quiet", ...debugFiles.map(testdata), "-o", folder]);
+  symdex(["build", "--quiet", ...options, ...debugFiles.map(testdata), "-o", folder]);
   const names = readdirSync(folder).filter((name) => name.endsWith(".symdex"));
   return {
     folder,

@@ -1,4 +1,4 @@
-// The page of docs/try in Chromium: an index and a report are dropped, answered and read, and nothing is requested.
+// The page of docs/try in Chromium: indexes, dSYMs and a report are dropped and answered, and nothing is requested.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -22,6 +22,7 @@ before(async () => {
   harness = await harnessFor(server.url);
 });
 
+const DEMO_KIT = "demo/DemoKit.framework.dSYM/Contents/Resources/DWARF/DemoKit";
 const PHONE = { width: 390, height: 844 };
 
 /** Drops files, `{name, bytes}`, on the page. */
@@ -113,16 +114,40 @@ testInBrowser("the policy of the page forbids every connection", async () => {
   assert.deepEqual(refused, ["all"]);
 });
 
-testInBrowser("debug files and damaged indexes are refused with what helps", async () => {
+testInBrowser("a dSYM is dropped, its index is built and answers, and it can be saved", async () => {
+  await harness.withBrowser(async (open) => {
+    const page = await open();
+    await page.getByRole("button", { name: "Symbolicate" }).waitFor();
+    const loaded = [...requested];
+    await drop(page, [report]);
+    await page.getByText("3 debug files missing").waitFor();
+    await drop(page, [{ name: "DemoKit", bytes: readFileSync(testdata(DEMO_KIT)) }]);
+    await page.getByText("Index built").waitFor();
+    await page.getByText("2 debug files missing").waitFor();
+    await page.getByText("rle.c:16").first().waitFor();
+    await picture(page, "built");
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save the index" }).click();
+    const file = await download;
+    const { name, bytes } = indexes.find(isOf("DemoKit"));
+    assert.equal(file.suggestedFilename(), name);
+    assert.deepEqual(readFileSync(await file.path()), Buffer.from(bytes));
+    assert.deepEqual(requested, loaded, "nothing has reached the server");
+  });
+});
+
+testInBrowser("archives and damaged files are refused with what helps", async () => {
   await harness.withBrowser(async (open) => {
     const page = await open();
     const [{ bytes }] = indexes;
     await drop(page, [
-      { name: "DemoPlain.dylib", bytes: readFileSync(testdata("demo/DemoPlain.dylib")) },
+      { name: "dsyms.zip", bytes: Buffer.from("PK\x03\x04".padEnd(64, "\0")) },
       { name: "cut.symdex", bytes: bytes.subarray(0, bytes.length - 9) },
+      { name: "cut", bytes: readFileSync(testdata(DEMO_KIT)).subarray(0, 5000) },
     ]);
-    await page.getByText("symdex build DemoPlain.dylib").waitFor();
+    await page.getByText("symdex build dsyms.zip -o indexes also reads archives").waitFor();
     await page.getByText("it was cut or appended to").waitFor();
+    await page.getByText("the file is cut short").waitFor();
     await picture(page, "refused");
   });
 });

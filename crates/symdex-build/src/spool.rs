@@ -7,8 +7,8 @@ use tempfile::{SpooledTempFile, spooled_tempfile};
 use crate::limits::Deadline;
 
 /// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary
-/// file.
-const CHUNKS_IN_MEMORY: usize = 4 << 20;
+/// file. WebAssembly has no files.
+const CHUNKS_IN_MEMORY: usize = if cfg!(target_family = "wasm") { usize::MAX } else { 4 << 20 };
 
 /// Bytes in memory or in a temporary file. Reading and writing fail after the deadline, so that the encoding of chunks
 /// ends.

@@ -207,6 +207,8 @@ impl Answer {
 pub struct Function {
     /// The linkage name.
     pub name: Option<Vec<u8>>,
+    /// The readable name, if the index stores it. [`Self::demangled`] prefers it.
+    pub readable: Option<Vec<u8>>,
     /// The path of the source file.
     pub file: Option<Vec<u8>>,
     /// The line, 1-based; 0 for code that the compiler generated.
@@ -221,13 +223,15 @@ impl Function {
     /// A function with only its table. The other fields are set afterwards.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self { name: None, file: None, line: None, start: None, table }
+        Self { name: None, readable: None, file: None, line: None, start: None, table }
     }
 
-    /// The readable name, as [`symdex_demangle::demangle`] returns it.
+    /// The readable name: that of the index, if it stores readable names, else the one that
+    /// [`symdex_demangle::demangle`] returns.
     #[must_use]
     pub fn demangled(&self) -> Option<Cow<'_, str>> {
-        self.name.as_deref().map(symdex_demangle::demangle)
+        let stored = self.readable.as_deref().map(String::from_utf8_lossy);
+        stored.or_else(|| self.name.as_deref().map(symdex_demangle::demangle))
     }
 
     /// The linkage name as text. Bytes that are not UTF-8 become U+FFFD.
@@ -254,6 +258,7 @@ impl From<&symdex::Frame<'_>> for Function {
     fn from(frame: &symdex::Frame<'_>) -> Self {
         Self {
             name: frame.name.map(Vec::from),
+            readable: frame.readable.map(Vec::from),
             file: frame.file.map(Vec::from),
             line: frame.line,
             start: frame.function_start,
@@ -448,5 +453,6 @@ fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unansw
 
 /// How many bytes a function of an index takes once its strings are copied.
 fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
-    size_of::<Function>() + frame.name.map_or(0, <[u8]>::len) + frame.file.map_or(0, <[u8]>::len)
+    let texts = [frame.name, frame.readable, frame.file];
+    size_of::<Function>() + texts.into_iter().flatten().map(<[u8]>::len).sum::<usize>()
 }

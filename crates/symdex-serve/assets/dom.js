@@ -73,6 +73,14 @@ export async function toClipboard(text) {
   return undefined;
 }
 
+/** Gives `blob` to the user as a file. */
+export function download(blob, name) {
+  const address = URL.createObjectURL(blob);
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  announce(`${name} is downloaded`);
+}
+
 /** A button that shows `text` and copies `copied`, or what that returns. */
 export function copyButton(text, copied = text, title = copied) {
   const label = el("span", {}, text);

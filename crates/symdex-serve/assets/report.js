@@ -2,7 +2,7 @@
 
 import { symbolicatedNative } from "./api.js";
 import { compareView } from "./compare.js";
-import { announce, busySign, copyButton, count, el, errorNotice, toClipboard } from "./dom.js";
+import { busySign, copyButton, count, download, el, errorNotice, toClipboard } from "./dom.js";
 import { inOrder, isOfCrash, nameOf, sourceButton } from "./frames.js";
 import { allImages, fetchingView, matchedView, missingView } from "./images.js";
 import { linkTo } from "./kept.js";
@@ -137,7 +137,7 @@ function actions(report, compare) {
     { type: "button", "aria-expanded": "false", "aria-controls": "compare", onclick: show },
     "Side by side",
   );
-  const download = el(
+  const downloadButton = el(
     "button",
     { type: "button", onclick: () => save(report).catch(showProblem) },
     "Download",
@@ -158,7 +158,7 @@ function actions(report, compare) {
     "div",
     { class: "actions" },
     compareButton,
-    download,
+    downloadButton,
     link,
     report.isKept === false && el("span", { class: "muted" }, "Too large to survive a reload"),
     incident &&
@@ -179,8 +179,5 @@ function native(report) {
 async function save(report) {
   const blob = await native(report);
   const [, stem, extension] = /^(.*?)(\.[^.]*)?$/s.exec(report.name);
-  const address = URL.createObjectURL(blob);
-  el("a", { href: address, download: `${stem}.symbolicated${extension ?? ".txt"}` }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
-  announce("The report is downloaded");
+  download(blob, `${stem}.symbolicated${extension ?? ".txt"}`);
 }

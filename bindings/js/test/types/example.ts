@@ -6,6 +6,7 @@ import {
   type NeededImage,
   SymdexError,
   type SymbolicatedReport,
+  buildIndexes,
   neededImages,
   symbolicate,
   symbolicateWith,
@@ -22,6 +23,11 @@ export function lookups(bytes: Uint8Array, load: bigint, stack: bigint[]): strin
   const answers = index.lookupMany(offsets, { lines: "exact", demangle: false });
   const texts = answers.map((answer) => (answer instanceof SymdexError ? answer.message : describe(answer)));
   return [describe(index.lookup(0x10)), describe(index.lookup(16n)), base.toString(16), ...texts];
+}
+
+export function build(debugFile: Uint8Array): string[] {
+  const built = buildIndexes(debugFile, { name: "App" });
+  return built.map((one) => (one instanceof SymdexError ? one.kind : Index.open(one).id));
 }
 
 export function reports(report: ArrayBuffer, index: Index): [SymbolicatedReport, string, Uint8Array] {

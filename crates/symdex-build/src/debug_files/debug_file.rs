@@ -1,9 +1,6 @@
 //! A debug file on disk, and its name for messages.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::companions::{Companions, file_name};
 use crate::error::Error;
@@ -87,19 +84,29 @@ impl DebugFile {
     }
 }
 
-/// As its path and its place in an archive. A [`PathBuf`] in JSON would have to be UTF-8, unlike an [`OsString`].
-impl Serialize for DebugFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (self.path.as_os_str(), &self.source).serialize(serializer)
-    }
-}
+/// Debug files in the tasks of child processes, which WebAssembly does not have.
+#[cfg(any(unix, windows))]
+mod in_tasks {
+    use std::ffi::OsString;
 
-impl<'de> Deserialize<'de> for DebugFile {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (path, source) = <(OsString, Option<(String, String)>)>::deserialize(deserializer)?;
-        Ok(match source {
-            None => Self::on_disk(path),
-            Some((archive, entry)) => Self::of_archive(path, &archive, &entry),
-        })
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::DebugFile;
+
+    /// As its path and its place in an archive. A path in JSON would have to be UTF-8, unlike an [`OsString`].
+    impl Serialize for DebugFile {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            (self.path.as_os_str(), &self.source).serialize(serializer)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for DebugFile {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let (path, source) = <(OsString, Option<(String, String)>)>::deserialize(deserializer)?;
+            Ok(match source {
+                None => Self::on_disk(path),
+                Some((archive, entry)) => Self::of_archive(path, &archive, &entry),
+            })
+        }
     }
 }
