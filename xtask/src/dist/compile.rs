@@ -31,6 +31,10 @@ pub(crate) fn symdex(target: &Target, variant: Variant, profile: &str) -> Result
             );
             // Only nightly compilers have build-std, unless this variable is set.
             cargo.arg("-Zbuild-std=std,panic_unwind").env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
+            // The objects that start a program come with an installed standard library. Here, they are zig's.
+            let own_objects = r#"rustflags = ["-Clink-self-contained=no"]"#;
+            cargo.arg("-Zprofile-rustflags");
+            cargo.args(["--config", &format!("profile.{profile}.package.symdex-cli.{own_objects}")]);
         }
     }
     // The Swift demangler asks for libstdc++, by default.
