@@ -131,6 +131,7 @@ fn the_id_is_that_of_the_image() {
         ("Linux", String::new(), start, 1),
         ("mac", other.clone(), uuid, 0),
         ("ios", String::new(), uuid, 0),
+        ("Mac", format!("INFO CODE_ID {uuid}\n"), uuid, 0),
         ("windows", other, uuid, 0),
     ];
     for (os, rest, expected, warnings) in cases {

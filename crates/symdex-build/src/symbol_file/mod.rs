@@ -220,7 +220,8 @@ impl<'d> Strings<'d> {
 /// The id of a module: the UUID of Mach-O, the GUID of Windows, and else the build id or its first 16 bytes.
 fn id_of_module(module: &Module<'_>, warnings: &mut Vec<String>) -> Option<ImageId> {
     let stated = String::from_utf8_lossy(module.debug_id);
-    if matches!(module.os, b"mac" | b"ios" | b"windows") {
+    // Breakpad's own tools write `mac`, and Mozilla's `Mac`.
+    if matches!(&module.os.to_ascii_lowercase()[..], b"mac" | b"ios" | b"windows") {
         return debug_id::uuid(&stated).filter(is_not_zero);
     }
     let start = debug_id::build_id_start(&stated).filter(is_not_zero);
