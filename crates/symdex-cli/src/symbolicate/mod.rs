@@ -338,8 +338,7 @@ impl Answering<'_> {
             return Err(Refused { failure, text: Some(file) });
         }
         let on_event = |event: Event<'_>| events.on(event);
-        let session = if *needs { symbolicator.availability() } else { symbolicator.session(&on_event) };
-        let mut source = FetchingSource::new(session, *misses, None);
+        let mut source = FetchingSource::new(symbolicator.session(&on_event), *misses, None);
         let mut walked = match walk(&file, &mut source).transpose() {
             Ok(walked) => walked,
             Err(error) => {
@@ -363,11 +362,12 @@ impl Answering<'_> {
                 return Err(Refused { failure, text: Some(file) });
             }
         };
+        if *needs {
+            let available = symbolicate(&report, &mut symbolicator.availability(), options);
+            return Ok((None, ReportCounts::of(&available)));
+        }
         let symbolicated = symbolicate(&report, &mut source, options);
         let counted = ReportCounts::of(&symbolicated);
-        if *needs {
-            return Ok((None, counted));
-        }
         let text = Text::of(report.text().len(), |mut out| match (layout, process) {
             (Layout::Report(OutputFormat::Native), _) => symbolicated.write(out),
             (Layout::Report(OutputFormat::Json), _) => {

@@ -5,19 +5,24 @@
 //! makes a stack list, and its own frames.
 
 mod captures;
+mod peer;
 mod programs;
+
+use std::collections::HashMap;
 
 use captures::{Capture, Target, capture_native, capture_qemu};
 use programs::Indexes;
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_minidump::walk;
-use symdex_report::{FoundBy, Options, Report, Source, symbolicate};
+use symdex_report::{Answers, FoundBy, Options, Question, Report, Source, Unanswered, symbolicate};
+use symdex_testkit::{Need, ignore};
 
 symdex_testkit::main!(
     x86_64_stacks_are_those_of_gdb,
     arm64_stacks_are_those_of_gdb,
     thumb_stacks_are_those_of_gdb,
     indexes_and_debug_files_have_unwind_rows,
+    real_minidumps_have_the_frames_of_rust_minidump,
 );
 
 /// The functions of the program.
@@ -172,4 +177,37 @@ fn indexes_and_debug_files_have_unwind_rows() {
         let symbolicator = symbolicator.expect("opens");
         assert_eq!(frames_of(&list, &mut symbolicator.session(&|_| ())), expected);
     }
+}
+
+/// The environment variable that names a folder of real minidumps, such as the test data of rust-minidump.
+const MINIDUMPS: &str = "SYMDEX_TEST_MINIDUMPS";
+
+/// Without symbols, every frame of a real minidump is the one that rust-minidump finds, and found in the same way.
+fn real_minidumps_have_the_frames_of_rust_minidump() {
+    let Some(folder) = std::env::var_os(MINIDUMPS) else {
+        ignore(Need::Corpora, &format!("{MINIDUMPS} names no folder of minidumps"));
+    };
+    let mut compared = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("readable").path();
+        let dump = std::fs::read(&path).expect("readable");
+        let mut missing = |_: &Question<'_>| Err::<Answers, _>(Unanswered::Missing);
+        let Some(Ok(walked)) = walk(&dump, &mut missing) else {
+            println!("{}: refused", path.display());
+            continue;
+        };
+        let report = Report::parse(&walked.report).expect("a report");
+        let ours = report.threads().iter().map(|thread| {
+            let ways = thread.found_by.iter().map(|way| way.name());
+            thread.frames.iter().map(|frame| frame.address).zip(ways).collect::<Vec<_>>()
+        });
+        let theirs = peer::stacks(&dump, HashMap::new()).expect("read by both").into_iter();
+        let theirs =
+            theirs.map(|frames| frames.into_iter().map(|(at, how, _)| (at, how)).collect::<Vec<_>>());
+        let (ours, theirs): (Vec<_>, Vec<_>) = (ours.collect(), theirs.collect());
+        assert_eq!(ours, theirs, "{}", path.display());
+        compared += ours.iter().map(Vec::len).sum::<usize>();
+    }
+    println!("{compared} frames");
+    assert!(compared > 0, "no minidump in the folder");
 }

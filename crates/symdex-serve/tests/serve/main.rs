@@ -142,6 +142,7 @@ symdex_testkit::main! {
     sentry::candidates_say_what_each_store_has,
     symbolicate::the_answer_is_what_the_command_writes,
     symbolicate::json_is_that_of_the_command,
+    symbolicate::a_minidump_is_answered_as_by_the_command,
     symbolicate::images_without_ids_are_matched_by_name_or_assumed_as_by_the_command,
     symbolicate::an_assumption_names_one_image_of_a_store_and_never_a_file,
     symbolicate::compressed_reports_are_read_and_other_encodings_refused,

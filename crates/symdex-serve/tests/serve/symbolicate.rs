@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write as _;
 
 use serde_json::{Value, json};
+use symdex::Index;
 use symdex_testkit::folders::folder;
+use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 use symdex_testkit::testdata::testdata;
 use tempfile::TempDir;
 
@@ -56,6 +58,36 @@ pub(crate) fn json_is_that_of_the_command() {
     for member in ["format", "header", "images", "threads"] {
         assert_eq!(answer[member], expected[member], "{member}");
     }
+}
+
+pub(crate) fn a_minidump_is_answered_as_by_the_command() {
+    let store = folder();
+    let bytes = fs::read(testdata().join("golden/v1/inline-dwarf4-1.symdex")).expect("an index");
+    let id = Index::open(&bytes[..]).expect("opens").id().clone();
+    fs::write(store.path().join(format!("{id}.symdex")), &bytes).expect("written");
+    let module = DumpedModule {
+        base: 0x1_0000_0000,
+        size: 0x10_0000,
+        path: "/data/app/libdemo.so".to_owned(),
+        build_id: id.as_bytes().to_vec(),
+    };
+    let mut registers = vec![0; 33];
+    (registers[31], registers[32]) = (0x7000_0000, 0x1_0000_03cf);
+    let thread = DumpedThread { id: 1, registers, stack_address: 0x7000_0000, stack: vec![0; 64] };
+    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
+    let dump = store.path().join("crash.dmp");
+    fs::write(&dump, process.to_bytes()).expect("written");
+    let server = TestServer::start(store.path(), &[]);
+    for (query, arguments) in [("", ""), ("?format=text", " --format text")] {
+        let answer = server.post(&format!("/v1/symbolicate{query}"), process.to_bytes());
+        let line = format!("symbolicate {} --store {{}}{arguments}", dump.display());
+        assert_eq!((answer.status, answer.text()), (200, &*symdex_on(store.path(), &line).out), "{query}");
+    }
+    let json = server.post("/v1/symbolicate?format=json", process.to_bytes()).json();
+    assert_eq!(json["threads"][0]["frames"][0]["found_by"], "context");
+    assert_eq!(json["images"][0]["status"], "found");
+    let damaged = server.post("/v1/symbolicate", b"MDMP");
+    assert_eq!(damaged.status, 422, "{}", damaged.text());
 }
 
 /// The demo's report without its list of images, so that no image has an id.
