@@ -124,7 +124,10 @@ pub(crate) enum FrameStorage<'a> {
 }
 
 /// Where the name, the file and the readable name of a frame lie in a text.
-pub(crate) type StringRanges = [Option<std::ops::Range<usize>>; 3];
+pub(crate) type StringRanges = [Option<StringRange>; 3];
+
+/// Where a string lies in a text.
+pub(crate) type StringRange = std::ops::Range<usize>;
 
 /// A frame of an answer, with its strings by id.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +183,7 @@ impl<'a> Frames<'a> {
 /// Frame `number` of those just found.
 fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], number: usize) -> Frame<'a> {
     let frame = frames.get(number);
-    let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
+    let string = |range: &Option<StringRange>| text.get(range.clone()?);
     let [name, file, readable] =
         strings.get(number).map_or([None; 3], |strings| strings.each_ref().map(string));
     Frame {

@@ -11,11 +11,14 @@
 //!            2  for a name with READABLE: length of its readable name
 //!               bytes of that
 //! answer: 0  4  2^31 plus the index's serial number times two; plus 1 for `statement`. Places are smaller
-//!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
-//!         8  6  offset
+//!         4  4  bytes from the function's start to the start of the range, plus one; 0 for no start
+//!         8  6  start of the range of offsets that have the answer
 //!        14  2  frames; FROM_SYMBOLS, LAST_STARTS
-//!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
+//!        16  4  bytes of the range
+//!        20     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
+//!
+//! An answer is found from every [`GRANULE`] of the image in which it was asked for, for all offsets of its range.
 //!
 //! An answer is not cached if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`]
 //! of the cache.
@@ -54,7 +57,7 @@ const TEXT_HEAD: usize = 14;
 const READABLE: u16 = 1 << 15;
 /// The length that stands for "no name".
 const NO_NAME: u16 = READABLE - 1;
-const ANSWER_HEAD: usize = 16;
+const ANSWER_HEAD: usize = 20;
 const FRAME_SIZE: usize = 6;
 /// The frames are from the `symbol_table`.
 const FROM_SYMBOLS: u16 = 1 << 15;
@@ -76,7 +79,11 @@ pub(crate) struct AnswerCache {
     arena: Vec<u8>,
 }
 
-/// The index, the offset and the policy of an answer.
+/// Bytes of the image in which answers are found from one hash. More bytes hold more of a range, and more other ranges,
+/// which are passed on the way to it.
+const GRANULE: u64 = 32;
+
+/// The index, the offset and the policy of a question.
 #[derive(Clone, Copy)]
 pub(crate) struct AnswerKey {
     /// The first four bytes of the answer.
@@ -95,7 +102,7 @@ impl AnswerKey {
 
     #[inline]
     fn hash(self) -> u64 {
-        (u64::from(self.asked) << 40 ^ self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        (u64::from(self.asked) << 40 ^ self.offset / GRANULE).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -125,9 +132,13 @@ impl AnswerCache {
     #[inline]
     pub(crate) fn find(&self, key: AnswerKey) -> Option<u32> {
         self.slots.find(key.hash(), |place| {
-            let asked = read(&self.arena, place).map(u32::from_le_bytes);
-            let offset = read(&self.arena, place + 8).map(u64::from_le_bytes);
-            asked == Some(key.asked) && offset.is_some_and(|offset| offset << 16 == key.offset << 16)
+            let Some([a, b, c, d, _, _, _, _, rest @ ..]) = read::<ANSWER_HEAD>(&self.arena, place) else {
+                return false;
+            };
+            let [e, f, g, h, i, j, _, _, k, l, m, n] = rest;
+            let start = u64::from_le_bytes([e, f, g, h, i, j, 0, 0]);
+            let len = u32::from_le_bytes([k, l, m, n]);
+            u32::from_le_bytes([a, b, c, d]) == key.asked && key.offset.wrapping_sub(start) < len.into()
         })
     }
 
@@ -148,26 +159,38 @@ impl AnswerCache {
         (!frames.is_empty()).then_some(CachedAnswer { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Stores the answer to `key` if there is room and it fits. Returns its place. `read_string` reads a string that
+    /// Stores the answer to `key`, which is the same for all offsets of `range`, if there is room and it fits. Returns
+    /// its place. `read_string` reads a string that
     /// is not in the cache yet into `buffer`, which is empty, and after a name its readable name. It returns where that
     /// begins.
     pub(crate) fn put(
         &mut self,
         key: AnswerKey,
+        range: Range<u64>,
         frames: &[FoundFrame],
         buffer: &mut Vec<u8>,
         read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<Option<usize>, Error>,
     ) -> Result<Option<u32>, Error> {
-        let Some((distance, flags)) = summary(key, frames) else { return Ok(None) };
+        let Ok(len) = u32::try_from(range.end.saturating_sub(range.start)) else { return Ok(None) };
+        let start = AnswerKey { offset: range.start, ..key };
+        let Some((distance, flags)) = summary(start, frames) else { return Ok(None) };
+        let is_elsewhere = start.hash() != key.hash();
+        if is_elsewhere && let Some(place) = self.find(start) {
+            if self.slots.have_room(1) {
+                self.slots.enter(key.hash(), place as usize);
+            }
+            return Ok(Some(place));
+        }
         let share = self.capacity / SHARE;
         let size = ANSWER_HEAD + frames.len() * FRAME_SIZE;
-        if size > share || !self.has_room(share, 1 + 2 * frames.len()) {
+        if size > share || !self.has_room(share, 2 + 2 * frames.len()) {
             return Ok(None);
         }
         let place = self.arena.len();
         self.arena.extend_from_slice(&key.asked.to_le_bytes());
         self.arena.extend_from_slice(&distance.to_le_bytes());
-        self.arena.extend_from_slice(&(key.offset | u64::from(flags) << 48).to_le_bytes());
+        self.arena.extend_from_slice(&(start.offset | u64::from(flags) << 48).to_le_bytes());
+        self.arena.extend_from_slice(&len.to_le_bytes());
         // New strings follow the frames.
         let mut at = self.arena.len();
         let end = place + share;
@@ -191,7 +214,10 @@ impl AnswerCache {
             }
             at += FRAME_SIZE;
         }
-        self.slots.enter(key.hash(), place);
+        self.slots.enter(start.hash(), place);
+        if is_elsewhere {
+            self.slots.enter(key.hash(), place);
+        }
         self.kept += 1;
         Ok(u32::try_from(place).ok())
     }

@@ -81,6 +81,8 @@ mod mmap;
 mod names;
 mod packed;
 mod ranges;
+mod recent_strings;
+mod sorted;
 mod unwind;
 mod walk;
 #[cfg(feature = "write")]

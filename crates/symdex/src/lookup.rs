@@ -1,6 +1,7 @@
 //! From an image offset to frames, and the working memory of lookups.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
 use crate::answer_cache::{AnswerCache, AnswerKey};
@@ -8,10 +9,13 @@ use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
-use crate::packed::PackedScratch;
+use crate::packed::{Found, PackedScratch};
 
 /// The most bytes that a scratch space caches by default.
 const CAPACITY: usize = 16 << 20;
+
+/// A batch of this many offsets does not use the cache of the scratch space: reading each block once is faster.
+const MANY: usize = 4096;
 
 /// Working memory of lookups, one for each thread.
 ///
@@ -91,15 +95,14 @@ impl<B: AsRef<[u8]>> Index<B> {
             return Ok(scratch.kept(place));
         }
         scratch.begin();
-        if !self.find(Table::Dwarf, offset, policy, usize::MAX, scratch)? {
-            self.find(Table::SymbolTable, offset, policy, 1, scratch)?;
-        } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
-            self.name_from_symbol_table(offset, policy, scratch)?;
-        }
+        let Scratch { packed, frames, .. } = scratch;
+        let range = both_tables(frames, |table, at_most, frames| {
+            self.find(table, offset, policy, at_most, packed, frames)
+        })?;
         let Scratch { answers, frames, text, .. } = scratch;
         let kept = match key {
             Some(key) => {
-                answers.put(key, frames, text, |pool, id, text| self.append_string(pool, id, text))?
+                answers.put(key, range, frames, text, |pool, id, text| self.append_string(pool, id, text))?
             }
             None => None,
         };
@@ -134,9 +137,17 @@ impl<B: AsRef<[u8]>> Index<B> {
     ) {
         let mut order: Vec<(ImageOffset, usize)> = offsets.iter().copied().zip(0..).collect();
         order.sort_unstable();
-        for (offset, place) in order {
-            each(place, self.lookup(offset, policy, scratch));
+        if order.len() < MANY {
+            return order
+                .into_iter()
+                .for_each(|(offset, place)| each(place, self.lookup(offset, policy, scratch)));
         }
+        let mut places = order.iter().map(|(_, place)| *place);
+        self.lookup_ascending(order.iter().map(|(offset, _)| *offset), policy, |_, answer| {
+            if let Some(place) = places.next() {
+                each(place, answer);
+            }
+        });
     }
 
     /// Returns the names that the `symbol_table` has for the function that starts at `start`: first the name that
@@ -167,49 +178,41 @@ impl<B: AsRef<[u8]>> Index<B> {
         scratch: &'s mut Scratch,
     ) -> Result<impl Iterator<Item = &'s [u8]> + use<'s, B>, Error> {
         scratch.begin();
-        self.find(Table::SymbolTable, start, LinePolicy::Exact, usize::MAX, scratch)?;
+        let Scratch { packed, frames, .. } = scratch;
+        self.find(Table::SymbolTable, start, LinePolicy::Exact, usize::MAX, packed, frames)?;
         scratch.frames.retain(|frame| frame.function_start == Some(start));
         self.spell(scratch)?;
         let Scratch { frames, strings, text, .. } = scratch;
         Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
-    /// Sets the name and the function's start of the last frame from the `symbol_table`. The frame has neither.
-    fn name_from_symbol_table(
-        &self,
-        offset: ImageOffset,
-        policy: LinePolicy,
-        scratch: &mut Scratch,
-    ) -> Result<(), Error> {
-        if !self.find(Table::SymbolTable, offset, policy, 1, scratch)? {
-            return Ok(());
-        }
-        let symbol = scratch.frames.pop();
-        if let (Some(frame), Some(symbol)) = (scratch.frames.last_mut(), symbol) {
-            frame.source.name = symbol.source.name;
-            frame.function_start = symbol.function_start;
-        }
-        Ok(())
-    }
-
-    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`. Returns whether there are any.
-    /// In the `symbol_table` only the first one is a frame, the others are aliases.
+    /// Appends the first `at_most` frames of one table's answer to `frames`. In the `symbol_table` only the first one is
+    /// a frame, the others are aliases.
     fn find(
         &self,
         table: Table,
         offset: ImageOffset,
         policy: LinePolicy,
         at_most: usize,
-        scratch: &mut Scratch,
-    ) -> Result<bool, Error> {
-        let index = offset.0 / u64::from(self.metadata().chunk_span);
-        let Some(chunk) = self.chunk_reader().chunk(table, index)? else { return Ok(false) };
-        chunk.find(offset.0, policy.is_statement(), at_most, &mut scratch.packed, &mut scratch.frames)
+        packed: &mut PackedScratch,
+        frames: &mut Vec<FoundFrame>,
+    ) -> Result<Found, Error> {
+        let span = u64::from(self.metadata().chunk_span);
+        let index = offset.0 / span;
+        match self.chunk_reader().chunk(table, index)? {
+            Some(chunk) => chunk.find(offset.0, policy.is_statement(), at_most, packed, frames),
+            None => Ok(Found::gap(index, span)),
+        }
     }
 
     /// Appends a string to `text`, and to a name its readable name. Returns where the readable name begins, if there is
     /// one.
-    fn append_string(&self, pool: StringPool, id: u32, text: &mut Vec<u8>) -> Result<Option<usize>, Error> {
+    pub(crate) fn append_string(
+        &self,
+        pool: StringPool,
+        id: u32,
+        text: &mut Vec<u8>,
+    ) -> Result<Option<usize>, Error> {
         self.strings_of(pool).append(id, text)?;
         let start = text.len();
         let readable = self.readable().filter(|_| pool == StringPool::Names);
@@ -243,4 +246,27 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         Ok(())
     }
+}
+
+/// Combines the answers of both tables at an address into `frames`. `find` appends the frames of one table, at most as
+/// many as its second argument says. Returns the image offsets around the address with the same answer.
+pub(crate) fn both_tables(
+    frames: &mut Vec<FoundFrame>,
+    mut find: impl FnMut(Table, usize, &mut Vec<FoundFrame>) -> Result<Found, Error>,
+) -> Result<Range<u64>, Error> {
+    let dwarf = find(Table::Dwarf, usize::MAX, frames)?;
+    if dwarf.is_answer && frames.last().is_none_or(|frame| frame.function_start.is_some()) {
+        return Ok(dwarf.range);
+    }
+    let symbol = find(Table::SymbolTable, 1, frames)?;
+    // A line outside of any function takes the name and the function's start from the symbol table.
+    if dwarf.is_answer
+        && symbol.is_answer
+        && let Some(symbol) = frames.pop()
+        && let Some(frame) = frames.last_mut()
+    {
+        frame.source.name = symbol.source.name;
+        frame.function_start = symbol.function_start;
+    }
+    Ok(dwarf.range.start.max(symbol.range.start)..dwarf.range.end.min(symbol.range.end))
 }

@@ -88,6 +88,49 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
     }
 }
 
+#[test]
+fn ascending_offsets_are_answered_as_a_linear_scan_answers_them() {
+    for seed in 0..40 {
+        let image = image(seed);
+        let index = Index::open(image.index()).expect("as written");
+        let mut random = Random::new(seed);
+        let mut offsets = image.offsets();
+        // Most once, some twice, some never; in one image in three, some that do not ascend.
+        offsets.retain(|_| !random.one_in(4));
+        offsets.extend_from_within(offsets.len() / 2..);
+        offsets.sort_unstable();
+        if seed % 3 == 0 {
+            offsets = offsets.into_iter().flat_map(|offset| [offset, offset / 2]).collect();
+        }
+        for policy in POLICIES {
+            let mut asked = offsets.iter();
+            index.lookup_ascending(offsets.iter().copied().map(ImageOffset), policy, |offset, answer| {
+                assert_eq!(Some(&offset.0), asked.next());
+                let frames = answer.expect("an intact index");
+                let found: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+                assert_eq!(found, image.scan(offset.0, policy), "seed {seed}, offset {offset}, {policy:?}");
+            });
+            assert_eq!(asked.next(), None);
+        }
+    }
+}
+
+#[test]
+fn a_large_batch_is_answered_in_the_order_of_its_places() {
+    let image = image(4);
+    let index = Index::open(image.index()).expect("as written");
+    let (mut random, all) = (Random::new(4), image.offsets());
+    let offsets: Vec<_> = (0..10_000).map(|_| ImageOffset(random.pick(&all))).collect();
+    let (mut scratch, mut seen) = (Scratch::default(), vec![false; offsets.len()]);
+    index.lookup_many(&offsets, LinePolicy::Exact, &mut scratch, |place, answer| {
+        assert!(!std::mem::replace(&mut seen[place], true), "called once for each");
+        let frames = answer.expect("an intact index");
+        let found: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+        assert_eq!(found, image.scan(offsets[place].0, LinePolicy::Exact), "place {place}");
+    });
+    assert!(seen.iter().all(|seen| *seen));
+}
+
 /// Removes large line numbers from the image, so that a scratch space can cache all its answers.
 fn with_small_lines(mut image: Image) -> Image {
     for frame in image.tables.iter_mut().flat_map(|table| &mut table.frames) {

@@ -12,7 +12,11 @@ fn readable(id: u32) -> Option<Vec<u8>> {
     (id % 4 == 1).then(|| vec![b'r'; [0, 7, 400][id as usize % 3]])
 }
 
+/// Bytes of each range with an answer.
+const RANGE: u64 = 12;
+
 fn put(cache: &mut AnswerCache, key: AnswerKey, frames: &[FoundFrame]) -> Option<u32> {
+    let start = key.offset - key.offset % RANGE;
     let read = |pool, id, buffer: &mut Vec<u8>| {
         assert!(buffer.is_empty());
         buffer.extend(text(pool, id));
@@ -21,11 +25,12 @@ fn put(cache: &mut AnswerCache, key: AnswerKey, frames: &[FoundFrame]) -> Option
         buffer.extend(readable.iter().flatten());
         Ok(readable.map(|_| start))
     };
-    cache.put(key, frames, &mut Vec::new(), read).expect("all strings can be read")
+    cache.put(key, start..start + RANGE, frames, &mut Vec::new(), read).expect("all strings can be read")
 }
 
 /// The only answer there is to a key: a gap, or frames with few names and files.
 fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Vec<FoundFrame> {
+    let offset = offset - offset % RANGE;
     let mut random = Random::new(serial << 40 | offset << 1 | u64::from(policy.is_statement()));
     let mut frames = Vec::new();
     let start = if random.one_in(4) { None } else { Some(ImageOffset(offset - random.below(offset + 1))) };
@@ -70,13 +75,13 @@ fn memory(cache: &AnswerCache) -> usize {
     cache.slots.slots.len() * size_of::<u32>() + cache.arena.capacity()
 }
 
-/// Looks up one of `offsets` offsets, `times` times, in two indexes under both policies. Returns how many answers were
-/// there.
-fn ask(cache: &mut AnswerCache, times: usize, offsets: u64) -> usize {
+/// Looks up an offset of one of `ranges` ranges, `times` times, in two indexes under both policies. Returns how many
+/// answers were there.
+fn ask(cache: &mut AnswerCache, times: usize, ranges: u64) -> usize {
     let mut random = Random::new(1);
     let mut found = 0;
     for _ in 0..times {
-        let (serial, offset) = (random.below(2), random.below(offsets) * 4);
+        let (serial, offset) = (random.below(2), random.below(ranges * RANGE));
         let policy = random.pick(&[LinePolicy::Exact, LinePolicy::Statement]);
         let key = AnswerKey::new(serial, ImageOffset(offset), policy).expect("an ordinary one");
         let answer = answer(serial, offset, policy);
@@ -104,6 +109,33 @@ fn what_is_kept_is_what_was_answered() {
 }
 
 #[test]
+fn an_answer_is_there_for_its_whole_range_once_each_part_was_asked_for() {
+    let mut cache = AnswerCache::with_capacity(1 << 20);
+    ask(&mut cache, 2 * UNHURRIED, 10);
+    let key = |offset| AnswerKey::new(5, ImageOffset(offset), LinePolicy::Exact).expect("an ordinary one");
+    let range = 10 * GRANULE - 3..13 * GRANULE + 3;
+    let frames = answer(5, 0, LinePolicy::Exact);
+    let no_strings = |_, _, _: &mut Vec<u8>| Ok(None);
+    let put = |cache: &mut AnswerCache, offset| {
+        cache.put(key(offset), range.clone(), &frames, &mut Vec::new(), no_strings).expect("no string fails")
+    };
+    let first = put(&mut cache, 11 * GRANULE);
+    let size = cache.arena.len();
+    assert!(first.is_some());
+    for there in [range.start, 10 * GRANULE - 1, 11 * GRANULE, 12 * GRANULE - 1] {
+        assert_eq!(cache.find(key(there)), first, "{there}");
+    }
+    for other in
+        [range.start - 1, 10 * GRANULE, 12 * GRANULE, range.end - 1, range.end, 11 * GRANULE + (1 << 47)]
+    {
+        assert_eq!(cache.find(key(other)), None, "{other}");
+    }
+    assert_eq!(put(&mut cache, range.end - 1), first);
+    assert_eq!(cache.arena.len(), size, "the answer is there once");
+    assert_eq!((cache.find(key(range.end - 1)), cache.find(key(range.end))), (first, None));
+}
+
+#[test]
 fn what_has_no_room_is_forgotten_some_time() {
     let mut cache = AnswerCache::with_capacity(SMALLEST);
     let found = ask(&mut cache, 40_000, 2_000);
@@ -116,10 +148,11 @@ fn what_has_no_room_is_forgotten_some_time() {
 fn a_few_addresses_too_many_are_found_mostly() {
     let mut cache = AnswerCache::with_capacity(SMALLEST);
     let key = |offset| AnswerKey::new(1, ImageOffset(offset), LinePolicy::Exact).expect("an ordinary one");
-    // Of 16 bytes each.
+    // Each range lies in a granule of its own, and needs two slots.
     let fit = (cache.capacity / BYTES_PER_SLOT / 8 * 7) as u64;
     let mut missed = 0;
-    for offset in (0..fit + fit / 10).cycle().take(40_000) {
+    for range in (0..fit + fit / 10).cycle().take(40_000) {
+        let offset = range * 3 * GRANULE;
         if cache.find(key(offset)).is_none() {
             put(&mut cache, key(offset), &[]);
             missed += 1;
@@ -142,7 +175,7 @@ fn a_few_answers_take_no_memory_and_no_memory_keeps_none() {
 fn what_does_not_fit_an_answer_is_not_kept() {
     let mut cache = AnswerCache::with_capacity(16 << 20);
     ask(&mut cache, 2 * UNHURRIED, 100);
-    let key = AnswerKey::new(9, ImageOffset(5 << 32), LinePolicy::Exact).expect("an ordinary one");
+    let key = AnswerKey::new(9, ImageOffset(RANGE << 32), LinePolicy::Exact).expect("an ordinary one");
     let at = |name, file, line| {
         let source = SourceLocation { name, file, line };
         FoundFrame { source, function_start: None, table: Table::Dwarf }
@@ -158,12 +191,12 @@ fn what_does_not_fit_an_answer_is_not_kept() {
         at(2, 0, u32::MAX),
         at(2, 0, 1 << LINE_BITS),
         FoundFrame { function_start: Some(ImageOffset(1)), ..good },
-        FoundFrame { function_start: Some(ImageOffset(6 << 32)), ..good },
+        FoundFrame { function_start: Some(ImageOffset(13 << 32)), ..good },
     ];
     for odd in odd {
         assert!(!is_kept(&mut cache, std::slice::from_ref(&odd)), "{odd:?}");
     }
-    let started = FoundFrame { function_start: Some(ImageOffset(5 << 32)), ..good };
+    let started = FoundFrame { function_start: Some(ImageOffset(RANGE << 32)), ..good };
     assert!(!is_kept(&mut cache, &[started, good]), "the first alone has a start");
     assert!(!is_kept(&mut cache, &[FoundFrame { table: Table::SymbolTable, ..good }, good]));
     let long = |n: u32| at(5 + 6 * n, 0, 2);

@@ -7,6 +7,8 @@ use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 /// How many values the flag in a head has. The flag states a range's answer under `statement`: 0 for the answer under
 /// `exact`, 1 for the `statement` answer of the range before, 2 for an answer that is written next.
 pub(crate) const FLAGS: u64 = 3;
+const SAME: u64 = 0;
+const LAST: u64 = 1;
 /// How many heads an answer's code can hold. The last one says that the rest of a larger head follows as a number.
 pub(crate) const HEADS: u64 = 12;
 /// The code of a gap.
@@ -73,6 +75,12 @@ impl BlockState {
         u32::try_from(self.frames.len()).ok()
     }
 
+    /// The remembered inline frame with exactly `later` more recent ones. Returns `None` if there is none.
+    #[inline]
+    fn nth_recent(&mut self, later: u64) -> Option<Link> {
+        self.recent().iter().rev().nth(usize::try_from(later).ok()?).copied()
+    }
+
     /// The inline frames that the block remembers, the most recent one last.
     pub(crate) fn recent(&mut self) -> &mut [Link] {
         // The list is updated only here, because most ranges do not use it.
@@ -99,6 +107,7 @@ impl BlockState {
 }
 
 /// What a chunk states about one of its blocks.
+#[derive(Clone, Copy)]
 pub(super) struct BlockBounds {
     /// Where the chunk starts in the image.
     pub(super) chunk_start: u64,
@@ -112,11 +121,33 @@ pub(super) struct BlockBounds {
 }
 
 /// Reads a block, range after range.
-pub(super) struct Block<'a> {
+pub(super) struct Block<'a, 's> {
+    pub(super) open: OpenBlock<'a>,
+    pub(super) state: &'s mut BlockState,
+}
+
+/// A block and how far it was read. Its inline frames are in a [`BlockState`].
+#[derive(Clone, Copy)]
+pub(super) struct OpenBlock<'a> {
     codes: &'a Codes,
-    pub(super) reader: BitReader<'a>,
     bounds: BlockBounds,
-    /// Where the last range ends and the next one starts, in bytes from the chunk's start.
+    pub(super) progress: Progress<'a>,
+}
+
+impl OpenBlock<'_> {
+    /// Whether the range with `at` can be read next, or was read last.
+    pub(super) fn can_continue_to(&self, at: u32) -> bool {
+        (self.progress.start..self.bounds.end).contains(&at)
+    }
+}
+
+/// Where the reading of a block is, and what it read last. Reading works on a copy, which stays in registers.
+#[derive(Clone, Copy)]
+pub(super) struct Progress<'a> {
+    pub(super) reader: BitReader<'a>,
+    /// Where the last range starts, in bytes from the chunk's start.
+    pub(super) start: u32,
+    /// Where the last range ends and the next one starts.
     pub(super) at: u32,
     pub(super) next_source: u32,
     /// Where the function of the last range starts.
@@ -125,181 +156,186 @@ pub(super) struct Block<'a> {
     pub(super) answers: [Link; 2],
     ranges: usize,
     last_statement: Link,
-    pub(super) state: &'a mut BlockState,
+    last_code: u64,
+    last_answer: Link,
 }
 
-impl<'a> Block<'a> {
+impl<'a, 's> Block<'a, 's> {
     /// The block that begins at the position of `reader`.
     pub(super) fn new(
         codes: &'a Codes,
         reader: BitReader<'a>,
         bounds: BlockBounds,
-        state: &'a mut BlockState,
+        state: &'s mut BlockState,
     ) -> Self {
         state.begin(bounds.source);
-        let (at, next_source) = (bounds.start, bounds.source);
-        let (function_start, answers, ranges, last_statement) = (None, [0; 2], 0, 0);
-        Self {
-            codes,
+        let progress = Progress {
             reader,
-            bounds,
-            at,
-            next_source,
-            function_start,
-            answers,
-            ranges,
-            last_statement,
-            state,
-        }
+            start: bounds.start,
+            at: bounds.start,
+            next_source: bounds.source,
+            function_start: None,
+            answers: [0; 2],
+            ranges: 0,
+            last_statement: 0,
+            last_code: 0,
+            last_answer: 0,
+        };
+        Self { open: OpenBlock { codes, bounds, progress }, state }
     }
 
     /// Where the block ends, in bytes from the chunk's start.
     pub(super) fn end(&self) -> u32 {
-        self.bounds.end
+        self.open.bounds.end
     }
 
     /// Reads the next range. The block must have one. Returns `None` if the bytes are invalid.
     pub(super) fn next(&mut self) -> Option<()> {
-        self.read_to(self.at)
+        self.read_to(self.open.progress.at)
     }
 
     /// Reads ranges until one ends after `at`, which lies in the block. Returns `None` if the bytes are invalid.
     pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
-        // A local copy stays in registers.
-        let mut reader = self.reader;
-        while self.at <= at {
-            self.range(&mut reader)?;
+        let mut progress = self.open.progress;
+        while progress.at <= at {
+            self.range(&mut progress)?;
         }
-        self.reader = reader;
+        self.open.progress = progress;
         Some(())
     }
 
     #[inline(always)]
-    fn range(&mut self, reader: &mut BitReader<'a>) -> Option<()> {
-        reader.fill();
-        let mut code = self.code(reader)?;
+    fn range(&mut self, progress: &mut Progress<'a>) -> Option<()> {
+        progress.reader.fill();
+        let mut code = self.code(progress)?;
         if code == FUNCTION_CODE {
-            let context = FUNCTION + u8::from(self.ranges != 0);
-            let at = self.bounds.chunk_start + u64::from(self.at);
-            self.function_start = match self.codes.number(reader, context)? {
+            let context = FUNCTION + u8::from(progress.ranges != 0);
+            let at = self.open.bounds.chunk_start + u64::from(progress.at);
+            progress.function_start = match self.open.codes.number(&mut progress.reader, context)? {
                 0 => Some(at),
                 1 => None,
                 distance => Some(at.checked_sub(distance - 1)?),
             };
-            code = self.code(reader)?;
+            code = self.code(progress)?;
         }
-        let length = match code {
-            GAP_CODE => {
-                self.answers = [0; 2];
-                self.codes.number(reader, GAP)?
-            }
-            _ => {
-                let (exact, defines, statement) = self.answer(reader, code)?;
-                let (statement, defines) = match statement {
-                    0 => (exact, defines),
-                    1 => (self.last_statement, defines),
-                    _ => {
-                        let answer;
-                        (answer, *reader) = self.statement(*reader)?;
-                        answer
-                    }
-                };
-                if exact == 0 || statement == 0 {
-                    return None;
+        let context = if code == GAP_CODE {
+            progress.answers = [0; 2];
+            GAP
+        } else {
+            let (defines, statement) = self.answer(progress, code)?;
+            let exact = progress.last_answer;
+            let defines = match statement {
+                SAME => {
+                    progress.last_statement = exact;
+                    defines
                 }
-                self.last_statement = statement;
-                self.answers = [exact, statement];
-                self.codes.number(reader, codes::length_context(defines))?
+                LAST => defines,
+                _ => {
+                    let defines;
+                    (*progress, defines) = self.statement(*progress)?;
+                    progress.last_statement = progress.last_answer;
+                    defines
+                }
+            };
+            if exact == 0 || progress.last_statement == 0 {
+                return None;
             }
+            progress.answers = [exact, progress.last_statement];
+            codes::length_context(defines)
         };
-        self.ranges += 1;
-        let length = u32::try_from(length).ok().filter(|_| self.ranges <= MAX_BLOCK_RANGES)?;
-        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.bounds.end)?;
-        Some(())
+        let length = self.open.codes.number(&mut progress.reader, context)?;
+        progress.ranges += 1;
+        let left = self.open.bounds.end.checked_sub(progress.at)?;
+        let length = u32::try_from(length).ok().filter(|length| (1..=left).contains(length))?;
+        (progress.start, progress.at) = (progress.at, progress.at + length);
+        (progress.ranges <= MAX_BLOCK_RANGES).then_some(())
     }
 
     #[inline(always)]
-    fn code(&mut self, reader: &mut BitReader<'a>) -> Option<u64> {
-        let code = self.codes.number(reader, codes::answer_context(self.state.last_code))?;
-        self.state.last_code = code;
+    fn code(&self, progress: &mut Progress<'a>) -> Option<u64> {
+        let code = self.open.codes.number(&mut progress.reader, codes::answer_context(progress.last_code))?;
+        progress.last_code = code;
         Some(code)
     }
 
-    /// Reads an answer under `statement` that follows the answer under `exact`. Returns the answer, how many inline
-    /// frames it defines, and the reader after it.
+    /// Reads an answer under `statement` that follows the answer under `exact`. Returns the progress after it, whose last
+    /// answer it is, and how many inline frames it defines.
     #[inline(never)]
-    fn statement(&mut self, mut reader: BitReader<'a>) -> Option<((Link, u64), BitReader<'a>)> {
-        let code = self.code(&mut reader)?;
-        let (answer, defines, _) = self.answer(&mut reader, code).filter(|(.., flag)| *flag == 0)?;
-        Some(((answer, defines), reader))
+    fn statement(&mut self, mut progress: Progress<'a>) -> Option<(Progress<'a>, u64)> {
+        let code = self.code(&mut progress)?;
+        let (defines, _) = self.answer(&mut progress, code).filter(|(_, flag)| *flag == SAME)?;
+        Some((progress, defines))
     }
 
-    /// Reads the rest of the answer with this code. Returns the answer, how many inline frames it defines, and its
-    /// flag; see [`FLAGS`].
+    /// Reads the rest of the answer with this code, which becomes the last answer. Returns how many inline frames it
+    /// defines, and its flag; see [`FLAGS`].
     #[inline(always)]
-    fn answer(&mut self, reader: &mut BitReader<'a>, code: u64) -> Option<(Link, u64, u64)> {
+    fn answer(&mut self, progress: &mut Progress<'a>, code: u64) -> Option<(u64, u64)> {
         let (link, mut head) = (code / HEADS, code % HEADS);
         if head == HEADS - 1 {
-            head = head.checked_add(self.codes.number(reader, MORE_HEAD)?)?;
+            head = head.checked_add(self.open.codes.number(&mut progress.reader, MORE_HEAD)?)?;
         }
         let (defines, statement) = (head / FLAGS, head % FLAGS);
-        let mut answer = match link {
+        let answer = match link {
             0 => 0,
-            _ if link % 2 == 1 => self.ancestor(link / 2)?,
-            _ => self.recent(link / 2 - 1)?,
+            _ if link % 2 == 1 => self.ancestor(progress.last_answer, link / 2)?,
+            _ => self.state.nth_recent(link / 2 - 1)?,
         };
-        match defines {
-            0 => self.state.used(answer)?,
-            _ => {
-                // This bounds the loop. The size of the block does not, because a symbol can take 0 bits.
-                if defines > MAX_FRAMES.into() {
-                    return None;
-                }
-                let mut last = None;
-                answer = self.define(reader, answer, &mut last)?;
-                for _ in 1..defines {
-                    answer = self.define(reader, answer, &mut last)?;
-                }
+        progress.last_answer = match defines {
+            0 => {
+                self.state.used(answer)?;
+                answer
             }
-        }
-        self.state.last_answer = answer;
-        Some((answer, defines, statement))
+            _ => self.define(progress, answer, defines)?,
+        };
+        Some((defines, statement))
     }
 
-    /// The inline frame `steps` callers above the last answer.
+    /// The inline frame `steps` callers above `link`.
     #[inline(always)]
-    fn ancestor(&self, steps: u64) -> Option<Link> {
+    fn ancestor(&self, mut link: Link, steps: u64) -> Option<Link> {
         if steps > MAX_STEPS as u64 {
             return None;
         }
-        let caller = |link, _| frame(&self.state.frames, link).map(|frame| frame.caller);
-        (0..steps).try_fold(self.state.last_answer, caller)
+        for _ in 0..steps {
+            link = frame(&self.state.frames, link)?.caller;
+        }
+        Some(link)
     }
 
-    /// The remembered inline frame with exactly `later` more recent ones.
-    #[inline]
-    fn recent(&mut self, later: u64) -> Option<Link> {
-        self.state.recent().iter().rev().nth(usize::try_from(later).ok()?).copied()
-    }
-
-    /// Reads the source location of an inline frame with this caller, and defines the inline frame. Returns its link.
+    /// Reads the source locations of `count` inline frames, at least one, and defines these inline frames: the first
+    /// with this caller, and each other one with the one before as its caller. Returns the link of the last one.
     #[inline(always)]
-    fn define(&mut self, reader: &mut BitReader<'a>, caller: Link, last: &mut Option<u64>) -> Option<Link> {
-        let (context, base) = self.state.expected(caller, *last);
-        let number = self.codes.number(reader, context)?;
-        *last = Some(number);
-        let source = match number {
-            0 => {
-                let source = self.next_source;
-                self.next_source = source.checked_add(1).filter(|next| *next <= self.bounds.sources)?;
-                source
-            }
-            step => moved(base.checked_add(1)?, step - 1).filter(|source| *source < self.next_source)?,
-        };
-        if self.state.frames.len() >= MAX_BLOCK_FRAMES {
+    fn define(&mut self, progress: &mut Progress<'a>, caller: Link, count: u64) -> Option<Link> {
+        // This bounds the loop. The size of the block does not, because a symbol can take 0 bits.
+        if count > MAX_FRAMES.into() || self.state.frames.len() + count as usize > MAX_BLOCK_FRAMES {
             return None;
         }
-        self.state.define(caller, source)
+        let (context, base) = self.state.expected(caller, None);
+        let mut number = self.open.codes.number(&mut progress.reader, context)?;
+        let mut source = self.source(progress, base, number)?;
+        let mut link = self.state.define(caller, source)?;
+        for _ in 1..count {
+            let context = codes::source_context(Some(number), codes::Caller::New);
+            number = self.open.codes.number(&mut progress.reader, context)?;
+            // The inline frame before has no other one in it.
+            source = self.source(progress, source, number)?;
+            link = self.state.define(link, source)?;
+        }
+        Some(link)
+    }
+
+    /// The source location that `number` stands for, relative to `base`.
+    #[inline(always)]
+    fn source(&self, progress: &mut Progress<'a>, base: u32, number: u64) -> Option<u32> {
+        match number.checked_sub(1) {
+            None => {
+                let source = progress.next_source;
+                progress.next_source += 1;
+                (source < self.open.bounds.sources).then_some(source)
+            }
+            Some(step) => moved(base.checked_add(1)?, step).filter(|source| *source < progress.next_source),
+        }
     }
 }
 

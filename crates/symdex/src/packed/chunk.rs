@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::PackedScratch;
 use super::block::BlockState;
-use super::block::{Block, BlockBounds, chain};
+use super::block::{Block, BlockBounds, Progress, chain};
 use super::codes::Codes;
 use super::sources::SourceLocations;
 use crate::answer::FoundFrame;
@@ -26,6 +26,22 @@ pub(crate) struct ChunkReader<'a> {
     pub(crate) pages: PageReader<'a>,
     /// The index's serial number.
     pub(crate) serial: u64,
+}
+
+/// What a table has at an image offset.
+pub(crate) struct Found {
+    /// The image offsets around it with the same answer: a range, or a part of a gap. It lies in one chunk.
+    pub(crate) range: Range<u64>,
+    /// Whether there is an answer. Otherwise this is a gap.
+    pub(crate) is_answer: bool,
+}
+
+impl Found {
+    /// The gap that an empty or missing chunk is: chunk `index`, if chunks cover `span` bytes.
+    pub(crate) fn gap(index: u64, span: u64) -> Self {
+        let start = index.saturating_mul(span);
+        Self { range: start..start.saturating_add(span), is_answer: false }
+    }
 }
 
 /// A chunk as it lies in the index.
@@ -102,8 +118,7 @@ impl<'a> ChunkReader<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an
-    /// answer.
+    /// Appends the first `at_most` frames of the answer at `offset`, innermost first.
     pub(crate) fn find(
         &self,
         offset: u64,
@@ -111,27 +126,65 @@ impl<'a> Chunk<'a> {
         at_most: usize,
         scratch: &mut PackedScratch,
         frames: &mut Vec<FoundFrame>,
-    ) -> Result<bool, Error> {
-        let PackedScratch { block: state, sources } = scratch;
+    ) -> Result<Found, Error> {
+        let at = self.place_of(offset)?;
+        let (mut block, end_of_bits) = self.block_at(at, &mut scratch.block)?;
+        self.read_to(&mut block, end_of_bits, at)?;
+        let progress = block.open.progress;
+        self.answer(&progress, statement, at_most, scratch, frames)
+    }
+
+    /// The place of an image offset in the chunk, in bytes.
+    #[inline]
+    pub(super) fn place_of(&self, offset: u64) -> Result<u32, Error> {
         let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok());
-        let at =
-            at.filter(|at| *at < self.span).ok_or_else(|| self.malformed("it does not cover the offset"))?;
-        // The last block that starts at the address or before.
+        at.filter(|at| *at < self.span).ok_or_else(|| self.malformed("it does not cover the offset"))
+    }
+
+    /// The last block that starts at `at` or before, and where its bits end in the section.
+    pub(super) fn block_at<'s>(
+        &self,
+        at: u32,
+        state: &'s mut BlockState,
+    ) -> Result<(Block<'a, 's>, usize), Error> {
         let number = self.rows.search(&self.pages, self.blocks, at.into())?;
-        let (mut block, end_of_bits) = self.block(number, state)?;
-        let invalid = || self.malformed("a block is invalid");
-        block.read_to(at).ok_or_else(invalid)?;
-        if block.reader.position() > end_of_bits {
-            return Err(invalid());
-        }
-        let (function_start, [exact, answer]) = (block.function_start.map(ImageOffset), block.answers);
+        self.block(number, state)
+    }
+
+    /// Reads ranges of `block` up to the one with `at`.
+    pub(super) fn read_to(
+        &self,
+        block: &mut Block<'_, '_>,
+        end_of_bits: usize,
+        at: u32,
+    ) -> Result<(), Error> {
+        let is_read = block.read_to(at).is_some();
+        let Progress { reader, start, at: end, .. } = block.open.progress;
+        let is_valid = is_read && (start..end).contains(&at) && reader.position() <= end_of_bits;
+        is_valid.then_some(()).ok_or_else(|| self.malformed("a block is invalid"))
+    }
+
+    /// Appends the first `at_most` frames of the answer of the range that was read last, innermost first.
+    pub(super) fn answer(
+        &self,
+        progress: &Progress<'_>,
+        statement: bool,
+        at_most: usize,
+        scratch: &mut PackedScratch,
+        frames: &mut Vec<FoundFrame>,
+    ) -> Result<Found, Error> {
+        let PackedScratch { block: state, sources } = scratch;
+        let Progress { start, at, answers: [exact, answer], .. } = *progress;
+        let function_start = progress.function_start.map(ImageOffset);
         let link = if statement { answer } else { exact };
         for source in chain(&state.frames, link).take(at_most) {
-            let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
+            let source = source.ok_or_else(|| self.malformed("a block is invalid"))?;
+            let source = self.sources.get(source, sources)?;
             let source = source.ok_or_else(|| self.malformed("a source location is invalid"))?;
             frames.push(FoundFrame { source, function_start, table: self.table });
         }
-        Ok(link != 0)
+        let range = self.start + u64::from(start)..self.start + u64::from(at);
+        Ok(Found { range, is_answer: link != 0 })
     }
 
     /// Block `number`, and where its bits end in the section.
@@ -140,10 +193,7 @@ impl<'a> Chunk<'a> {
         &self,
         number: usize,
         state: &'s mut BlockState,
-    ) -> Result<(Block<'s>, usize), Error>
-    where
-        'a: 's,
-    {
+    ) -> Result<(Block<'a, 's>, usize), Error> {
         let malformed = || self.malformed("a block lies outside the chunk");
         if number >= self.blocks {
             return Err(malformed());

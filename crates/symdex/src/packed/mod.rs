@@ -7,20 +7,35 @@
 pub(crate) mod block;
 mod chunk;
 pub(crate) mod codes;
+mod sequence;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-pub(crate) use chunk::ChunkReader;
+pub(crate) use chunk::{ChunkReader, Found};
 pub(crate) use codes::Codes;
+pub(crate) use sequence::TableReader;
 pub(crate) use sources::SourceLocation;
 
 /// Working memory of reading chunks.
-#[derive(Default)]
 pub(crate) struct PackedScratch {
     block: block::BlockState,
     sources: sources::SourceCache,
+}
+
+impl Default for PackedScratch {
+    /// For lookups here and there, which seldom share a group of source locations.
+    fn default() -> Self {
+        Self { block: block::BlockState::default(), sources: sources::SourceCache::new(3) }
+    }
+}
+
+impl PackedScratch {
+    /// For reading many neighbouring answers, which share groups of source locations.
+    fn for_many() -> Self {
+        Self { sources: sources::SourceCache::new(9), ..Self::default() }
+    }
 }
 
 /// The most ranges of a block, gaps included. A lookup decodes half a block on average.

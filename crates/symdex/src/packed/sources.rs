@@ -32,12 +32,15 @@ impl Default for Entry {
     }
 }
 
-/// How many groups a cache holds.
-const GROUPS: usize = 8;
+/// Cached source locations, in groups whose number is a power of two.
+pub(super) struct SourceCache(Vec<Group>);
 
-/// Cached source locations.
-#[derive(Default)]
-pub(super) struct SourceCache([Group; GROUPS]);
+impl SourceCache {
+    /// A cache of 2^`bits` groups.
+    pub(super) fn new(bits: u32) -> Self {
+        Self(std::iter::repeat_with(Group::default).take(1 << bits).collect())
+    }
+}
 
 /// The key of a group: serial number of the index, table, number of the chunk, number of the group.
 type Key = (u64, Table, u64, usize);
@@ -110,7 +113,8 @@ impl SourceLocations<'_> {
         let (group, within) = (number as usize >> bits, number as usize & ((1 << bits) - 1));
         let (serial, table, chunk) = self.key;
         let key = (serial, table, chunk, group);
-        let Some(state) = cache.0.get_mut(group % GROUPS) else { return Ok(None) };
+        let slot = group & cache.0.len().wrapping_sub(1);
+        let Some(state) = cache.0.get_mut(slot) else { return Ok(None) };
         if state.key != Some(key) {
             self.begin(group, state)?;
         }

@@ -1,6 +1,7 @@
 //! Reads whole chunks, and checks all chunks.
 
 use super::PackedScratch;
+use super::block::Progress;
 use super::chunk::{Chunk, ChunkReader};
 use super::sources::SourceLocation;
 use crate::error::Error;
@@ -39,22 +40,27 @@ impl Chunk<'_> {
         let (mut end_of_last, mut next_source, mut position) = (0, 0, self.bits.start * 8);
         for number in 0..self.blocks {
             let (mut block, end_of_bits) = self.block(number, state)?;
-            let follows = (block.at, block.next_source, block.reader.position())
-                == (end_of_last, next_source, position);
+            let follows = (
+                block.open.progress.at,
+                block.open.progress.next_source,
+                block.open.progress.reader.position(),
+            ) == (end_of_last, next_source, position);
             if !follows {
                 return Err(self.malformed("blocks do not follow each other"));
             }
             let end = block.end();
-            while block.at < end {
-                let start = block.at;
+            while block.open.progress.at < end {
                 block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
-                let [start, end] = [start, block.at].map(|at| self.start + u64::from(at));
-                if block.answers != [0; 2] {
-                    let pushed = ranges.push_range(start..end, block.function_start, block.answers);
+                let Progress { start, at, function_start, answers, .. } = block.open.progress;
+                let [start, end] = [start, at].map(|at| self.start + u64::from(at));
+                if answers != [0; 2] {
+                    let pushed = ranges.push_range(start..end, function_start, answers);
                     pushed.ok_or_else(|| self.malformed("it has too many inline frames"))?;
                 }
             }
-            (end_of_last, next_source, position) = (end, block.next_source, block.reader.position());
+            end_of_last = end;
+            (next_source, position) =
+                (block.open.progress.next_source, block.open.progress.reader.position());
             // The last byte of the last block may have bits that are not used.
             let unused = if number + 1 == self.blocks { 7 } else { 0 };
             if !(end_of_bits - unused..=end_of_bits).contains(&position) {
@@ -81,7 +87,7 @@ impl Chunk<'_> {
         for number in 0..self.blocks {
             let (mut block, _) = self.block(number, &mut state)?;
             let mut ranges = 0;
-            while block.at < block.end() {
+            while block.open.progress.at < block.end() {
                 block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
                 ranges += 1;
             }

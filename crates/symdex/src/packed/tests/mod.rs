@@ -116,7 +116,13 @@ impl Sections {
             let mut frames = Vec::new();
             let found = chunk.find(offset, statement, usize::MAX, scratch, &mut frames);
             assert!(scratch.block.frames.len() <= MAX_BLOCK_FRAMES);
-            if matches!(found, Ok(true)) {
+            if let Ok(found) = &found {
+                assert!(
+                    found.range.contains(&offset) && start <= found.range.start && found.range.end <= end
+                );
+                assert_eq!(found.is_answer, !frames.is_empty());
+            }
+            if !frames.is_empty() && found.is_ok() {
                 assert!((1..=MAX_FRAMES as usize).contains(&frames.len()), "{} frames", frames.len());
             }
             found.ok().map(|_| answer_of(&frames))

@@ -24,7 +24,7 @@ fn assert_round_trip(image: &Image) {
                         for offset in [*start, *end - 1] {
                             let mut frames = Vec::new();
                             let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut frames);
-                            assert!(found.expect("as written"));
+                            assert!(found.expect("as written").is_answer);
                             let (start, frames) = answer_of(&frames);
                             assert_eq!(start, *function_start);
                             assert_eq!(frames, *chain, "{table:?}, chunk {index}, offset {offset:#x}");
