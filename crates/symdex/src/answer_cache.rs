@@ -18,7 +18,7 @@
 //!        20     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! An answer is found from every [`GRANULE`] of the image in which it was asked for, for all offsets of its range.
+//! An answer is found from all offsets of its range that are in a granule ([`GRANULE_BITS`]) where it was asked for.
 //!
 //! An answer is not cached if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`]
 //! of the cache.
@@ -79,9 +79,9 @@ pub(crate) struct AnswerCache {
     arena: Vec<u8>,
 }
 
-/// Bytes of the image in which answers are found from one hash. More bytes hold more of a range, and more other ranges,
+/// A granule is this many bits of bytes of the image, and its answers are found from one hash. More bytes hold more of a range, and more other ranges,
 /// which are passed on the way to it.
-const GRANULE: u64 = 32;
+const GRANULE_BITS: u32 = 5;
 
 /// The index, the offset and the policy of a question.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ impl AnswerKey {
 
     #[inline]
     fn hash(self) -> u64 {
-        (u64::from(self.asked) << 40 ^ self.offset / GRANULE).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        (u64::from(self.asked) << 40 ^ self.offset >> GRANULE_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 

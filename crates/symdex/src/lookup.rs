@@ -224,6 +224,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     fn spell(&self, scratch: &mut Scratch) -> Result<(), Error> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
+        // The file of the last frame: its id plus one, its place in the cache, and its range in the text.
+        let mut last = (0, 0, None);
         for frame in frames.iter() {
             let mut string = |pool, stored: u32, file| {
                 let Some(id) = stored.checked_sub(1) else { return Ok((0, None, None)) };
@@ -240,7 +242,12 @@ impl<B: AsRef<[u8]>> Index<B> {
                 let own = start..readable.unwrap_or(text.len());
                 Ok::<_, Error>((place, Some(own), readable.map(|start| start..text.len())))
             };
-            let (place, file, _) = string(StringPool::Files, frame.source.file, 0)?;
+            // Neighbouring frames are often in one file.
+            if last.0 != frame.source.file {
+                let (place, file, _) = string(StringPool::Files, frame.source.file, 0)?;
+                last = (frame.source.file, place, file);
+            }
+            let (_, place, file) = last.clone();
             let (_, name, readable) = string(StringPool::Names, frame.source.name, place)?;
             strings.push([name, file, readable]);
         }

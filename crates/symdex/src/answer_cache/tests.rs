@@ -12,6 +12,8 @@ fn readable(id: u32) -> Option<Vec<u8>> {
     (id % 4 == 1).then(|| vec![b'r'; [0, 7, 400][id as usize % 3]])
 }
 
+/// Bytes of a granule.
+const GRANULE: u64 = 1 << GRANULE_BITS;
 /// Bytes of each range with an answer.
 const RANGE: u64 = 12;
 

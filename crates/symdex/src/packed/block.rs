@@ -308,7 +308,8 @@ impl<'a, 's> Block<'a, 's> {
     #[inline(always)]
     fn define(&mut self, progress: &mut Progress<'a>, caller: Link, count: u64) -> Option<Link> {
         // This bounds the loop. The size of the block does not, because a symbol can take 0 bits.
-        if count > MAX_FRAMES.into() || self.state.frames.len() + count as usize > MAX_BLOCK_FRAMES {
+        let left = MAX_BLOCK_FRAMES.checked_sub(self.state.frames.len())? as u64;
+        if count > left.min(MAX_FRAMES.into()) {
             return None;
         }
         let (context, base) = self.state.expected(caller, None);

@@ -7,6 +7,7 @@
 use super::MAX_GROUP_BITS;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, Metadata, PageReader, Rows, Table};
+use crate::names::low_half;
 
 /// How many contexts there are.
 pub(crate) const CONTEXTS: usize = OTHER_LINE as usize + 1;
@@ -105,9 +106,31 @@ pub(crate) struct Codes {
     chunks: u64,
 }
 
-/// The table of a code.
-type Words = [u16; 1 << MAX_LEN];
+/// The longest code word that a table decodes. Nine in ten numbers have no longer one, and tables of longer words take
+/// most of the time to open an index.
+const SHORT: u32 = 7;
 
+/// The code of one context.
+#[derive(Clone)]
+struct Code {
+    /// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus
+    /// the length of the code word. Or [`LONG`], or [`UNUSED`].
+    short: [u16; 1 << SHORT],
+    /// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
+    long: [LongWords; 2],
+}
+
+/// The long code words of one length.
+#[derive(Clone, Copy, Default)]
+struct LongWords {
+    /// The next [`MAX_LEN`] bits are below this if a code word of this length, or a shorter one, is at their front.
+    end: u16,
+    /// The number of the symbol of a code word is the code word plus this, modulo 2^16.
+    first: u16,
+}
+
+/// The entry for bits that begin with a longer code word.
+const LONG: u16 = u16::MAX;
 /// The entry for bits that begin with no code word: an invalid symbol, of length 0.
 const UNUSED: u16 = u16::MAX << 4;
 
@@ -167,18 +190,21 @@ impl Codes {
     }
 }
 
-/// The codes of `N` contexts as tables.
-///
-/// There is one table for each context. It has an entry for each value of the next [`MAX_LEN`] bits: the symbol of the
-/// code word at the front of these bits, times 16, plus the length of the code word.
-pub(crate) struct CodeTables<const N: usize>(Box<[Words; N]>);
+/// The codes of `N` contexts.
+pub(crate) struct CodeTables<const N: usize> {
+    codes: Box<[Code; N]>,
+    /// The symbols of all codes.
+    symbols: Box<[u8]>,
+}
 
 impl<const N: usize> CodeTables<N> {
-    /// The tables of the codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
+    /// The codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut tables: Box<[Words; N]> = vec![[0; 1 << MAX_LEN]; N].try_into().ok()?;
+        let unused = Code { short: [UNUSED; 1 << SHORT], long: Default::default() };
+        let mut codes: Box<[Code; N]> = vec![unused; N].try_into().ok()?;
+        let mut all = Vec::with_capacity(bytes.len());
         let mut cursor = Cursor::new(bytes);
-        for table in &mut *tables {
+        for code in &mut *codes {
             let [symbols] = cursor.array()?;
             let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
             let symbols = cursor.bytes(symbols.into())?;
@@ -187,20 +213,33 @@ impl<const N: usize> CodeTables<N> {
                 return None;
             }
             match symbols {
-                [] => table.fill(UNUSED),
-                [symbol] => table.fill(u16::from(*symbol) << 4),
-                _ => fill_table(table, counts, symbols)?,
+                [] => {}
+                [symbol] => code.short.fill(u16::from(*symbol) << 4),
+                _ => *code = code_of(counts, symbols, u16::try_from(all.len()).ok()?)?,
             }
+            all.extend_from_slice(symbols);
         }
-        cursor.is_empty().then_some(Self(tables))
+        cursor.is_empty().then(|| Self { codes, symbols: all.into_boxed_slice() })
+    }
+
+    /// The entry, as in [`Code::short`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`] bits
+    /// of `word`.
+    #[inline(never)]
+    fn long(&self, code: &Code, word: u64) -> u32 {
+        let [shorter, longest] = code.long;
+        let (words, unused) = if word < shorter.end.into() { (shorter, 1) } else { (longest, 0) };
+        let number = (u32::from(words.first) + (low_half(word) >> unused)) & 0xffff;
+        let symbol = self.symbols.get(number as usize);
+        symbol.map_or(UNUSED.into(), |symbol| u32::from(*symbol) << 4 | (MAX_LEN - unused))
     }
 
     /// The next number of `context`. Returns `None` if the bits begin with no code word.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
-        let table = self.0.get(usize::from(context))?;
+        let code = self.codes.get(usize::from(context))?;
         let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
-        let entry = u32::from(*table.get(usize::try_from(word).ok()?)?);
+        let short = *code.short.get(usize::try_from(word >> (MAX_LEN - SHORT)).ok()?)?;
+        let entry = if short == LONG { self.long(code, word) } else { short.into() };
         reader.skip(entry & 0xf);
         let symbol = entry >> 4;
         let Some(above) = symbol.checked_sub(LITERALS) else { return Some(symbol.into()) };
@@ -212,28 +251,42 @@ impl<const N: usize> CodeTables<N> {
     }
 }
 
-/// Makes the table of a code. `counts` states how many code words have each length. Returns `None` if the code words do
-/// not fill the table, or if there are fewer or more of them than symbols.
-fn fill_table(table: &mut Words, counts: [u8; MAX_LEN as usize], mut symbols: &[u8]) -> Option<()> {
-    let mut free = table.as_mut_slice();
-    for (len, count) in (1u16..).zip(counts).filter(|(_, count)| *count != 0) {
-        let (own, longer) = symbols.split_at_checked(count.into())?;
-        let size = 1 << (MAX_LEN as usize - usize::from(len));
+/// The code with these symbols, the first of which has number `first` among the symbols of all codes. `counts` states how
+/// many code words have each length. Returns `None` if the code words leave bits without a code word, or if there are
+/// fewer or more of them than symbols.
+fn code_of(counts: [u8; MAX_LEN as usize], mut symbols: &[u8], first: u16) -> Option<Code> {
+    let mut code = Code { short: [LONG; 1 << SHORT], long: Default::default() };
+    let mut free = code.short.as_mut_slice();
+    let (short, long) = counts.split_at_checked(SHORT as usize)?;
+    let mut number = first;
+    for (len, count) in (1u16..).zip(short).filter(|(_, count)| **count != 0) {
+        let (own, longer) = symbols.split_at_checked((*count).into())?;
+        let size = 1 << (SHORT as usize - usize::from(len));
         let (words, rest) = free.split_at_mut_checked(own.len() * size)?;
         // Most symbols have long words.
         match size {
             1 => fill::<1>(words, own, len),
             2 => fill::<2>(words, own, len),
             4 => fill::<4>(words, own, len),
-            8 => fill::<8>(words, own, len),
             _ => {
                 let words = words.chunks_exact_mut(size).zip(own);
                 words.for_each(|(words, symbol)| words.fill(u16::from(*symbol) << 4 | len));
             }
         }
+        number += u16::from(*count);
         (free, symbols) = (rest, longer);
     }
-    (free.is_empty() && symbols.is_empty()).then_some(())
+    // The code words so far are those of lower bits.
+    let mut end = u16::try_from((1 << SHORT) - free.len()).ok()? << (MAX_LEN - SHORT);
+    let mut left = symbols.len();
+    for ((words, count), unused) in code.long.iter_mut().zip(long).zip([1, 0]) {
+        let first = number.wrapping_sub(end >> unused);
+        end = end.checked_add(u16::from(*count) << unused)?;
+        *words = LongWords { end, first };
+        number += u16::from(*count);
+        left = left.checked_sub((*count).into())?;
+    }
+    (end == 1 << MAX_LEN && left == 0).then_some(code)
 }
 
 /// Fills the entries of symbols whose words have `len` bits, `N` entries each.
