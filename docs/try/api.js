@@ -1,4 +1,4 @@
-// The answers for reports, from the indexes that were given to this page. The page of the service asks a server instead.
+// The answers for reports, from indexes that were given to this page or built in it. The service's page asks a server.
 
 import { start } from "./symdex/engine.js";
 import { Index, SymdexError, buildIndexes, symbolicate } from "./symdex/symdex.js";
