@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use symdex::write::ChunkRanges;
-use symdex::{Frame, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
+use symdex::{Frame, FrameState, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
 use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, build, slices};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -44,6 +44,14 @@ pub fn index(bytes: &[u8]) {
         }
     };
     let (mut offsets, mut scratch) = (BTreeSet::from([0, u64::MAX]), Scratch::default());
+    if let Ok(rows) = index.unwind_rows() {
+        for row in rows.take(OFFSETS).flatten() {
+            offsets.insert(row.range().start.0);
+            let found = index.unwind_row(row.range().start);
+            assert!(!is_whole || found.is_ok_and(|found| found == Some(row)), "a walk and a lookup differ");
+            let _ = row.find_cfa(&mut Registers).map(|cfa| row.find_register(0, cfa, &mut Registers));
+        }
+    }
     for table in Table::ALL {
         for chunk in index.chunks(table).take(CHUNKS) {
             let Ok((_, chunk)) = chunk else {
@@ -62,6 +70,19 @@ pub fn index(bytes: &[u8]) {
     let answers: Vec<Answer> = offsets.iter().map(|offset| answer(&index, *offset, &mut scratch)).collect();
     assert!(!is_whole || answers.iter().all(Option::is_some), "verify accepts what a lookup cannot read");
     assert_many_is_each(&index, &offsets, &answers);
+}
+
+/// A frame whose registers are their numbers, and whose memory is its addresses.
+struct Registers;
+
+impl FrameState for Registers {
+    fn register(&mut self, register: u16) -> Option<u64> {
+        Some(register.into())
+    }
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        Some(address)
+    }
 }
 
 /// What `index` answers at `offset`.

@@ -16,7 +16,8 @@
 //! with the builder.
 //!
 //! symdex must answer as the rules say. If a peer answers differently, a [`Class`] must explain the difference. A class
-//! is recognised by facts of the debug file. One check needs no rule: in each inline instance, the `statement` policy
+//! is recognised by facts of the debug file. The rules of unwind rows are applied to a made-up frame, and the results are
+//! compared with those of gimli. One check needs no rule: in each inline instance, the `statement` policy
 //! may answer only files and lines that `exact` answers in the same instance.
 
 #![warn(missing_debug_implementations)]
@@ -48,6 +49,7 @@ mod symbol_table;
 mod symbols;
 mod text;
 mod units;
+mod unwind_rows;
 mod unwound;
 
 use std::time::{Duration, Instant};
@@ -204,6 +206,14 @@ impl<'a> AuditOptions<'a> {
         let compared: Vec<_> = batches.par_iter().enumerate().map(compare).collect();
         let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
         report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
+        if index.has_unwind_rows() {
+            let random = addresses::with_random(&facts, Vec::new(), self.random, self.seed);
+            let unwind_rows::Compared { addresses, wrong_len, first_wrong } =
+                unwind_rows::compare(image, index, &random, deadline)?;
+            report.unwind_addresses = addresses;
+            report.wrong_unwind_rows = wrong_len;
+            report.first_wrong_unwind_row = first_wrong;
+        }
         let mut instance_lines = InstanceLines::default();
         for batch in compared {
             let (of_batch, lines) = batch?;

@@ -15,7 +15,7 @@ type Make = fn() -> Vec<u8>;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// The kinds of golden indexes: the first part of the file name, and how the index is made.
-const KINDS: [(&str, Make); 6] = [
+const KINDS: [(&str, Make); 7] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
     ("made-up", made_up),
@@ -24,6 +24,7 @@ const KINDS: [(&str, Make); 6] = [
     // No debug information, and so a digest of the input.
     ("plain", || build_file("DemoPlain.dylib", "demo/DemoPlain.dylib")),
     ("readable-names", readable_names),
+    ("unwind-rows", unwind_rows),
 ];
 
 fn build_dsym(name: &str) -> Vec<u8> {
@@ -47,6 +48,15 @@ fn readable_names() -> Vec<u8> {
     let image = Image::load(&slice, "readable-names", &companions).expect("loads");
     let options = BuildOptions::new().readable_names(Some(symdex_demangle::demangle));
     options.build(&image).expect("builds").bytes
+}
+
+/// The index of an ELF library, with unwind rows.
+fn unwind_rows() -> Vec<u8> {
+    let bytes = std::fs::read(format!("{TESTDATA}/elf/gcc-parts.so")).expect("testdata has it");
+    let slice = slices(&bytes).expect("an ELF file").remove(0);
+    let companions = Companions::default();
+    let image = Image::load(&slice, "unwind-rows", &companions).expect("loads");
+    BuildOptions::new().unwind_rows(true).build(&image).expect("builds").bytes
 }
 
 /// The index of a made-up image whose names consist of any bytes.
@@ -136,6 +146,18 @@ fn text(index: &Index<&[u8]>) -> String {
     let digest = u128::from_le_bytes(index.digest());
     let symdex::SectionInfo { name, size, .. } = index.sections()[2];
     line(format_args!("digest {digest:032x} {name} {size} bytes"));
+    for row in index.unwind_rows().expect("whole") {
+        let row = row.expect("whole");
+        let rules: Vec<_> = row.rules().collect();
+        let range = row.range();
+        line(format_args!(
+            "unwind {}..{} {:?} {:?} {rules:?}",
+            range.start,
+            range.end,
+            row.cfa(),
+            row.return_register()
+        ));
+    }
     let mut scratch = Scratch::default();
     for table in Table::ALL {
         for chunk in index.chunks(table) {

@@ -140,7 +140,7 @@ fn audited(
     let arch = slice.arch.name.clone();
     let companions = Companions::new(arguments.debug_dirs.clone());
     let image = Image::load(slice, file, &companions)?;
-    let built = symdex_build::build(&image)?;
+    let built = symdex_build::BuildOptions::new().unwind_rows(true).build(&image)?;
     let index = Index::open(built.bytes)?;
     let ask = |svmas: Vec<u64>| match llvm {
         Some(llvm) => llvm.ask(file, &arch, svmas),

@@ -165,15 +165,19 @@ mod tests {
         assert_eq!(text(&filled, 23), "11aaaa222222bbb22 cc 33");
         let mut random = Random(7);
         for _ in 0..2000 {
-            let mut random_text = |letters: &[u8]| -> String {
+            let mut random_text = |letters: &str| -> String {
                 let mut text = String::new();
                 while text.len() < 40 {
-                    let letter = char::from(letters[random.below(letters.len() as u64) as usize]);
-                    text.extend(std::iter::repeat_n(letter, 1 + random.below(5) as usize));
+                    let letter =
+                        letters.chars().cycle().nth(usize::try_from(random.below(5)).expect("small"));
+                    text.extend(std::iter::repeat_n(
+                        letter.expect("some"),
+                        1 + usize::try_from(random.below(5)).expect("small"),
+                    ));
                 }
                 text[..40].to_owned()
             };
-            let (first, second) = (random_text(b"  abc"), random_text(b"  123"));
+            let (first, second) = (random_text("  abc"), random_text("  123"));
             let expected: String =
                 first.chars().zip(second.chars()).map(|(a, b)| if a == ' ' { b } else { a }).collect();
             assert_eq!(text(&fill_gaps(rows(&first), rows(&second)), 40), expected, "{first:?} {second:?}");

@@ -1,0 +1,219 @@
+//! Unwind rows, compared with a second reading of the unwind tables.
+//!
+//! Rules are not compared as such. They are applied to a made-up frame, whose registers and memory have values that
+//! depend on their numbers and addresses, and the results are compared: those of the index, and those of gimli or of an
+//! execution of ARM's unwind instructions.
+
+mod arm;
+mod cfi;
+
+use gimli::{DebugFrame, EhFrame, LittleEndian, Vendor};
+use object::{File, Object as _, ObjectSection as _};
+use symdex::{FrameState, ImageOffset, Index, UnwindRow};
+use symdex_build::audit_access::Deadline;
+use symdex_build::{Error, Image};
+
+use self::arm::ArmIndex;
+use self::cfi::CallFrames;
+use crate::image::executable_part;
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// How many addresses were compared.
+    pub(crate) addresses: u64,
+    /// How many of them have other results.
+    pub(crate) wrong_len: u64,
+    /// The first of those, in words.
+    pub(crate) first_wrong: Option<String>,
+}
+
+/// The results of the rules at an address, for the made-up frame.
+#[derive(Debug, PartialEq)]
+struct Results {
+    cfa: Option<u64>,
+    /// The caller's values of registers, by number. The values of all others are unchanged.
+    registers: Vec<(u16, Option<u64>)>,
+    /// The number of the return register, whether the frame is that of a signal, and whether the return address is
+    /// signed.
+    properties: (u16, bool, bool),
+}
+
+/// A table that describes code.
+trait Table {
+    /// The entries that describe code of the image: start and end, as image offsets, sorted. None starts where another
+    /// one does, and each ends where the next one begins, at the latest.
+    fn entries(&self) -> &[(u64, u64)];
+
+    /// Calls `each` with the ends of each row of an entry, clipped to the entry, and its results.
+    fn rows(&self, entry: usize, machine: &Machine, each: &mut dyn FnMut(u64, u64, Results));
+}
+
+/// The made-up frame.
+#[derive(Clone, Copy)]
+struct Machine {
+    /// The bits of a register.
+    mask: u64,
+}
+
+impl FrameState for Machine {
+    fn register(&mut self, register: u16) -> Option<u64> {
+        Some(mixed(u64::from(register)) & self.mask)
+    }
+
+    fn word(&mut self, address: u64) -> Option<u64> {
+        Some(mixed(!address) & self.mask)
+    }
+}
+
+/// A number that depends on all bits of `number`.
+fn mixed(number: u64) -> u64 {
+    let mixed = (number ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
+/// Compares the unwind rows of `index` with the tables of `image`, at both ends of each row of the tables and at `random`
+/// addresses.
+pub(crate) fn compare<B: AsRef<[u8]>>(
+    image: &Image<'_>,
+    index: &Index<B>,
+    random: &[u64],
+    deadline: Deadline,
+) -> Result<Compared, Error> {
+    let files: Vec<File<'_>> = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
+    let tables = tables(image, &files);
+    let is_64_bit = image.info().arch.is_64_bit();
+    let machine = Machine { mask: if is_64_bit { u64::MAX } else { u32::MAX.into() } };
+    // The second reading has no other tables, and what the builder left out is stated.
+    let is_complete = !files.iter().any(|file| matches!(file, File::MachO32(_) | File::MachO64(_)));
+    let left_out = index.metadata().partial.iter().any(|partial| partial.reason.starts_with("unwind "));
+    let may_lack = left_out || !is_complete;
+    let mut compared = Compared::default();
+    for (place, table) in tables.iter().enumerate() {
+        for entry in 0..table.entries().len() {
+            deadline.check()?;
+            let mut failed = None;
+            table.rows(entry, &machine, &mut |start, end, results| {
+                for offset in [start, end - 1] {
+                    // An earlier table has precedence.
+                    if tables[..place].iter().any(|earlier| entry_at(&**earlier, offset).is_some()) {
+                        continue;
+                    }
+                    match index.unwind_row(ImageOffset(offset)) {
+                        Ok(row) => compared.add(offset, row, &results, machine, may_lack),
+                        Err(error) => failed = Some(error),
+                    }
+                }
+            });
+            failed.map_or(Ok(()), Err)?;
+        }
+    }
+    for offset in random {
+        let is_described = tables.iter().any(|table| entry_at(&**table, *offset).is_some());
+        let has_row = index.unwind_row(ImageOffset(*offset))?.is_some();
+        compared.addresses += 1;
+        if is_described != has_row && !may_lack {
+            compared
+                .wrong(format!("{offset:#x}: a row: {has_row}; the debug file describes it: {is_described}"));
+        }
+    }
+    Ok(compared)
+}
+
+/// The tables of all files, in the order of their precedence.
+fn tables<'d>(image: &Image<'d>, files: &[File<'d>]) -> Vec<Box<dyn Table + 'd>> {
+    let arch = &image.info().arch;
+    let size = if arch.is_64_bit() { 8 } else { 4 };
+    let vendor = if arch.name.starts_with("arm64") { Vendor::AArch64 } else { Vendor::Default };
+    let data = |file: &File<'d>, name: &str| {
+        let section = file.section_by_name(name);
+        let address = section.as_ref().map_or(0, |section| section.address());
+        (section.and_then(|section| section.data().ok()).unwrap_or_default(), address)
+    };
+    let mut tables: Vec<Box<dyn Table + 'd>> = Vec::new();
+    // Registers of i386 have other numbers in Mach-O files. A dSYM does not have the bytes of this section.
+    let has_frames = |file: &&File<'d>| arch.name != "i386" || !matches!(file, File::MachO32(_));
+    for file in files.iter().filter(has_frames) {
+        let (bytes, address) = data(file, ".eh_frame");
+        let mut section = EhFrame::new(bytes, LittleEndian);
+        section.set_address_size(size);
+        section.set_vendor(vendor);
+        let text = file.section_by_name(".text").map_or(0, |section| section.address());
+        let bases = gimli::BaseAddresses::default().set_eh_frame(address).set_text(text);
+        tables.push(Box::new(CallFrames::new(image, section, bases)));
+    }
+    for file in files {
+        let mut section = DebugFrame::new(data(file, ".debug_frame").0, LittleEndian);
+        section.set_address_size(size);
+        section.set_vendor(vendor);
+        tables.push(Box::new(CallFrames::new(image, section, gimli::BaseAddresses::default())));
+    }
+    if arch.is_arm32() {
+        tables.extend(files.iter().map(|file| Box::new(ArmIndex::new(image, file)) as Box<dyn Table + 'd>));
+    }
+    tables
+}
+
+/// The entry with `offset`.
+fn entry_at(table: &dyn Table, offset: u64) -> Option<usize> {
+    let entries = table.entries();
+    let entry = entries.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
+    (offset < entries[entry].1).then_some(entry)
+}
+
+/// The parts of `entries` (SVMAs, each with a value) that are code, as image offsets, as [`Table::entries`] has them. Of
+/// those that start together, the first counts.
+fn in_code<T>(image: &Image<'_>, entries: Vec<(u64, u64, T)>) -> (Vec<(u64, u64)>, Vec<T>) {
+    let part = |(start, end, value)| Some((executable_part(image, start, end)?, value));
+    let mut parts: Vec<((u64, u64), T)> = entries.into_iter().filter_map(part).collect();
+    parts.sort_by_key(|((start, _), _)| *start);
+    parts.dedup_by_key(|((start, _), _)| *start);
+    let (mut ends, values): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    for place in 1..ends.len() {
+        ends[place - 1].1 = ends[place - 1].1.min(ends[place].0);
+    }
+    (ends, values)
+}
+
+impl Compared {
+    fn add(
+        &mut self,
+        offset: u64,
+        row: Option<UnwindRow<'_>>,
+        expected: &Results,
+        mut machine: Machine,
+        may_lack: bool,
+    ) {
+        self.addresses += 1;
+        let Some(row) = row else {
+            if !may_lack {
+                self.wrong(format!("{offset:#x}: no row, expected {expected:x?}"));
+            }
+            return;
+        };
+        let cfa = row.find_cfa(&mut machine);
+        // The registers that one of both mentions.
+        let mut numbers: Vec<u16> = row.rules().map(|(number, _)| number).collect();
+        numbers.extend(expected.registers.iter().map(|(number, _)| *number));
+        numbers.sort_unstable();
+        numbers.dedup();
+        let theirs = |number: u16| {
+            let found = expected.registers.iter().find(|(other, _)| *other == number);
+            found.map_or_else(|| Machine { ..machine }.register(number), |(_, value)| *value)
+        };
+        let properties = (row.return_register(), row.is_signal_frame(), row.is_return_address_signed());
+        let is_equal = (cfa, properties) == (expected.cfa, expected.properties)
+            && cfa.is_none_or(|cfa| {
+                let ours = |number: u16| row.find_register(number, cfa, &mut Machine { ..machine });
+                numbers.iter().all(|number| ours(*number) == theirs(*number))
+            });
+        if !is_equal {
+            self.wrong(format!("{offset:#x}: {row:x?}, expected {expected:x?}"));
+        }
+    }
+
+    fn wrong(&mut self, what: String) {
+        self.wrong_len += 1;
+        self.first_wrong.get_or_insert(what);
+    }
+}

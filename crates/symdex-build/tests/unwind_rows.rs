@@ -1,0 +1,204 @@
+//! Unwind rows of real files, compared with a second reading of their tables.
+
+use std::path::{Path, PathBuf};
+
+use symdex::{ImageOffset, Index, UnwindRule, UnwindValue};
+use symdex_audit::AuditOptions;
+use symdex_build::{BuildOptions, Companions, Image, slices};
+use symdex_testkit::program;
+
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
+
+/// Functions that save registers, move the stack pointer and call others; one needs an aligned frame.
+const SOURCE: &str = "\
+int other(int, char *);
+int leaf(int n) { return n * n; }
+double saves(int a, int b, int c, double d) {
+    double all = d;
+    for (int n = other(a, 0); n < other(b, 0); n++) all = all * other(c, (char *)&all) + d;
+    return all;
+}
+int large(int n) { char room[70000]; other(n, room); return room[n] + other(room[1], room); }
+int dynamic(int n) { char room[n]; return other(n, room) + room[n / 2]; }
+int aligned(int n) { _Alignas(64) char room[256]; return other(n, room) + room[n]; }
+";
+
+/// The index of the file at `path` with unwind rows, checked.
+fn index(path: &Path) -> (Index<Vec<u8>>, u64) {
+    let bytes = std::fs::read(path).expect("readable");
+    let slice = slices(&bytes).expect("a debug file").remove(0);
+    let companions = Companions::default();
+    let image = Image::load(&slice, path, &companions).expect("loads");
+    let built = BuildOptions::new().unwind_rows(true).build(&image).expect("builds");
+    let index = Index::open(built.bytes).expect("as written");
+    index.verify().expect("whole");
+    let report = AuditOptions::new().only_random(20_000, 1).audit(&image, &index).expect("readable");
+    assert_eq!(report.first_wrong_unwind_row, None, "{}: {}", path.display(), report.wrong_unwind_rows);
+    let counts = index.unwind_counts().expect("whole");
+    assert!(report.unwind_addresses >= counts.rows, "{}: {}", path.display(), report.unwind_addresses);
+    (index, counts.rows)
+}
+
+fn rows_of_elf_files_are_those_of_gimli() {
+    for name in ["elf/gcc-names.so", "elf/gcc-parts.so"] {
+        let (_, rows) = index(&Path::new(TESTDATA).join(name));
+        assert!(rows > 10, "{name}: {rows}");
+    }
+}
+
+/// The C library has signal trampolines, expressions and functions without a caller.
+fn rows_of_the_c_library_are_those_of_gimli() {
+    // Other systems do not have this file.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let Some(path) = paths.into_iter().find(|path| path.contains("libc.so") || path.contains("ld-musl"))
+    else {
+        return;
+    };
+    let (index, rows) = index(Path::new(path));
+    assert!(rows > 1000, "{rows}");
+    let rows: Vec<_> = index.unwind_rows().expect("whole").map(|row| row.expect("whole")).collect();
+    assert!(rows.iter().any(|row| row.is_signal_frame()));
+    let at_register =
+        |rule: &UnwindRule<'_>| matches!(rule, UnwindRule::Stored(UnwindValue::Register { .. }));
+    assert!(rows.iter().any(|row| row.rules().any(|(_, rule)| at_register(&rule))));
+}
+
+/// The encodings are those that llvm-objdump --unwind-info prints: 0x04000003, 0x04000000 and 0x04000001.
+fn rows_of_compact_unwind_information_are_those_of_its_encodings() {
+    let (index, rows) = index(&Path::new(TESTDATA).join("demo/DemoPlain.dylib"));
+    assert_eq!(rows, 3);
+    for (offset, end, saved) in [(0x4000, 0x40bc, 22), (0x40bc, 0x4158, 0), (0x4158, 0x41a4, 20)] {
+        let row = index.unwind_row(ImageOffset(offset)).expect("whole").expect("a row");
+        assert_eq!(row.range(), ImageOffset(offset)..ImageOffset(end));
+        assert_eq!(row.cfa(), UnwindValue::Register { register: 29, offset: 16 });
+        let at = |offset| UnwindRule::Stored(UnwindValue::Cfa(offset));
+        let mut expected: Vec<_> = (19..=22).zip([-24, -32, -40, -48]).collect();
+        expected.retain(|(register, _)| *register <= saved);
+        expected.extend([(29, -16), (30, -8)]);
+        let expected: Vec<_> =
+            expected.into_iter().map(|(register, offset)| (register, at(offset))).collect();
+        assert_eq!(row.rules().collect::<Vec<_>>(), expected);
+        assert!(row.holds_at_calls_only());
+    }
+    assert_eq!(index.unwind_row(ImageOffset(0x41a4)).expect("whole"), None);
+}
+
+fn rows_of_compilers_are_those_of_gimli_and_of_executed_instructions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("source.c");
+    std::fs::write(&source, SOURCE).expect("written");
+    let _ = program("ld.lld-19", "--version");
+    for (target, flags) in [
+        ("x86_64-linux-gnu", &["-fomit-frame-pointer"][..]),
+        ("x86_64-linux-gnu", &["-gz=zlib", "-g"]),
+        ("i686-linux-gnu", &[]),
+        ("aarch64-linux-gnu", &["-mbranch-protection=standard"]),
+        // The exception index only, and then with .debug_frame.
+        ("armv7a-linux-gnueabihf", &["-mthumb", "-funwind-tables"]),
+        ("armv7a-linux-gnueabihf", &["-marm", "-funwind-tables", "-g"]),
+    ] {
+        let path = folder.path().join("library.so");
+        let mut clang = program("clang-19", "--version");
+        clang.args(["-target", target, "-shared", "-fPIC", "-nostdlib", "-O2", "--ld-path=ld.lld-19"]);
+        clang.args(["-fno-stack-protector", "-Wl,-z,undefs"]).args(flags);
+        let done = clang.arg("-o").arg(&path).arg(&source).output().expect("runs");
+        assert!(done.status.success(), "{target}: {}", String::from_utf8_lossy(&done.stderr));
+        let (index, rows) = index(&path);
+        println!("{target} {flags:?}: {rows} rows");
+        assert!(rows >= 5, "{target} {flags:?}: {rows}");
+        let rows: Vec<_> = index.unwind_rows().expect("whole").map(|row| row.expect("whole")).collect();
+        let is_exception_index = rows.iter().any(|row| row.holds_at_calls_only());
+        assert_eq!(
+            is_exception_index,
+            target.starts_with("arm") && !flags.contains(&"-g"),
+            "{target} {flags:?}"
+        );
+        let is_signed = rows.iter().any(|row| row.is_return_address_signed());
+        assert_eq!(is_signed, target.starts_with("aarch64"), "{target} {flags:?}");
+    }
+}
+
+fn rows_of_another_file_are_found_to_be_wrong() {
+    let (other, _) = index(&Path::new(TESTDATA).join("elf/gcc-names.so"));
+    let path = Path::new(TESTDATA).join("elf/gcc-parts.so");
+    let bytes = std::fs::read(&path).expect("readable");
+    let companions = Companions::default();
+    let image = Image::load(&slices(&bytes).expect("an ELF file")[0], &path, &companions).expect("loads");
+    let report = AuditOptions::new().audit(&image, &other).expect("readable");
+    assert!(report.wrong_unwind_rows > 10);
+    let failures = report.failures();
+    assert!(failures.iter().any(|failure| failure.contains("unwind rows are not those")), "{failures:?}");
+}
+
+fn rows_of_damaged_tables_are_lost_one_by_one() {
+    let path = Path::new(TESTDATA).join("elf/gcc-parts.so");
+    let intact = std::fs::read(&path).expect("readable");
+    let build = |bytes: &[u8]| {
+        let companions = Companions::default();
+        let slice = slices(bytes).ok()?.into_iter().next()?;
+        let image = Image::load(&slice, &path, &companions).ok()?;
+        let built = BuildOptions::new().unwind_rows(true).build(&image).ok()?;
+        let index = Index::open(built.bytes).expect("as written");
+        index.verify().expect("whole");
+        Some(index.unwind_counts().expect("whole").rows)
+    };
+    let all = build(&intact).expect("builds");
+    // Each byte of .eh_frame.
+    let section = eh_frame(&intact);
+    let mut fewer = 0;
+    for at in section.step_by(3) {
+        let mut damaged = intact.clone();
+        damaged[at] ^= 0xff;
+        fewer += usize::from(build(&damaged).is_some_and(|rows| rows < all));
+    }
+    assert!(fewer > 10, "{fewer}");
+}
+
+/// Where `.eh_frame` lies in a file.
+fn eh_frame(file: &[u8]) -> std::ops::Range<usize> {
+    use object::{Object as _, ObjectSection as _};
+    let parsed = object::File::parse(file).expect("an ELF file");
+    let section = parsed.section_by_name(".eh_frame").expect("it has one");
+    let (start, size) = section.file_range().expect("with bytes");
+    usize::try_from(start).expect("small")..usize::try_from(start + size).expect("small")
+}
+
+/// Splits an index of unwind rows into values, which have the rows of their parts.
+fn values_have_the_rows_of_their_parts() {
+    let (index, _) = index(&Path::new(TESTDATA).join("elf/gcc-parts.so"));
+    let values: Vec<_> = symdex::write::split(&index).map(|value| value.expect("whole")).collect();
+    let values: Vec<_> =
+        values.iter().map(|value| (value.number, Index::open(&value.bytes[..]).expect("whole"))).collect();
+    let mut compared = 0;
+    for row in index.unwind_rows().expect("whole") {
+        let row = row.expect("whole");
+        let offset = row.range().start;
+        let number = index.metadata().value_number(offset);
+        let Some((_, value)) = values.iter().find(|(other, _)| *other == number) else { continue };
+        let found = value.unwind_row(offset).expect("whole").expect("a row");
+        assert_eq!((found.cfa(), found.range()), (row.cfa(), row.range()));
+        assert!(found.rules().eq(row.rules()));
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+/// `SYMDEX_UNWIND_INPUT=FILE cargo test -p symdex-build --test unwind_rows -- --ignored --nocapture`
+fn rows_of_a_given_file_are_those_of_its_tables() {
+    let input = std::env::var_os("SYMDEX_UNWIND_INPUT").map(PathBuf::from).expect("SYMDEX_UNWIND_INPUT");
+    let (index, rows) = index(&input);
+    let size = index.sections().iter().find(|section| section.name == "unwind rows").map_or(0, |s| s.size);
+    println!("{}: {rows} rows, {size} of {} bytes", input.display(), index.as_bytes().len());
+}
+
+symdex_testkit::main! {
+    rows_of_elf_files_are_those_of_gimli,
+    rows_of_the_c_library_are_those_of_gimli,
+    rows_of_compact_unwind_information_are_those_of_its_encodings,
+    rows_of_compilers_are_those_of_gimli_and_of_executed_instructions,
+    rows_of_another_file_are_found_to_be_wrong,
+    rows_of_damaged_tables_are_lost_one_by_one,
+    values_have_the_rows_of_their_parts;
+    on request: rows_of_a_given_file_are_those_of_its_tables
+}
