@@ -149,25 +149,35 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// separate function so that all its variables stay in registers.
     #[inline(never)]
     fn pass(&mut self, passes: &Passes) {
+        if !(0..MAX_HIDING - 1).contains(&self.depth) {
+            return;
+        }
         let bytes = self.bytes;
         // An entry that begins in these bytes and is passed by its size alone ends in the unit.
         let sure = &bytes[..bytes.len().saturating_sub(passes.longest)];
-        let Self { mut at, mut depth, mut lowest, mut hides, .. } = *self;
-        while let Some(first) = sure.get(at)
-            && (0..MAX_HIDING).contains(&depth)
+        let mut at = self.at;
+        // The bits of `hides` and, above them, one more bit that marks the depth. So the path of a lower depth is less
+        // than that of a greater one. At depth -1 the path is 0, and at depth `MAX_HIDING - 1` its top bit is set.
+        let mut path = self.hides | 1 << self.depth;
+        let mut lowest = path;
+        while path.cast_signed() > 0
+            && let Some(first) = sure.get(at)
         {
-            let mut pass = passes.first(*first);
-            let mut size = usize::from(pass.size);
-            if pass.is_odd {
-                let Some(odd) = passes.odd(bytes, at) else { break };
-                (pass, size) = odd;
-            }
+            let (pass, size) = match passes.first(*first) {
+                Some(pass) => (pass, usize::from(pass.size)),
+                None => match passes.odd(bytes, at) {
+                    Some(odd) => odd,
+                    None => break,
+                },
+            };
             at += size;
-            hides = (hides << 1 | u64::from(pass.hides)) >> pass.up;
-            depth += 1 - isize::from(pass.up);
-            lowest = lowest.min(depth);
+            path = (path << 1 | u64::from(pass.hides)) >> pass.up;
+            lowest = lowest.min(path);
         }
-        (self.at, self.depth, self.lowest, self.hides) = (at, depth, lowest, hides);
+        let depth_of = |path: u64| MAX_HIDING - 1 - path.leading_zeros() as isize;
+        self.at = at;
+        (self.depth, self.lowest) = (depth_of(path), self.lowest.min(depth_of(lowest)));
+        self.hides = path.checked_ilog2().map_or(0, |mark| path & !(1 << mark));
     }
 
     /// Descends to the children of the last entry, whose shape is `shape`.
