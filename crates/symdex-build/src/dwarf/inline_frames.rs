@@ -3,6 +3,7 @@
 use std::hash::BuildHasher as _;
 
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::keyed::Keyed;
@@ -20,30 +21,54 @@ pub(crate) struct InlineFrames {
     /// A caller comes before the frames that are inlined into it.
     pub(crate) frames: Vec<InlineFrame>,
     numbers: HashTable<u32>,
+    /// Numbers that were found or given lately, by a part of the frame's hash. Most frames that are there already are
+    /// those of the same function, and few functions have more. The table of all frames is larger than the
+    /// processor's first cache.
+    recent: [u32; RECENT],
     hasher: Keyed,
 }
+
+/// How many recent numbers are kept.
+const RECENT: usize = 1 << 10;
 
 impl InlineFrames {
     /// An empty table with room for this many frames.
     pub(crate) fn with_capacity(frames: usize) -> Self {
         let (frames, numbers) = (Vec::with_capacity(frames), HashTable::with_capacity(frames));
-        Self { frames, numbers, hasher: Keyed::default() }
+        Self { frames, numbers, recent: [0; RECENT], hasher: Keyed::default() }
     }
 
     /// The number of the inline frame of a callee at a file and line.
     #[inline]
     pub(crate) fn number(&mut self, callee: Callee, file: Option<NonMaxU32>, line: Option<NonMaxU32>) -> u32 {
-        let Self { frames, numbers, hasher } = self;
         let frame = InlineFrame { parent: callee.caller, name: callee.name, file, line };
-        let hash = hash(&frame, *hasher);
-        if let Some(number) = numbers.find(hash, |number| frames[*number as usize] == frame) {
-            return *number;
+        let hash = hash(&frame, self.hasher);
+        let [low, high, ..] = hash.to_le_bytes();
+        let place = usize::from(u16::from_le_bytes([low, high])) % RECENT;
+        let recent = self.recent[place];
+        if self.frames.get(recent as usize) == Some(&frame) {
+            return recent;
         }
-        let number = u32::try_from(frames.len()).unwrap_or(u32::MAX);
-        frames.push(frame);
-        let hash_of = |number: &u32| self::hash(&frames[*number as usize], *hasher);
-        numbers.insert_unique(hash, number, hash_of);
+        let number = self.search(frame, hash);
+        self.recent[place] = number;
         number
+    }
+
+    /// The number of a frame with this hash. A new frame is added.
+    #[inline(never)]
+    fn search(&mut self, frame: InlineFrame, hash: u64) -> u32 {
+        let Self { frames, numbers, hasher, .. } = self;
+        let is_it = |number: &u32| frames[*number as usize] == frame;
+        let hash_of = |number: &u32| self::hash(&frames[*number as usize], *hasher);
+        match numbers.entry(hash, is_it, hash_of) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(free) => {
+                let number = u32::try_from(frames.len()).unwrap_or(u32::MAX);
+                free.insert(number);
+                frames.push(frame);
+                number
+            }
+        }
     }
 }
 
