@@ -20,6 +20,8 @@ use crate::report::Problems;
 
 /// The number of steps between two checks of the time and the memory.
 const CHECKED: u64 = 1 << 10;
+/// How many inlined subroutines wait until their names are found together.
+const NAMES_AT_A_TIME: usize = 64;
 /// About how many bytes of memory a node takes here and in the next stages, beside its ranges.
 const NODE: usize = size_of::<Node>() + 64;
 /// About how many bytes of memory a range of a node takes here and in the next stages.
@@ -133,8 +135,12 @@ struct Walk<'a, 'd> {
     steps: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
-    /// Names of inlined subroutines by their abstract origins; see [`Attributes::origin_key`].
-    by_origin: KeyedMap<u64, Option<NonMaxU32>>,
+    /// Numbers in `inlined` by abstract origins; see [`Attributes::origin_key`].
+    by_origin: KeyedMap<u64, NonMaxU32>,
+    /// The numbers of the names of inlined subroutines. Until the walk ends, nodes refer to these.
+    inlined: Vec<Option<NonMaxU32>>,
+    /// The inlined subroutines that are next in `inlined`. Their names are found together.
+    unnamed: Vec<(EntryId, Attributes<'d>)>,
     /// Finds the numbers of names.
     numbers: StringTable,
     /// How many bytes of names do not borrow from the debug file.
@@ -175,6 +181,8 @@ impl<'a, 'd> Walk<'a, 'd> {
             names: Names::new(image, units, unit),
             functions,
             by_origin: KeyedMap::default(),
+            inlined: Vec::new(),
+            unnamed: Vec::new(),
             numbers: StringTable::default(),
             text: 0,
             open: Vec::new(),
@@ -186,10 +194,14 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     /// The functions that were found, and what went wrong.
-    fn finish(self, result: Result<(), UnitError>) -> Functions<'d> {
+    fn finish(mut self, result: Result<(), UnitError>) -> Functions<'d> {
+        self.name_inlined();
         let result = result.and_then(|()| self.check());
         let file_size = self.image.debug_size;
-        let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, .. } = self;
+        let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, inlined, .. } = self;
+        for node in functions.nodes.iter_mut().filter(|node| node.parent.is_some()) {
+            node.name = node.name.and_then(|number| inlined[number.index()]);
+        }
         functions.steps = steps + names.reads.done + names.steps + functions.range_entries;
         match result {
             Ok(()) => {}
@@ -253,6 +265,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             + ranges.len() * RANGE
             + names.len() * 2 * size_of::<Hashed<'_>>()
             + self.by_origin.len() * 32
+            + size_of_val(&self.inlined[..])
             + self.names.size
             + self.text;
         match !self.limits.deadline.is_over() && self.share.take_up_to(size) {
@@ -320,19 +333,32 @@ impl<'a, 'd> Walk<'a, 'd> {
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
+    /// The number in `inlined` of an inlined subroutine's name.
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
         let origin = attributes.origin_key();
         if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
-            return *known;
+            return Some(*known);
         }
-        let stated = self.names.stated_name(entry, attributes);
-        let name = self.names.inlined(stated);
-        let number = self.number(name);
+        if self.unnamed.len() >= NAMES_AT_A_TIME {
+            self.name_inlined();
+        }
+        let number = NonMaxU32::new((self.inlined.len() + self.unnamed.len()) as u64)?;
+        self.unnamed.push((entry, *attributes));
         let is_there = |origin| self.names.entry(self.unit, origin).is_some();
         if let Some(origin) = origin.filter(|_| attributes.origin().is_some_and(is_there)) {
             self.by_origin.insert(origin, number);
         }
-        number
+        Some(number)
+    }
+
+    /// Finds the names of the inlined subroutines in `unnamed`.
+    fn name_inlined(&mut self) {
+        let unnamed = std::mem::take(&mut self.unnamed);
+        for stated in self.names.stated_names(&unnamed) {
+            let name = self.names.inlined(stated);
+            let number = self.number(name);
+            self.inlined.push(number);
+        }
     }
 
     /// The number of a name in this unit.

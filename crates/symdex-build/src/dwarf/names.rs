@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use gimli::{AttributeValue, UnitOffset, constants};
+use gimli::{AttributeValue, Section as _, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
 
@@ -28,6 +28,19 @@ pub(crate) enum StatedName<'d> {
     Linkage(&'d [u8]),
     /// `DW_AT_name`, and the entry that has it. The scopes around that entry qualify the name.
     Plain(&'d [u8], EntryId),
+}
+
+/// A chain of origins that is being followed: its current entry, and the first plain name so far.
+struct Chain<'d> {
+    entry: EntryId,
+    attributes: Attributes<'d>,
+    plain: Option<StatedName<'d>>,
+}
+
+impl<'d> Chain<'d> {
+    fn new(entry: EntryId, attributes: &Attributes<'d>) -> Self {
+        Self { entry, attributes: *attributes, plain: None }
+    }
 }
 
 /// Finds the names of functions, and caches scopes.
@@ -79,24 +92,73 @@ impl<'a, 'd> Names<'a, 'd> {
         entry: EntryId,
         attributes: &Attributes<'d>,
     ) -> Option<StatedName<'d>> {
-        let (mut entry, mut attributes) = (entry, *attributes);
-        let mut plain = None;
+        let mut chain = Chain::new(entry, attributes);
         for _ in 0..limits::ORIGINS {
-            if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
-                return Some(StatedName::Linkage(linkage));
+            if let Some(stated) = self.follow(&mut chain) {
+                return stated;
             }
-            if plain.is_none() {
-                plain = self
-                    .string(entry.0, attributes.get(Slot::Name))
-                    .map(|name| StatedName::Plain(name, entry));
-            }
-            let Some(origin) = attributes.origin() else { return plain };
-            let Some(next) = self.entry(entry.0, origin) else { return plain };
-            let Some(read) = self.attributes(next) else { return plain };
-            (entry, attributes) = (next, read);
         }
         self.too_long += 1;
-        plain
+        chain.plain
+    }
+
+    /// The stated names of several entries, each as by [`Self::stated_name`]. The origins and the texts lie anywhere in
+    /// the file, and reading one of them waits for memory. Here the first bytes of several are read at the same time.
+    pub(crate) fn stated_names(
+        &mut self,
+        entries: &[(EntryId, Attributes<'d>)],
+    ) -> Vec<Option<StatedName<'d>>> {
+        let mut names = vec![None; entries.len()];
+        let chain = |(entry, attributes): &(EntryId, Attributes<'d>)| Chain::new(*entry, attributes);
+        let mut chains: Vec<_> = entries.iter().map(chain).enumerate().collect();
+        for _ in 0..limits::ORIGINS {
+            // Nothing in this loop depends on the bytes, so the processor does not wait for one before the next.
+            let first_bytes = chains.iter().map(|(_, chain)| self.first_bytes(chain));
+            std::hint::black_box(first_bytes.fold(0, u8::wrapping_add));
+            chains.retain_mut(|(number, chain)| match self.follow(chain) {
+                Some(stated) => {
+                    names[*number] = stated;
+                    false
+                }
+                None => true,
+            });
+        }
+        self.too_long += chains.len() as u64;
+        chains.into_iter().for_each(|(number, chain)| names[number] = chain.plain);
+        names
+    }
+
+    /// The stated name, if the chain ends at its current entry. Otherwise the next entry becomes the current one.
+    fn follow(&mut self, chain: &mut Chain<'d>) -> Option<Option<StatedName<'d>>> {
+        let Chain { entry, attributes, plain } = chain;
+        if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
+            return Some(Some(StatedName::Linkage(linkage)));
+        }
+        if plain.is_none() {
+            let name = self.string(entry.0, attributes.get(Slot::Name));
+            *plain = name.map(|name| StatedName::Plain(name, *entry));
+        }
+        let next = attributes.origin().and_then(|origin| self.entry(entry.0, origin));
+        let Some((next, read)) = next.and_then(|next| Some((next, self.attributes(next)?))) else {
+            return Some(*plain);
+        };
+        (*entry, *attributes) = (next, read);
+        None
+    }
+
+    /// A sum of the first bytes that [`Self::follow`] reads.
+    fn first_bytes(&self, chain: &Chain<'d>) -> u8 {
+        let of = chain.entry.0;
+        let text = [Slot::LinkageName, Slot::Name].into_iter().find_map(|slot| chain.attributes.get(slot));
+        let text = text.and_then(|value| {
+            let AttributeValue::DebugStrRef(offset) = value else { return None };
+            self.units.all[of].dwarf.debug_str.reader().slice().get(offset.0)
+        });
+        let origin = chain.attributes.origin().and_then(|origin| self.entry(of, origin));
+        let origin = origin.and_then(|(unit, offset)| {
+            self.units.all[unit].unit.header.range_from(offset..).ok()?.slice().first()
+        });
+        text.map_or(0, |byte| *byte).wrapping_add(origin.map_or(0, |byte| *byte))
     }
 
     /// The name of a concrete function that a call enters at image offset `entry`.
