@@ -17,6 +17,14 @@ pub(crate) struct Interner {
     ends: Vec<usize>,
 }
 
+/// The beginning of the search for a text.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    hash: u64,
+    /// The first slot of the search, as it was then.
+    first: u64,
+}
+
 impl Interner {
     pub(crate) fn new() -> Self {
         Self { key: random_key(), slots: vec![0; 1 << 10], bytes: Vec::new(), ends: Vec::new() }
@@ -51,7 +59,29 @@ impl Interner {
 
     /// The number of `text`, and whether it is new.
     pub(crate) fn number(&mut self, text: &[u8]) -> (u32, bool) {
+        self.number_of(text, self.look_ahead(text))
+    }
+
+    /// Begins the search for `text`. The table is larger than the processor's caches, and each access waits for memory.
+    /// If the searches for several texts begin before the first one ends, they wait together.
+    #[inline]
+    pub(crate) fn look_ahead(&self, text: &[u8]) -> Ahead {
         let hash = xxh3_64_with_seed(text, self.key);
+        Ahead { hash, first: self.slots.get(self.first_slot(hash)).copied().unwrap_or_default() }
+    }
+
+    /// The number of `text`, whose search began with `ahead`, and whether it is new.
+    #[inline]
+    pub(crate) fn number_of(&mut self, text: &[u8], ahead: Ahead) -> (u32, bool) {
+        let Ahead { hash, first } = ahead;
+        // A number stays that of its text, even if texts were added since.
+        if first != 0 && (first ^ hash) >> 32 == 0 && self.text(number_in(first)) == Some(text) {
+            return (number_in(first), false);
+        }
+        self.search(text, hash)
+    }
+
+    fn search(&mut self, text: &[u8], hash: u64) -> (u32, bool) {
         let slot = match self.slot_of(text, hash) {
             Ok(number) => return (number, false),
             Err(slot) => slot,

@@ -69,16 +69,25 @@ struct Firsts(Vec<u32>);
 
 impl Firsts {
     fn of(sources: &[[u32; 3]]) -> Self {
-        let mut sorted: Vec<(u32, u32)> = sources.iter().map(|[name, ..]| *name).zip(0..).collect();
-        sorted.sort_unstable();
-        let mut firsts = vec![0; sources.len()];
-        for same in sorted.chunk_by(|(a, _), (b, _)| a == b) {
-            let first = same.first().map_or(0, |(_, number)| *number);
-            for (_, number) in same {
-                firsts.get_mut(*number as usize).into_iter().for_each(|of| *of = first);
+        // An open-addressing table of names and of the first source location with each, plus one. At least half of it
+        // is free. Names are counted up from 0, so no input can have many names of one hash.
+        let mut slots = vec![(0u32, 0u32); (2 * sources.len()).next_power_of_two()];
+        let mask = slots.len() - 1;
+        let first = |([name, ..], number): (&[u32; 3], u32)| {
+            let mut at = name.wrapping_mul(0x9e37_79b1) as usize;
+            loop {
+                match slots.get_mut(at & mask) {
+                    Some((known, first)) if *first != 0 && known != name => at += 1,
+                    Some((_, first)) if *first != 0 => break *first - 1,
+                    Some(free) => {
+                        *free = (*name, number + 1);
+                        break number;
+                    }
+                    None => break number,
+                }
             }
-        }
-        Self(firsts)
+        };
+        Self(sources.iter().zip(0..).map(first).collect())
     }
 
     fn next(&mut self, number: u32) -> u32 {

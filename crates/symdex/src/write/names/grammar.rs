@@ -22,6 +22,9 @@ const WRITTEN_OUT: u64 = 16;
 /// How many names are split between two calls of `stop`.
 const NAMES_AT_A_TIME: usize = 1 << 10;
 
+/// How many names are split into phrases before the first of these phrases gets its number.
+const NAMES_AHEAD: usize = 16;
+
 /// A grammar of names. Each name expands to its original bytes.
 pub(super) struct Grammar<'n> {
     /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the most used one. No
@@ -104,16 +107,28 @@ fn symbols_of<'n, 's, S: AsRef<[u8]>>(
 ) -> (Vec<&'n [u8]>, Rules<'s>, Vec<u32>) {
     let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
-    for (number, name) in names.iter().enumerate() {
-        if number.is_multiple_of(NAMES_AT_A_TIME) && stop() {
+    let mut ahead = Vec::new();
+    for (number, some) in names.chunks(NAMES_AHEAD).enumerate() {
+        if number.is_multiple_of(NAMES_AT_A_TIME / NAMES_AHEAD) && stop() {
             break;
         }
-        let name = name.as_ref();
-        tokenizer::phrases(name, |phrase| {
-            let (number, new) = phrases.number(name.get(phrase.clone()).unwrap_or_default());
+        for name in some {
+            let name = name.as_ref();
+            tokenizer::phrases(name, |phrase| {
+                let text = name.get(phrase.clone()).unwrap_or_default();
+                ahead.push(Some((name, phrase, text, phrases.look_ahead(text))));
+            });
+            ahead.push(None);
+        }
+        for phrase in ahead.drain(..) {
+            let Some((name, phrase, text, ahead)) = phrase else {
+                in_names.push(END);
+                continue;
+            };
+            let (number, new) = phrases.number_of(text, ahead);
             in_names.push(number);
             if !new {
-                return;
+                continue;
             }
             tokenizer::tokens(name, phrase, |token, kind| {
                 let (number, new) = tokens.number(token);
@@ -131,8 +146,7 @@ fn symbols_of<'n, 's, S: AsRef<[u8]>>(
                 in_tokens.push(END);
             });
             in_phrases.push(END);
-        });
-        in_names.push(END);
+        }
     }
     for sequence in [&mut in_names, &mut in_phrases, &mut in_tokens] {
         sequence.push(END);
