@@ -142,7 +142,7 @@ impl Merge {
         pools: &mut Pools<'d>,
     ) -> Result<(), OutOfOrder> {
         let Some(first) = ranges.ranges.first() else { return Ok(()) };
-        if first.start < self.merged {
+        if u64::from(first.start) < self.merged {
             return Err(OutOfOrder);
         }
         let first_function = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
@@ -170,11 +170,12 @@ impl Merge {
         for ranges in unit.ranges.chunk_by(|a, b| a.end == b.start && a.function_range == b.function_range) {
             if let [first, .., last] | [first @ last] = ranges {
                 let rank = first.function_range.map(|number| unit.function_ranges[number.index()].rank);
-                let start = first.start.max(self.merged);
+                let start = u64::from(first.start).max(self.merged);
                 let ranges = (next, next + ranges.len());
                 next = ranges.1;
-                let segment = Segment { start, end: last.end, rank, order: unit.order, unit: index, ranges };
-                match first.start < self.merged {
+                let segment =
+                    Segment { start, end: last.end.into(), rank, order: unit.order, unit: index, ranges };
+                match u64::from(first.start) < self.merged {
                     true => self.open.push(segment),
                     false => self.pending.entry(self.bucket(start)).or_default().push(segment),
                 }
@@ -280,13 +281,13 @@ impl Merge {
             let counted = function.and_then(|function| self.counted.get_mut(function.function as usize));
             self.functions += u64::from(counted.is_some_and(|counted| !std::mem::replace(counted, true)));
             let of_stretch = overlapping(of_segment, stretch.start, stretch.end);
-            let is_rest = of_stretch.first().is_some_and(|first| first.start < stretch.start);
+            let is_rest = of_stretch.first().is_some_and(|first| u64::from(first.start) < stretch.start);
             let covered = stretch.start..stretch.end;
             self.chunker.count(order, covered, of_stretch.len(), is_rest, function.is_some());
             for UnitRange { start, end, exact, statement, .. } in of_stretch {
                 let range = CodeRange {
-                    start: (*start).max(stretch.start),
-                    end: (*end).min(stretch.end),
+                    start: u64::from(*start).max(stretch.start),
+                    end: u64::from(*end).min(stretch.end),
                     function_start: function.map(|function| function.start),
                     exact: *exact,
                     statement: *statement,
@@ -347,11 +348,15 @@ impl Merge {
 /// The elements of `ranges` that overlap `start..end`. `ranges` is sorted. In most cases all elements overlap it.
 fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
     let first = match ranges.first() {
-        Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),
+        Some(range) if u64::from(range.start) < start => {
+            ranges.partition_point(|range| u64::from(range.end) <= start)
+        }
         _ => 0,
     };
     let until = match ranges.last() {
-        Some(range) if range.start >= end => ranges.partition_point(|range| range.start < end),
+        Some(range) if u64::from(range.start) >= end => {
+            ranges.partition_point(|range| u64::from(range.start) < end)
+        }
         _ => ranges.len(),
     };
     &ranges[first.min(until)..until]

@@ -138,7 +138,7 @@ impl PendingUnit {
         let mut ranges = Vec::new();
         for (start, (first, end)) in segments {
             let of_segment = &self.ranges[first..end];
-            let rest = &of_segment[of_segment.partition_point(|range| range.end <= start)..];
+            let rest = &of_segment[of_segment.partition_point(|range| u64::from(range.end) <= start)..];
             ranges.extend(rest.iter().map(|range| excerpt.range(*range)));
         }
         let Excerpt { function_ranges, frames, frame_numbers, .. } = excerpt;

@@ -91,8 +91,7 @@ impl Words {
         self.word(u64::from(*order));
         self.count(ranges.len());
         for UnitRange { start, end, function_range, exact, statement } in ranges {
-            self.word(*start);
-            self.word(*end);
+            self.pair(*start, *end);
             self.pair(*exact, *statement);
             self.word(word_of(*function_range));
         }
@@ -137,7 +136,7 @@ impl Reader<'_> {
         let order = self.pair()?.0;
         let (mut ranges, mut function_ranges, mut frames) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..self.word()? {
-            let (start, end, (exact, statement)) = (self.word()?, self.word()?, self.pair()?);
+            let ((start, end), (exact, statement)) = (self.pair()?, self.pair()?);
             ranges.push(UnitRange { start, end, function_range: self.id()?, exact, statement });
         }
         for _ in 0..self.word()? {

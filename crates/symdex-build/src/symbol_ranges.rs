@@ -4,6 +4,7 @@ use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::chunker::CHUNK_SPAN;
 use crate::flatten::{Interval, Stretch, flatten};
+use crate::image::short;
 use crate::pools::Hashed;
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
@@ -49,6 +50,7 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>], kept: &[usize]) 
     for Stretch { start, end, owner } in flatten(unit.function_ranges.iter().map(interval)) {
         let function_range = NonMaxU32::new(owner as u64);
         let number = unit.function_ranges[owner].function;
+        let (start, end) = (short(start), short(end));
         unit.ranges.push(UnitRange { start, end, function_range, exact: number, statement: number });
     }
     unit

@@ -27,8 +27,8 @@ pub(crate) type Rank = (u64, Reverse<u64>, bool, Reverse<usize>);
 /// A range of a unit. All of its addresses have the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitRange {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// The function range it belongs to; `None` for line rows outside of any function.
     pub(crate) function_range: Option<NonMaxU32>,
     /// The innermost inline frame under the `exact` line policy.

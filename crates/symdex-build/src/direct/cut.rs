@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
 
 use crate::excerpt::Excerpt;
+use crate::image::short;
 use crate::unit_ranges::{UnitRange, UnitRanges};
 
 /// The ranges of `unit` at `offsets`, which are sorted: one byte at each offset that the unit covers, and only the
@@ -13,9 +14,10 @@ pub(super) fn cut<'d>(unit: &UnitRanges<'d>, offsets: &[u64]) -> UnitRanges<'d> 
     let mut ranges = Vec::new();
     let mut rest = &unit.ranges[..];
     for offset in offsets {
-        rest = &rest[rest.partition_point(|range| range.end <= *offset)..];
-        if let Some(range) = rest.first().filter(|range| range.start <= *offset) {
-            ranges.push(UnitRange { start: *offset, end: offset + 1, ..excerpt.range(*range) });
+        let offset = short(*offset);
+        rest = &rest[rest.partition_point(|range| range.end <= offset)..];
+        if let Some(range) = rest.first().filter(|range| range.start <= offset) {
+            ranges.push(UnitRange { start: offset, end: offset + 1, ..excerpt.range(*range) });
         }
     }
     let Excerpt { function_ranges, mut frames, .. } = excerpt;

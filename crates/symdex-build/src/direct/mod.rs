@@ -276,7 +276,7 @@ type Parts<'d> = BTreeMap<(u64, usize), UnitRanges<'d>>;
 fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
     let ranges = parts.values().flat_map(|part| &part.ranges);
     let with: KeyedSet<u64> =
-        ranges.filter(|range| range.function_range.is_some()).map(|range| range.start).collect();
+        ranges.filter(|range| range.function_range.is_some()).map(|range| u64::from(range.start)).collect();
     offsets.iter().copied().filter(|offset| !with.contains(offset)).collect()
 }
 

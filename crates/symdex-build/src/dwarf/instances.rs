@@ -7,15 +7,15 @@ use symdex::write::NonMaxU32;
 
 use super::functions::Functions;
 use crate::flatten::{Flattener, Interval, Stretch, flatten};
-use crate::image::Image;
+use crate::image::{Image, short};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::FunctionRange;
 
 /// A stretch of code that belongs to one inline instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Instance {
-    pub(super) start: u64,
-    pub(super) end: u64,
+    pub(super) start: u32,
+    pub(super) end: u32,
     pub(super) node: u32,
     pub(super) function_range: NonMaxU32,
 }
@@ -34,8 +34,8 @@ pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Fu
         let first = inner.partition_point(|instance| instance.end <= stretch.start);
         let count = inner[first..].partition_point(|instance| instance.start < stretch.end);
         instances.extend(inner[first..][..count].iter().map(|instance| Instance {
-            start: instance.start.max(stretch.start),
-            end: instance.end.min(stretch.end),
+            start: short(instance.start.max(stretch.start)),
+            end: short(instance.end.min(stretch.end)),
             node: instance.node,
             function_range,
         }));
@@ -61,6 +61,7 @@ pub(super) fn stated_sequences(
     // Without such functions, the instances are not searched.
     let instances = if functions.line_sequences.is_empty() { &[] } else { instances };
     for &Instance { start, end, function_range, .. } in instances {
+        let (start, end) = (u64::from(start), u64::from(end));
         let function = function_ranges[function_range.index()].function;
         let Ok(at) = functions.line_sequences.binary_search_by_key(&function, |stated| stated.0) else {
             continue;

@@ -96,7 +96,7 @@ pub(crate) fn unit_ranges_at<'d>(
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);
-    lines.rows.retain(|row| overlaps(&decisive, (row.start, row.end)));
+    lines.rows.retain(|row| overlaps(&decisive, (row.start.into(), row.end.into())));
     let ranges = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
     Some(Part { ranges, functions: subprograms.ranges, code })
 }
@@ -157,7 +157,7 @@ impl Subprograms {
         let mut code = self.ranges.clone();
         // Rows are sorted, and most begin at the end of the row before.
         code.extend(lines.rows.chunk_by(|a, b| a.end == b.start).filter_map(|rows| match rows {
-            [first, .., last] | [first @ last] => Some((first.start, last.end)),
+            [first, .., last] | [first @ last] => Some((first.start.into(), last.end.into())),
             [] => None,
         }));
         join(&mut code);

@@ -65,11 +65,12 @@ pub(super) fn joined<'d>(
         callees: vec![None; functions.nodes.len()],
         chain: Vec::new(),
         statements: Statements::new(functions.nodes.len()),
-        // Most rows have an inline frame of their own.
-        frames: InlineFrames::with_capacity(functions.nodes.len() + lines.rows.len()),
+        // More than half of the calls and rows have an inline frame of their own.
+        frames: InlineFrames::with_capacity((functions.nodes.len() + lines.rows.len()) / 3 * 2),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
-            ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
+            // Rows that instances cut into pieces are about as many as rows that are merged.
+            ranges: Vec::with_capacity(lines.rows.len()),
             ..Default::default()
         },
     };
@@ -122,18 +123,18 @@ impl Join<'_, '_> {
                 }
                 let (of_instance, end) = match instances.first() {
                     Some(next) if next.start <= at => (Some((next.node, next.function_range)), next.end),
-                    next => (None, next.map_or(u64::MAX, |next| next.start)),
+                    next => (None, next.map_or(u32::MAX, |next| next.start)),
                 };
                 let end = end.min(row.end);
                 self.covered(at, end, of_instance, row);
                 at = end;
             }
         }
-        self.uncovered(instances, at, u64::MAX);
+        self.uncovered(instances, at, u32::MAX);
     }
 
     /// Adds code that `row` covers.
-    fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, NonMaxU32)>, row: &Row) {
+    fn covered(&mut self, start: u32, end: u32, instance: Option<(u32, NonMaxU32)>, row: &Row) {
         let (node, function_range) = instance.unzip();
         let file = self.file(row.file);
         let callee = self.callee(node);
@@ -151,7 +152,7 @@ impl Join<'_, '_> {
 
     /// Adds the code of functions between `at` and `until`. No row covers these addresses. Returns the instances that
     /// end after `until`.
-    fn uncovered<'i>(&mut self, mut instances: &'i [Instance], mut at: u64, until: u64) -> &'i [Instance] {
+    fn uncovered<'i>(&mut self, mut instances: &'i [Instance], mut at: u32, until: u32) -> &'i [Instance] {
         while let [instance, rest @ ..] = instances
             && instance.start < until
         {
@@ -169,7 +170,7 @@ impl Join<'_, '_> {
 
     /// Adds code of a function that no row covers, up to the first address with a different answer. Returns the end of
     /// the added code.
-    fn without_row(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
+    fn without_row(&mut self, start: u32, end: u32, instance: Instance) -> u32 {
         let after = self.lines.ends.partition_point(|sequence| sequence.at <= start);
         let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
         let last = after.checked_sub(1).map(|index| self.lines.ends[index]);
@@ -181,7 +182,7 @@ impl Join<'_, '_> {
         end
     }
 
-    fn push(&mut self, start: u64, end: u64, function_range: Option<NonMaxU32>, exact: u32, statement: u32) {
+    fn push(&mut self, start: u32, end: u32, function_range: Option<NonMaxU32>, exact: u32, statement: u32) {
         match self.out.ranges.last_mut() {
             Some(last)
                 if (last.exact, last.statement, last.end, last.function_range)

@@ -5,8 +5,8 @@ use symdex::write::NonMaxU32;
 /// A row and its address range, as image offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
     /// Index into the unit's file table, or any number above its length.
     pub(crate) file: u32,
     /// The line, which may be 0. `None` if it does not fit.
@@ -19,7 +19,7 @@ pub(crate) struct Row {
 /// The end of a sequence, with the file and line of its `end_sequence` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceEnd {
-    pub(crate) at: u64,
+    pub(crate) at: u32,
     pub(crate) file: u32,
     pub(crate) line: Option<NonMaxU32>,
 }

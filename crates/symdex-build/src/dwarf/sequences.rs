@@ -10,7 +10,7 @@ use symdex::write::NonMaxU32;
 use super::instances::StatedSequence;
 use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
-use crate::image::Image;
+use crate::image::{Image, short};
 use crate::keyed::KeyedMap;
 use crate::limits::{self, Deadline};
 use crate::memory::Share;
@@ -40,6 +40,8 @@ pub(super) struct SequenceReader<'a, 'd> {
     finished: usize,
     /// Whether the rows of the current sequence are in address order.
     in_order: bool,
+    /// The lowest SVMA of the current sequence's rows.
+    lowest: u64,
     /// Whether the current sequence has left the address space. Its other rows are then meaningless.
     pub(super) overflows: bool,
     /// Whether the last set_address states a tombstone. The rows after a tombstone belong to code that the linker
@@ -91,6 +93,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             rows: Vec::new(),
             finished: 0,
             in_order: true,
+            lowest: u64::MAX,
             overflows: false,
             is_tombstone: false,
             sequences: Vec::new(),
@@ -177,7 +180,8 @@ impl SequenceReader<'_, '_> {
         if self.rows.len() >= self.taken.0 && !self.may_grow() {
             return;
         }
-        let start = row.address.wrapping_sub(self.image.info.base);
+        self.lowest = self.lowest.min(row.address);
+        let start = short(row.address.wrapping_sub(self.image.info.base));
         let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
         let new = Row { start, end: start, file, line, is_stmt, sequence };
@@ -240,6 +244,7 @@ impl SequenceReader<'_, '_> {
         self.finish(address, file, NonMaxU32::new(line));
         self.end();
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
+        self.lowest = u64::MAX;
     }
 
     /// Drops the rows of a sequence without an end. Nothing states its end address, or whether the linker dropped its
@@ -254,13 +259,11 @@ impl SequenceReader<'_, '_> {
         if self.overflows {
             return self.problems.add(BACKWARDS, 1);
         }
-        let base = image.info.base;
-        // SVMAs are compared here, because image offsets of rows below the base wrap around.
-        let starts = self.rows[finished..].iter().map(|row| row.start.wrapping_add(base));
         // Units without code have a single end_sequence row.
-        let Some(first) = starts.min().filter(|first| *first != address) else {
+        let first = self.lowest;
+        if self.rows.len() == finished || first == address {
             return self.problems.dropped("empty line sequences", 1);
-        };
+        }
         let Some((start, end)) = image.executable_part(first, address) else {
             return match self.is_code(first) {
                 true => self.problems.add(BACKWARDS, 1),
@@ -268,13 +271,13 @@ impl SequenceReader<'_, '_> {
                 false => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
-        finish_rows(&mut self.rows, finished, self.in_order, end);
+        finish_rows(&mut self.rows, finished, self.in_order, short(end));
         if self.sequences.len() >= self.taken.1 && !self.may_have_more_sequences() {
             return;
         }
         self.finished = self.rows.len();
         self.sequences.push(Sequence { start, end, rows: finished..self.finished, offset: self.offset });
-        self.ends.push(SequenceEnd { at: end, file, line });
+        self.ends.push(SequenceEnd { at: short(end), file, line });
     }
 
     /// Whether code lies at an SVMA.
@@ -322,7 +325,7 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row) -> bool {
 
 /// Finishes the sequence that ends at image offset `end`, whose rows begin at index `first`. Sorts the rows by address,
 /// keeps one row for each address, and sets their ends. In most programs the rows are in order already.
-fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64) {
+fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u32) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
         return;
@@ -367,13 +370,10 @@ pub(super) fn in_address_order(
     let claims = claims(&sequences, stated);
     for stretch in flatten(claims.iter().map(|(interval, _)| *interval)) {
         let of = &rows[claims[stretch.owner].1.rows.clone()];
-        let first = of.partition_point(|row| row.end <= stretch.start);
-        let clipped = of[first..].iter().take_while(|row| row.start < stretch.end);
-        ordered.extend(clipped.map(|row| Row {
-            start: row.start.max(stretch.start),
-            end: row.end.min(stretch.end),
-            ..*row
-        }));
+        let (start, end) = (short(stretch.start), short(stretch.end));
+        let first = of.partition_point(|row| row.end <= start);
+        let clipped = of[first..].iter().take_while(|row| row.start < end);
+        ordered.extend(clipped.map(|row| Row { start: row.start.max(start), end: row.end.min(end), ..*row }));
     }
     ordered
 }
@@ -402,7 +402,7 @@ mod tests {
     use super::*;
     use crate::memory::Memory;
 
-    fn row(start: u64, line: u64) -> Row {
+    fn row(start: u32, line: u64) -> Row {
         Row { start, end: 0, file: 1, line: NonMaxU32::new(line), is_stmt: true, sequence: 0 }
     }
 
@@ -411,7 +411,7 @@ mod tests {
         rows.iter().map(row).collect::<Vec<_>>().join(" ")
     }
 
-    fn finished(rows: Vec<Row>, end: u64) -> Vec<Row> {
+    fn finished(rows: Vec<Row>, end: u32) -> Vec<Row> {
         let mut finished = Vec::new();
         let mut in_order = true;
         for row in rows {

@@ -1,7 +1,13 @@
 //! The address ranges of an image's code.
 
-/// Code from this offset on is not indexed. No real image has 4 GiB of code.
-pub(crate) const MAX_OFFSET: u64 = 1 << 32;
+/// Code from this offset on is not indexed, so that the ends of ranges have 32 bits. No real image has 4 GiB of code.
+pub(crate) const MAX_OFFSET: u64 = u32::MAX as u64;
+
+/// An image offset of code in 32 bits. An offset that is greater than all code becomes `u32::MAX`.
+#[inline]
+pub(crate) fn short(offset: u64) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
 
 /// `sections` as image offsets, sorted, not empty, disjoint, and below [`MAX_OFFSET`].
 pub(super) fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {

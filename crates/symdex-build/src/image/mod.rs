@@ -24,7 +24,7 @@ use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 use crate::unwind::UnwindTables;
 
-pub(crate) use self::code::MAX_OFFSET;
+pub(crate) use self::code::{MAX_OFFSET, short};
 pub(crate) use self::elf_file::ElfFile;
 pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
 pub(crate) use self::split::{Split, Splits};

@@ -1,6 +1,7 @@
 use symdex::write::{InlineFrame, NonMaxU32};
 
 use super::*;
+use crate::image::short;
 use crate::pools::{Hashed, Pool};
 use crate::random::Random;
 use crate::unit_ranges::FunctionRange;
@@ -50,7 +51,8 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
             let end = (start + size).min(at + 1 + random.below(30));
             if random.below(9) != 0 {
                 let (exact, statement) = (random.number(12), random.number(12));
-                unit.ranges.push(UnitRange { start: at, end, function_range, exact, statement });
+                let (start, end) = (short(at), short(end));
+                unit.ranges.push(UnitRange { start, end, function_range, exact, statement });
             }
             at = end;
         }
@@ -69,7 +71,7 @@ fn merged(
     let mut pools = Pools { names: Pool::new(100), files: Pool::new(100) };
     let mut merge = Merge::new(CHUNK);
     let (mut jobs, mut peak) = (Vec::new(), 0);
-    let first = |unit: &UnitRanges<'_>| unit.ranges.first().map(|range| range.start);
+    let first = |unit: &UnitRanges<'_>| unit.ranges.first().map(|range| u64::from(range.start));
     let mut lows: Vec<_> = units.iter().map(first).collect();
     lows.reverse();
     for (number, unit) in units.into_iter().enumerate() {

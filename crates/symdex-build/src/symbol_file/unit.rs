@@ -8,6 +8,7 @@ use symdex::write::NonMaxU32;
 use super::function::{Function, InlinedCall, Line, TextsLeft};
 use super::{NAMES_LEFT_OUT, Strings};
 use crate::dwarf::{Callee, InlineFrames};
+use crate::image::short;
 use crate::keyed::KeyedMap;
 use crate::limits::{CALLED_CODE, DEPTH};
 use crate::pools::Hashed;
@@ -183,7 +184,8 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
                 Some((file, line)) => self.unit.frames.number(callee, Some(file), line),
                 None => self.unit.frames.number(callee, None, None),
             };
-            self.push(UnitRange { start: at, end, function_range: range, exact: frame, statement: frame });
+            let (start, next) = (short(at), short(end));
+            self.push(UnitRange { start, end: next, function_range: range, exact: frame, statement: frame });
             at = end;
         }
     }
