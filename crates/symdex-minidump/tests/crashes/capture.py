@@ -12,6 +12,7 @@ X86_64 = "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip".spl
 ARM64 = [f"x{number}" for number in range(31)] + ["sp", "pc"]
 ARM = [f"r{number}" for number in range(13)] + ["sp", "lr", "pc"]
 STACK_BYTES = 24 << 10
+PIECE_BYTES = 8
 
 
 def names(frame):
@@ -25,13 +26,13 @@ def value(frame, name):
 
 def memory(start):
     """The bytes from `start` on, as far as they can be read."""
-    size = STACK_BYTES
-    while size >= 16:
+    found = b""
+    while len(found) < STACK_BYTES:
         try:
-            return bytes(gdb.selected_inferior().read_memory(start, size))
+            found += bytes(gdb.selected_inferior().read_memory(start + len(found), PIECE_BYTES))
         except gdb.MemoryError:
-            size //= 2
-    return b""
+            break
+    return found
 
 
 def maps():
