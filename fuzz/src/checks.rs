@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use symdex::write::ChunkRanges;
-use symdex::{Frame, FrameState, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
+use symdex::{Frame, FrameState, Frames, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
 use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, build, slices};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -69,7 +69,7 @@ pub fn index(bytes: &[u8]) {
     let offsets: Vec<u64> = offsets.iter().step_by(offsets.len() / OFFSETS + 1).copied().collect();
     let answers: Vec<Answer> = offsets.iter().map(|offset| answer(&index, *offset, &mut scratch)).collect();
     assert!(!is_whole || answers.iter().all(Option::is_some), "verify accepts what a lookup cannot read");
-    assert_many_is_each(&index, &offsets, &answers);
+    assert_many_is_each(&index, &offsets, &answers, is_whole);
 }
 
 /// A frame whose registers are their numbers, and whose memory is its addresses.
@@ -103,18 +103,31 @@ fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mut Scratch) 
     ])
 }
 
-/// The answers of a batch are those of single lookups, also with working memory that has no answers yet.
-fn assert_many_is_each<B: AsRef<[u8]>>(index: &Index<B>, offsets: &[u64], answers: &[Answer]) {
-    let asked: Vec<ImageOffset> = offsets.iter().rev().copied().map(ImageOffset).collect();
-    index.lookup_many(&asked, LinePolicy::Exact, &mut Scratch::with_capacity(0), |position, found| {
+/// The answers of a batch, and of ascending lookups, are those of single lookups, also with working memory that has no
+/// answers yet. If the index is not whole, its blocks can overlap, and the order decides which of them answers.
+fn assert_many_is_each<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    offsets: &[u64],
+    answers: &[Answer],
+    is_whole: bool,
+) {
+    let check = |position: usize, found: Result<Option<Frames<'_>>, symdex::Error>| {
         let found: Option<Vec<String>> = found.ok().map(|frames| {
             frames.iter().flat_map(|frames| frames.iter()).map(|frame| format!("{frame:?}")).collect()
         });
-        let expected = &answers[answers.len() - 1 - position];
         // A single lookup also fails if the names of the function or the other policy cannot be read.
-        if let Some([exact, _, _]) = expected {
-            assert_eq!(found.as_ref(), Some(exact), "{:#x} in a batch", asked[position].0);
+        if let Some([exact, _, _]) = answers[position].as_ref().filter(|_| is_whole) {
+            assert_eq!(found.as_ref(), Some(exact), "{:#x}", offsets[position]);
         }
+    };
+    let asked: Vec<ImageOffset> = offsets.iter().rev().copied().map(ImageOffset).collect();
+    index.lookup_many(&asked, LinePolicy::Exact, &mut Scratch::with_capacity(0), |position, found| {
+        check(answers.len() - 1 - position, found);
+    });
+    let mut position = 0;
+    index.lookup_ascending(offsets.iter().copied().map(ImageOffset), LinePolicy::Exact, |_, found| {
+        check(position, found);
+        position += 1;
     });
 }
 

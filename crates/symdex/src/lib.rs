@@ -9,7 +9,8 @@
 //!    `mmap`, `Index::open_file` maps a file. Map only files that nobody else can change.
 //! 2. [`FrameAddress::image_offset`] turns an address of a stack into an [`ImageOffset`], which counts bytes from the
 //!    start of the image.
-//! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack.
+//! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack, and
+//!    [`Index::lookup_ascending`] those of any number of ascending offsets, each block read once.
 //! 4. [`Frames::iter`] iterates over the frames, the innermost inlined function first. [`Frames::to_vec`] copies them.
 //!
 //! ```

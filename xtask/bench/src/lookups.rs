@@ -14,6 +14,8 @@ use crate::report::{LookupFigures, Percentiles};
 
 /// Passes over all questions of one kind.
 const PASSES: usize = 3;
+/// Ascending addresses.
+const ASCENDING: u64 = 10_000_000;
 /// The number of cold first answers, and of cold crash reports.
 const COLD: usize = 50;
 const REPORTS: usize = 20;
@@ -43,11 +45,13 @@ pub fn run<R: Reader>(file: &Path, questions: &Questions, to: &Path) -> Result<L
     let reports = (0..REPORTS).map(|_| cold::<R>(file, questions.base, &frames, &mut wrong));
     let cold_report = median(reports.collect::<Result<Vec<_>>>()?).context("no reports")?;
     let fresh = fresh::<R>(file, questions, &mut wrong)?;
+    let ascending = ascending::<R>(file, questions)?;
     let threads = two_threads::<R>(file, questions)?;
     Ok(LookupFigures {
         uniform,
         zipf,
         fresh,
+        ascending,
         uniform_two_threads: threads,
         cold_first,
         cold_report,
@@ -140,6 +144,22 @@ fn fresh<R: Reader>(file: &Path, questions: &Questions, wrong: &mut u64) -> Resu
     questions.uniform.iter().try_for_each(|offset| digest(&mut reader, *offset).map(drop))?;
     let time = expected.pass(&mut reader, wrong)?;
     Ok((!questions.fresh.is_empty()).then(|| nanoseconds(time) / questions.fresh.len() as f64))
+}
+
+/// Nanoseconds per lookup of ascending addresses, evenly spread over the functions that are asked for.
+fn ascending<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
+    let (first, last) = (questions.uniform.iter().min(), questions.uniform.iter().max());
+    let (first, last) = first.copied().zip(last.copied()).context("no questions")?;
+    // Images have less than 4 GiB of code.
+    let offsets: Vec<u64> =
+        (0..ASCENDING).map(|number| first + (last - first) * number / ASCENDING).collect();
+    let mut reader = R::open(file, questions.base)?;
+    let begun = Instant::now();
+    let mut digest = Digest::default();
+    let answered = reader.lookup_ascending(&offsets, &mut |frame| digest.add(frame))?;
+    let time = nanoseconds(begun.elapsed());
+    std::hint::black_box(digest);
+    Ok(time / answered as f64)
 }
 
 /// Nanoseconds per lookup if two threads share the uniform questions, each with a warm reader: the time until both are

@@ -12,6 +12,7 @@ mod answers;
 mod batch;
 mod builds;
 mod cost;
+mod goals;
 mod input;
 mod lookups;
 mod machine;

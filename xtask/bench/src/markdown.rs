@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::goals::{self, Goal};
 use crate::plots::exponent;
 use crate::report::{InputFigures, Report};
 use crate::tool::{BUILDERS, Tool};
@@ -17,7 +18,10 @@ Functions are drawn uniformly or by Zipf's law, then one of their bytes. All too
 are timed, each answer is compared with the tool's first answer: the lines, and the length and the first and last eight
 bytes of each string. Means are of passes without a clock between lookups. p50 and p99 are of a pass with a clock, and
 include reading it. All these addresses were asked before, and symdex caches answers. `never asked before` is the mean
-of as many uniform addresses that were not, after the uniform ones. `2 threads` is the time until both threads are done,
+of as many uniform addresses that were not, after the uniform ones. An answer is cached for its whole range of
+addresses, so some of these are cached, too: most in a small image, few in a large one. `ascending` is the mean of
+addresses in ascending order, evenly spread over the code, without a cache of answers: ten million in one call for
+symdex, and a million in the middle, one by one, for the others. `2 threads` is the time until both threads are done,
 divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. A report has
 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
 under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
@@ -65,6 +69,7 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
         builds(&mut text, input)?;
         if !input.lookups.is_empty() {
             lookups(&mut text, input)?;
+            goals(&mut text, input)?;
             agreements(&mut text, input)?;
         }
     }
@@ -110,22 +115,24 @@ fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(
         text,
         "| lookups | asked before: uniform mean | p50 | p99 | Zipf mean | p50 | p99 | never asked before: uniform mean \
-         | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
+         | ascending | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
     )?;
-    writeln!(text, "| --- |{}", " ---: |".repeat(13))?;
+    writeln!(text, "| --- |{}", " ---: |".repeat(14))?;
     for (tool, figures) in &input.lookups {
         let name = tool.name();
         let figures = match figures {
             Ok(figures) => figures,
             Err(problem) => {
-                writeln!(text, "| {name} | {problem} |{}", " |".repeat(12))?;
+                writeln!(text, "| {name} | {problem} |{}", " |".repeat(13))?;
                 continue;
             }
         };
         let (uniform, zipf) = (figures.uniform, figures.zipf);
         let warm = [uniform.mean, uniform.p50, uniform.p99, zipf.mean, zipf.p50, zipf.p99].map(time);
         let fresh = figures.fresh.map_or_else(String::new, time);
-        let others = [figures.uniform_two_threads, figures.cold_first, figures.cold_report].map(time);
+        let others =
+            [figures.ascending, figures.uniform_two_threads, figures.cold_first, figures.cold_report]
+                .map(time);
         let times: Vec<String> = warm.into_iter().chain([fresh]).chain(others).collect();
         let held = |size: Option<u64>| size.map_or_else(|| "not told".to_owned(), bytes);
         let (anonymous, rss) = (held(figures.held_anonymous), held(figures.held_rss));
@@ -143,6 +150,16 @@ fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
         ),
         Err(problem) => writeln!(text, "\n{}: {problem}.\n", Tool::LlvmSymbolizer.name()),
     }
+}
+
+/// Writes the goals of docs/BENCHMARKS.md beside the figures.
+fn goals(text: &mut String, input: &InputFigures) -> fmt::Result {
+    writeln!(text, "| goal | symdex | limit | reached |\n| --- | ---: | ---: | --- |")?;
+    for Goal { what, figure, limit } in goals::of(input) {
+        let reached = if figure <= limit { "yes" } else { "no" };
+        writeln!(text, "| {what} | {} | {} | {reached} |", time(figure), time(limit))?;
+    }
+    writeln!(text)
 }
 
 fn agreements(text: &mut String, input: &InputFigures) -> fmt::Result {

@@ -51,6 +51,9 @@ pub struct LookupFigures {
     /// The mean for addresses that were never asked for, after all uniform questions. `None` if the image has no
     /// others.
     pub fresh: Option<f64>,
+    /// The mean for ascending addresses, evenly spread over the code: ten million for symdex, which reads them in one
+    /// batch; the tenth of these in the middle for the others, which read one by one. No reader caches answers.
+    pub ascending: f64,
     /// The mean with two threads.
     pub uniform_two_threads: f64,
     /// The time to open the file and answer one address.
@@ -98,6 +101,7 @@ pub fn medians(runs: &[LookupFigures]) -> Option<LookupFigures> {
         uniform: percentiles(&|run| run.uniform)?,
         zipf: percentiles(&|run| run.zipf)?,
         fresh: median(runs.iter().map(|run| run.fresh))?,
+        ascending: of(&|run| run.ascending)?,
         uniform_two_threads: of(&|run| run.uniform_two_threads)?,
         cold_first: of(&|run| run.cold_first)?,
         cold_report: of(&|run| run.cold_report)?,
