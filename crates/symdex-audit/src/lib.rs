@@ -17,8 +17,8 @@
 //!
 //! symdex must answer as the rules say. If a peer answers differently, a [`Class`] must explain the difference. A class
 //! is recognised by facts of the debug file. The rules of unwind rows are applied to a made-up frame, and the results are
-//! compared with those of gimli. One check needs no rule: in each inline instance, the `statement` policy
-//! may answer only files and lines that `exact` answers in the same instance.
+//! compared with those of gimli, at both ends of each row and at random addresses. One check needs no rule: in each
+//! inline instance, the `statement` policy may answer only files and lines that `exact` answers in the same instance.
 
 #![warn(missing_debug_implementations)]
 
@@ -76,6 +76,9 @@ pub use self::units::Unit;
 /// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units that they read.
 const BATCH_LEN: usize = 1 << 18;
 
+/// How many random addresses unwind rows are compared at, by default.
+const UNWIND_RANDOM: u64 = 100_000;
+
 /// Which of the debug file's addresses are compared.
 #[derive(Clone, Copy, Debug)]
 enum Stated {
@@ -112,6 +115,7 @@ enum Stated {
 pub struct AuditOptions<'a> {
     random: u64,
     seed: u64,
+    unwind_random: u64,
     stated: Stated,
     max_memory: usize,
     max_seconds: Option<u64>,
@@ -125,13 +129,20 @@ impl<'a> AuditOptions<'a> {
     pub fn new() -> Self {
         let (max_memory, max_seconds, time_spent) = (usize::MAX / 4, None, Duration::ZERO);
         let stated = Stated::All;
-        Self { random: 0, seed: 0, stated, max_memory, max_seconds, time_spent, peer: None }
+        let unwind_random = UNWIND_RANDOM;
+        Self { random: 0, seed: 0, unwind_random, stated, max_memory, max_seconds, time_spent, peer: None }
     }
 
     /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
     #[must_use]
     pub fn random(self, count: u64, seed: u64) -> Self {
         Self { random: count, seed, ..self }
+    }
+
+    /// Compares unwind rows at `count` random addresses, in addition to both ends of each row. The default is 100,000.
+    #[must_use]
+    pub fn unwind_random(self, count: u64) -> Self {
+        Self { unwind_random: count, ..self }
     }
 
     /// Compares one block of addresses of each `every` blocks; 1, the default, compares all. Coverage is measured only
@@ -207,7 +218,7 @@ impl<'a> AuditOptions<'a> {
         let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
         report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
         if index.has_unwind_rows() {
-            let random = addresses::with_random(&facts, Vec::new(), self.random, self.seed);
+            let random = addresses::with_random(&facts, Vec::new(), self.unwind_random, self.seed);
             let unwind_rows::Compared { addresses, wrong_len, first_wrong } =
                 unwind_rows::compare(image, index, &random, deadline)?;
             report.unwind_addresses = addresses;

@@ -32,7 +32,11 @@ fn index(path: &Path) -> (Index<Vec<u8>>, u64) {
     let built = BuildOptions::new().unwind_rows(true).build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("as written");
     index.verify().expect("whole");
-    let report = AuditOptions::new().only_random(20_000, 1).audit(&image, &index).expect("readable");
+    let report = AuditOptions::new()
+        .only_random(2_000, 1)
+        .unwind_random(20_000)
+        .audit(&image, &index)
+        .expect("readable");
     assert_eq!(report.first_wrong_unwind_row, None, "{}: {}", path.display(), report.wrong_unwind_rows);
     let counts = index.unwind_counts().expect("whole");
     assert!(report.unwind_addresses >= counts.rows, "{}: {}", path.display(), report.unwind_addresses);
