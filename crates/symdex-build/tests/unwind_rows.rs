@@ -123,6 +123,53 @@ fn rows_of_compilers_are_those_of_gimli_and_of_executed_instructions() {
     }
 }
 
+/// Functions that keep registers in every way that compact unwind information states.
+const MACH_O_SOURCE: &str = "\
+int other(int, char *);
+#if __aarch64__
+#define SAVE \\
+    __asm__ volatile(\"\" ::: \"x19\", \"x20\", \"x21\", \"x22\", \"x27\", \"x28\", \"d8\", \"d9\", \"d14\", \"d15\");
+#define FEW __asm__ volatile(\"\" ::: \"x25\", \"x26\", \"d10\", \"d11\");
+#else
+#define SAVE __asm__ volatile(\"\" ::: \"rbx\", \"r12\", \"r13\", \"r14\", \"r15\");
+#define FEW __asm__ volatile(\"\" ::: \"r15\", \"r12\");
+#endif
+int all(int n) { SAVE return n; }
+int few(int n) { FEW return n; }
+int all_and_calls(int n) { int first = other(n, 0); SAVE return first + other(first, 0); }
+int few_and_calls(int n) { int first = other(n, 0); FEW return first + other(first, 0); }
+int all_and_large(int n) { volatile char room[5000]; room[n] = 3; SAVE return room[n + 1]; }
+";
+
+fn rows_of_mach_o_files_are_those_of_macho_unwind_info() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("source.c");
+    std::fs::write(&source, format!("{MACH_O_SOURCE}{}", SOURCE.replacen("int other(int, char *);", "", 1)))
+        .expect("written");
+    for (arch, flags) in [
+        ("arm64", &[][..]),
+        ("arm64", &["-fomit-frame-pointer"]),
+        ("x86_64", &["-fno-omit-frame-pointer"]),
+        ("x86_64", &["-fomit-frame-pointer"]),
+    ] {
+        let (object, library) = (folder.path().join("source.o"), folder.path().join("library.dylib"));
+        let mut clang = program("clang-19", "--version");
+        clang.arg(format!("--target={arch}-apple-macos11")).args(["-c", "-O2", "-fno-stack-protector"]);
+        let done = clang.args(flags).arg("-o").arg(&object).arg(&source).output().expect("runs");
+        assert!(done.status.success(), "{arch}: {}", String::from_utf8_lossy(&done.stderr));
+        let mut linker = program("ld64.lld-19", "--version");
+        linker.args(["-dylib", "-arch", arch, "-platform_version", "macos", "11.0", "11.0"]);
+        linker.args(["-undefined", "dynamic_lookup", "-o"]).arg(&library).arg(&object);
+        let done = linker.output().expect("runs");
+        assert!(done.status.success(), "{arch}: {}", String::from_utf8_lossy(&done.stderr));
+        let (index, rows) = index(&library);
+        println!("{arch} {flags:?}: {rows} rows");
+        let rows: Vec<_> = index.unwind_rows().expect("whole").map(|row| row.expect("whole")).collect();
+        let compact = rows.iter().filter(|row| row.holds_at_calls_only()).count();
+        assert!(compact >= 6, "{arch} {flags:?}: {compact}");
+    }
+}
+
 fn rows_of_another_file_are_found_to_be_wrong() {
     let (other, _) = index(&Path::new(TESTDATA).join("elf/gcc-names.so"));
     let path = Path::new(TESTDATA).join("elf/gcc-parts.so");
@@ -201,6 +248,7 @@ symdex_testkit::main! {
     rows_of_the_c_library_are_those_of_gimli,
     rows_of_compact_unwind_information_are_those_of_its_encodings,
     rows_of_compilers_are_those_of_gimli_and_of_executed_instructions,
+    rows_of_mach_o_files_are_those_of_macho_unwind_info,
     rows_of_another_file_are_found_to_be_wrong,
     rows_of_damaged_tables_are_lost_one_by_one,
     values_have_the_rows_of_their_parts;

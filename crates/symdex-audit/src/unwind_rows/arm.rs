@@ -194,6 +194,7 @@ impl Table for ArmIndex<'_> {
         }
         let cfa = done.map(|()| execution.stack & machine.mask);
         let return_register = if done.is_some() { returns_by } else { 14 };
-        each(start, end, Results { cfa, registers, properties: (return_register, false, false) });
+        let properties = (return_register, false, false);
+        each(start, end, Results { cfa, registers, properties, holds_at_calls_only: true });
     }
 }

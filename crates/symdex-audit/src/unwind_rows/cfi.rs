@@ -69,7 +69,7 @@ impl<'d, S: UnwindSection<Reader<'d>>> CallFrames<'d, S> {
             registers.push((register.0, value));
         }
         let properties = (entry.cie().return_address_register().0, entry.is_signal_trampoline(), is_signed);
-        Results { cfa, registers, properties }
+        Results { cfa, registers, properties, holds_at_calls_only: false }
     }
 
     /// The result of an expression. `None` if it needs more than registers and memory.

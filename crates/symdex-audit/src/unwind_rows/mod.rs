@@ -1,13 +1,15 @@
 //! Unwind rows, compared with a second reading of the unwind tables.
 //!
 //! Rules are not compared as such. They are applied to a made-up frame, whose registers and memory have values that
-//! depend on their numbers and addresses, and the results are compared: those of the index, and those of gimli or of an
-//! execution of ARM's unwind instructions.
+//! depend on their numbers and addresses, and the results are compared: those of the index, and those of gimli, of an
+//! execution of ARM's unwind instructions, or of what macho-unwind-info reads.
 
 mod arm;
 mod cfi;
+mod compact;
 
 use gimli::{DebugFrame, EhFrame, LittleEndian, Vendor};
+use object::macho::MH_DSYM;
 use object::{File, Object as _, ObjectSection as _};
 use symdex::{FrameState, ImageOffset, Index, UnwindRow};
 use symdex_build::audit_access::Deadline;
@@ -15,6 +17,7 @@ use symdex_build::{Error, Image};
 
 use self::arm::ArmIndex;
 use self::cfi::CallFrames;
+use self::compact::CompactUnwind;
 use crate::image::executable_part;
 
 /// What a comparison found.
@@ -37,6 +40,8 @@ struct Results {
     /// The number of the return register, whether the frame is that of a signal, and whether the return address is
     /// signed.
     properties: (u16, bool, bool),
+    /// Whether the rules hold at calls only, rather than at each instruction.
+    holds_at_calls_only: bool,
 }
 
 /// A table that describes code.
@@ -84,8 +89,8 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
     let tables = tables(image, &files);
     let is_64_bit = image.info().arch.is_64_bit();
     let machine = Machine { mask: if is_64_bit { u64::MAX } else { u32::MAX.into() } };
-    // The second reading has no other tables, and what the builder left out is stated.
-    let is_complete = !files.iter().any(|file| matches!(file, File::MachO32(_) | File::MachO64(_)));
+    // The second reading has all tables but these, and what the builder left out is stated.
+    let is_complete = !files.iter().any(|file| is_i386_mach_o(image, file));
     let left_out = index.metadata().partial.iter().any(|partial| partial.reason.starts_with("unwind "));
     let may_differ = left_out || !is_complete;
     let mut compared = Compared::default();
@@ -133,9 +138,9 @@ fn tables<'d>(image: &Image<'d>, files: &[File<'d>]) -> Vec<Box<dyn Table + 'd>>
         (section.and_then(|section| section.data().ok()).unwrap_or_default(), address)
     };
     let mut tables: Vec<Box<dyn Table + 'd>> = Vec::new();
-    // Registers of i386 have other numbers in Mach-O files. A dSYM does not have the bytes of this section.
-    let has_frames = |file: &&File<'d>| arch.name != "i386" || !matches!(file, File::MachO32(_));
-    for file in files.iter().filter(has_frames) {
+    // A dSYM states these sections of its binary and does not have their bytes.
+    let is_read = |file: &&File<'d>| !is_dsym(file) && !is_i386_mach_o(image, file);
+    for file in files.iter().filter(is_read) {
         let (bytes, address) = data(file, ".eh_frame");
         let mut section = EhFrame::new(bytes, LittleEndian);
         section.set_address_size(size);
@@ -153,7 +158,24 @@ fn tables<'d>(image: &Image<'d>, files: &[File<'d>]) -> Vec<Box<dyn Table + 'd>>
     if arch.is_arm32() {
         tables.extend(files.iter().map(|file| Box::new(ArmIndex::new(image, file)) as Box<dyn Table + 'd>));
     }
+    let compact = files.iter().filter(is_read).filter_map(|file| CompactUnwind::new(image, file));
+    tables.extend(compact.map(|table| Box::new(table) as Box<dyn Table + 'd>));
     tables
+}
+
+fn is_dsym(file: &File<'_>) -> bool {
+    let kind = match file {
+        File::MachO32(file) => file.macho_header().filetype.get(file.endian()),
+        File::MachO64(file) => file.macho_header().filetype.get(file.endian()),
+        _ => return false,
+    };
+    kind == MH_DSYM
+}
+
+/// Whether this is a Mach-O file for i386. There, registers have other numbers in `__eh_frame`, and other encodings in
+/// `__unwind_info`.
+fn is_i386_mach_o(image: &Image<'_>, file: &File<'_>) -> bool {
+    image.info().arch.name == "i386" && matches!(file, File::MachO32(_))
 }
 
 /// The entry with `offset`.
@@ -163,8 +185,8 @@ fn entry_at(table: &dyn Table, offset: u64) -> Option<usize> {
     (offset < entries[entry].1).then_some(entry)
 }
 
-/// The parts of `entries` (SVMAs, each with a value) that are code, as image offsets, as [`Table::entries`] has them. Of
-/// those that start together, the first counts.
+/// The parts of `entries` (SVMAs, each with a value) that are code, as image offsets, as [`Table::entries`] has them.
+/// Of those that start together, the first counts.
 fn in_code<T>(image: &Image<'_>, entries: Vec<(u64, u64, T)>) -> (Vec<(u64, u64)>, Vec<T>) {
     let part = |(start, end, value)| Some((executable_part(image, start, end)?, value));
     let mut parts: Vec<((u64, u64), T)> = entries.into_iter().filter_map(part).collect();
@@ -205,6 +227,7 @@ impl Compared {
         };
         let properties = (row.return_register(), row.is_signal_frame(), row.is_return_address_signed());
         let is_equal = (cfa, properties) == (expected.cfa, expected.properties)
+            && row.holds_at_calls_only() == expected.holds_at_calls_only
             && cfa.is_none_or(|cfa| {
                 let ours = |number: u16| row.find_register(number, cfa, &mut Machine { ..machine });
                 numbers.iter().all(|number| ours(*number) == theirs(*number))
