@@ -196,7 +196,7 @@ fn rows_of_damaged_tables_are_lost_one_by_one() {
     };
     let all = build(&intact).expect("builds");
     // Each byte of .eh_frame.
-    let section = eh_frame(&intact);
+    let section = section(&intact, ".eh_frame");
     let mut fewer = 0;
     for at in section.step_by(3) {
         let mut damaged = intact.clone();
@@ -206,11 +206,37 @@ fn rows_of_damaged_tables_are_lost_one_by_one() {
     assert!(fewer > 10, "{fewer}");
 }
 
-/// Where `.eh_frame` lies in a file.
-fn eh_frame(file: &[u8]) -> std::ops::Range<usize> {
+/// Changes each byte of `__unwind_info` in several ways. The rows that are left are those of macho-unwind-info.
+fn rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings() {
+    let path = Path::new(TESTDATA).join("demo/DemoPlain.dylib");
+    let intact = std::fs::read(&path).expect("readable");
+    let companions = Companions::default();
+    let (mut none, mut other) = (0, 0);
+    // Behind these bytes, the section has padding.
+    for at in section(&intact, "__unwind_info").take(104) {
+        for change in [0x01, 0x02, 0x40, 0xff] {
+            let mut damaged = intact.clone();
+            damaged[at] ^= change;
+            let slice = slices(&damaged).expect("a Mach-O file").remove(0);
+            let image = Image::load(&slice, &path, &companions).expect("loads");
+            let built = BuildOptions::new().unwind_rows(true).build(&image).expect("builds");
+            let index = Index::open(built.bytes).expect("as written");
+            let report = AuditOptions::new().only_random(1, 1).unwind_random(100).audit(&image, &index);
+            let report = report.expect("readable");
+            assert_eq!(report.first_wrong_unwind_row, None, "byte {at:#x}, changed by {change:#x}");
+            let rows = index.unwind_counts().expect("whole").rows;
+            none += usize::from(rows == 0);
+            other += usize::from(rows != 0 && rows != 3);
+        }
+    }
+    assert!(none > 10 && other > 10, "{none} {other}");
+}
+
+/// Where a section lies in a file.
+fn section(file: &[u8], name: &str) -> std::ops::Range<usize> {
     use object::{Object as _, ObjectSection as _};
-    let parsed = object::File::parse(file).expect("an ELF file");
-    let section = parsed.section_by_name(".eh_frame").expect("it has one");
+    let parsed = object::File::parse(file).expect("a debug file");
+    let section = parsed.section_by_name(name).expect("it has one");
     let (start, size) = section.file_range().expect("with bytes");
     usize::try_from(start).expect("small")..usize::try_from(start + size).expect("small")
 }
@@ -251,6 +277,7 @@ symdex_testkit::main! {
     rows_of_mach_o_files_are_those_of_macho_unwind_info,
     rows_of_another_file_are_found_to_be_wrong,
     rows_of_damaged_tables_are_lost_one_by_one,
+    rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings,
     values_have_the_rows_of_their_parts;
     on request: rows_of_a_given_file_are_those_of_its_tables
 }

@@ -78,10 +78,15 @@ impl Pages<'_> {
         usize::try_from(self.u32(at)?).ok()
     }
 
+    /// This many encodings.
+    fn encodings(&self, at: usize, count: usize) -> Option<&[[u8; 4]]> {
+        self.bytes.get(at..)?.as_chunks().0.get(..count)
+    }
+
     /// The functions in address order, and where the last one ends. Returns `None` if the section is damaged.
     fn functions(&self) -> Option<(Vec<Function>, u64)> {
         (self.u32(0)? == VERSION).then_some(())?;
-        let common = (self.size(4)?, self.size(8)?);
+        let common = self.encodings(self.size(4)?, self.size(8)?)?;
         let (index, pages) = (self.size(20)?, self.size(24)?.checked_sub(1)?);
         let mut functions = Vec::new();
         // Each function takes at least four bytes, unless pages are shared.
@@ -100,7 +105,7 @@ impl Pages<'_> {
         &self,
         start: u32,
         page: usize,
-        common: (usize, usize),
+        common: &[[u8; 4]],
         left: &mut usize,
         functions: &mut Vec<Function>,
     ) -> Option<()> {
@@ -116,17 +121,14 @@ impl Pages<'_> {
                 }
             }
             COMPRESSED => {
-                let own = page.checked_add(field(8)?)?;
+                let own = self.encodings(page.checked_add(field(8)?)?, field(10)?)?;
                 for number in 0..len {
                     let entry = self.u32(entries.checked_add(4 * number)?)?;
                     let (encoding, distance) = (entry.to_be_bytes()[0].into(), entry & 0x00ff_ffff);
                     // The first encodings are those that all pages share.
-                    let at = match common.1.checked_sub(encoding) {
-                        Some(1..) => common.0.checked_add(4 * encoding)?,
-                        _ => own.checked_add(4 * (encoding - common.1))?,
-                    };
+                    let encoding: &[u8; 4] = common.iter().chain(own).nth(encoding)?;
                     let start = u64::from(start) + u64::from(distance);
-                    functions.push(Function { start, encoding: self.u32(at)? });
+                    functions.push(Function { start, encoding: u32::from_le_bytes(*encoding) });
                 }
             }
             _ => return None,
