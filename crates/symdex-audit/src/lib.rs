@@ -16,9 +16,10 @@
 //! with the builder.
 //!
 //! symdex must answer as the rules say. If a peer answers differently, a [`Class`] must explain the difference. A class
-//! is recognised by facts of the debug file. The rules of unwind rows are applied to a made-up frame, and the results are
-//! compared with those of gimli, at both ends of each row and at random addresses. One check needs no rule: in each
-//! inline instance, the `statement` policy may answer only files and lines that `exact` answers in the same instance.
+//! is recognised by facts of the debug file. The rules of unwind rows are applied to a made-up frame, and the results
+//! are compared with those of other readers, at both ends of each row and at random addresses. One check needs no rule:
+//! in each inline instance, the `statement` policy may answer only files and lines that `exact` answers in the same
+//! instance.
 
 #![warn(missing_debug_implementations)]
 
