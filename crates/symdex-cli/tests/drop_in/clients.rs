@@ -31,11 +31,25 @@ __attribute__((noinline)) unsigned spin(unsigned n) {
 int main(int c, char **v) { return spin(200000000u + c) == 7; }
 ";
 
+/// The main thread waits for the other one in a way that the sanitizer does not see, so that each run reports the same
+/// thread first.
 const RACE: &str = "\
 #include <pthread.h>
+#include <sched.h>
+#define UNSEEN __attribute__((no_sanitize(\"thread\"), noinline)) static void
+static volatile int is_bumped;
 int shared_count[4];
-static void *bump(void *p) { shared_count[1]++; return p; }
-int main(void) { pthread_t t; pthread_create(&t, 0, bump, 0); shared_count[1]++; pthread_join(t, 0); return 0; }
+UNSEEN set_bumped(void) { is_bumped = 1; }
+UNSEEN wait_for_bump(void) { while (!is_bumped) sched_yield(); }
+static void *bump(void *p) { shared_count[1]++; set_bumped(); return p; }
+int main(void) {
+  pthread_t t;
+  pthread_create(&t, 0, bump, 0);
+  wait_for_bump();
+  shared_count[1]++;
+  pthread_join(t, 0);
+  return 0;
+}
 ";
 
 const OVERFLOW_IN_RUST: &str = "\
