@@ -6,7 +6,10 @@ const HEADER_SIZE: usize = 128;
 const TRAILER_SIZE: usize = 32;
 const PAGE_SIZE: usize = 512;
 const METADATA: u32 = 1;
-const READABLE_NAMES: u32 = 9;
+/// The section of compatible feature 0. That of each other feature is as much greater as its bit.
+const OPTIONAL: u32 = 9;
+/// The features whose sections symdex knows: readable names and unwind rows.
+const KNOWN_FEATURES: u8 = 0b11;
 
 /// An index of the fields and sections in `data`, with correct sizes and checksums. Sections that `data` is too short
 /// for are cut. Returns `None` if `data` is shorter than a header.
@@ -35,19 +38,21 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
         }
     }
     let old = u64::from_le_bytes(header[112..120].try_into().ok()?);
-    let rest = &rest[usize::try_from(old).unwrap_or(usize::MAX).min(rest.len())..];
+    rest = &rest[usize::try_from(old).unwrap_or(usize::MAX).min(rest.len())..];
     out[112..120].copy_from_slice(&(checksums.len() as u64).to_le_bytes());
     out.extend(checksums);
-    // Of the optional sections, only the readable names are kept.
-    out[24..28].copy_from_slice(&[header[24] & 1, 0, 0, 0]);
-    if out[24] == 1 {
-        let (size, rest) = rest.split_first_chunk().unwrap_or((&[0; 8], rest));
-        let size = usize::try_from(u64::from_le_bytes(*size)).unwrap_or(usize::MAX).min(rest.len());
+    // Of the optional sections, only those that symdex knows are kept.
+    out[24..28].copy_from_slice(&[header[24] & KNOWN_FEATURES, 0, 0, 0]);
+    for bit in (0..8).filter(|bit| (header[24] & KNOWN_FEATURES) >> bit & 1 == 1) {
+        let (size, after) = rest.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        let size = usize::try_from(u64::from_le_bytes(*size)).unwrap_or(usize::MAX).min(after.len());
+        let (contents, after) = after.split_at(size);
         out.extend((size as u64).to_le_bytes());
-        out.extend(&rest[..size]);
-        for (page, bytes) in (0..).zip(rest[..size].chunks(PAGE_SIZE)) {
-            out.extend_from_slice(&checksum(&id, READABLE_NAMES, page, bytes).to_le_bytes()[..4]);
+        out.extend(contents);
+        for (page, bytes) in (0..).zip(contents.chunks(PAGE_SIZE)) {
+            out.extend_from_slice(&checksum(&id, OPTIONAL + bit, page, bytes).to_le_bytes()[..4]);
         }
+        rest = &after[(4 * size.div_ceil(PAGE_SIZE)).min(after.len())..];
     }
     let size = ((out.len() + TRAILER_SIZE) as u64).to_le_bytes();
     out[64..72].copy_from_slice(&size);
