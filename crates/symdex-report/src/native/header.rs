@@ -156,7 +156,8 @@ mod tests {
             ("\"main\" prio=5 tid=1 Native", Some(Header::RuntimeThread(b"main"))),
             ("\"a b\" sysTid=7", Some(Header::RuntimeThread(b"a b"))),
             ("\"a\" b", None),
-            ("ABI: 'riscv64'", Some(Header::Arch(None))),
+            ("ABI: 'riscv64'", Some(Header::Arch(Arch::from_name("riscv64")))),
+            ("ABI: 'e2k'", Some(Header::Arch(None))),
             ("Cmdline: a signal, no name: none", None),
         ];
         for (line, expected) in cases {
