@@ -122,7 +122,7 @@ testInBrowser("a dSYM is dropped, its index is built and answers, and it can be 
     await drop(page, [report]);
     await page.getByText("3 debug files missing").waitFor();
     await drop(page, [{ name: "DemoKit", bytes: readFileSync(testdata(DEMO_KIT)) }]);
-    await page.getByText("Index built").waitFor();
+    await page.getByText("Index built", { exact: true }).waitFor();
     await page.getByText("2 debug files missing").waitFor();
     await page.getByText("rle.c:16").first().waitFor();
     await picture(page, "built");
