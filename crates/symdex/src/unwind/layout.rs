@@ -147,7 +147,11 @@ fn rule<'i>(cursor: &mut Cursor<'i>) -> Option<UnwindRule<'i>> {
         SAME_VALUE => UnwindRule::SameValue,
         kind => {
             let value = value((kind - RuleKind::Stored as u64) / 2, cursor)?;
-            if kind % 2 == 0 { UnwindRule::Stored(value) } else { UnwindRule::Value(value) }
+            if kind % 2 == RuleKind::Value as u64 % 2 {
+                UnwindRule::Value(value)
+            } else {
+                UnwindRule::Stored(value)
+            }
         }
     })
 }

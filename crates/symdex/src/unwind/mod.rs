@@ -10,14 +10,13 @@ mod tests;
 use std::ops::Range;
 
 pub use self::evaluate::FrameState;
-pub(crate) use self::layout::{
-    CALLS_ONLY, MAX_LAYOUT, MAX_REGISTERS, OWN_CFA, RuleKind, SIGNAL_FRAME, SIGNED, ValueKind,
-    is_known_expression,
-};
+pub(crate) use self::layout::{CALLS_ONLY, SIGNAL_FRAME, SIGNED};
 use self::layout::{FrameLayout, Registers};
-pub(crate) use self::section::{
-    AFTER_GAP, CONTEXTS, LENGTH, MAX_BLOCK_RANGES, RULE, UnwindReader, UnwindSection, align_up, step_context,
-};
+#[cfg(feature = "write")]
+pub(crate) use self::layout::{MAX_LAYOUT, MAX_REGISTERS, OWN_CFA, RuleKind, ValueKind, is_known_expression};
+#[cfg(feature = "write")]
+pub(crate) use self::section::{AFTER_GAP, CONTEXTS, LENGTH, MAX_BLOCK_RANGES, RULE, align_up, step_context};
+pub(crate) use self::section::{UnwindReader, UnwindSection};
 use crate::error::Error;
 use crate::image::ImageOffset;
 use crate::index::Index;
