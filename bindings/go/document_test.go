@@ -90,7 +90,11 @@ func TestDocument(t *testing.T) {
 		0x140: `    "plain" -:- function 0x140 symbol_table` + "\n" + `    alias "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat"`,
 		0x160: "",
 	} {
-		if got := printAnswer(t, index, offset, Exact, offset == 0x140, scratch); got != want {
+		got := printAnswer(t, index, offset, Exact, scratch)
+		if offset == 0x140 {
+			got += printAliases(t, index, offset, scratch)
+		}
+		if got != want {
 			t.Errorf("at %#x is\n%s\ninstead of\n%s", offset, got, want)
 		}
 	}
