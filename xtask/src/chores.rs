@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod audit;
 mod corpus;
 mod host;
+mod instructions;
 mod names;
 mod scale;
 mod testdata;
@@ -20,6 +21,11 @@ fn main() -> ExitCode {
         ["corpus", words @ ..] if let Some(arguments) = corpus::Arguments::parse(words) => {
             corpus::run(&arguments)
         }
+        ["instructions", words @ ..] if let Some(arguments) = instructions::Arguments::parse(words) => {
+            instructions::run(&arguments)
+        }
+        // A process whose instructions are counted.
+        ["counted", task, file] => instructions::counted(task, file.as_ref()),
         ["names"] => names::run(),
         ["scale", words @ ..] if let Some(arguments) = scale::Arguments::parse(words) => {
             scale::run(&arguments)

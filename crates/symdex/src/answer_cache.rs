@@ -79,8 +79,8 @@ pub(crate) struct AnswerCache {
     arena: Vec<u8>,
 }
 
-/// A granule is this many bits of bytes of the image, and its answers are found from one hash. More bytes hold more of a range, and more other ranges,
-/// which are passed on the way to it.
+/// Binary logarithm of the bytes of a granule, whose answers are found from one hash. A larger granule has more of a
+/// range, and more other ranges, which are passed on the way to it.
 const GRANULE_BITS: u32 = 5;
 
 /// The index, the offset and the policy of a question.
@@ -160,9 +160,8 @@ impl AnswerCache {
     }
 
     /// Stores the answer to `key`, which is the same for all offsets of `range`, if there is room and it fits. Returns
-    /// its place. `read_string` reads a string that
-    /// is not in the cache yet into `buffer`, which is empty, and after a name its readable name. It returns where that
-    /// begins.
+    /// its place. `read_string` reads a string that is not in the cache yet into `buffer`, which is empty, and after a
+    /// name its readable name. It returns where that begins.
     pub(crate) fn put(
         &mut self,
         key: AnswerKey,
