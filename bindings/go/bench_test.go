@@ -141,3 +141,24 @@ func lineOf(debug *dwarf.Data, address uint64) (string, error) {
 	}
 	return fmt.Sprint(row.File.Name, ":", row.Line), nil
 }
+
+// The unwind row of a new address, in an open index. Without SYMDEX_BENCH_INDEX, the index of a Go program is built.
+func BenchmarkUnwindRow(b *testing.B) {
+	index, program := benchmarkIndex(b)
+	if program != "" {
+		var err error
+		if index, err = OpenFile(buildIndexes(b, "--unwind", program)[0]); err != nil {
+			b.Fatal(err)
+		}
+	} else if !index.HasUnwindRows() {
+		b.Skip("SYMDEX_BENCH_INDEX names an index without unwind rows")
+	}
+	offsets, scratch := distinctOffsets(b, index), &Scratch{}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; b.Loop(); i++ {
+		if _, err := index.UnwindRow(offsets[i%len(offsets)], scratch); err != nil && err != ErrNoUnwindRow {
+			b.Fatal(err)
+		}
+	}
+}

@@ -54,10 +54,10 @@ func goProgram(t testing.TB) string {
 	return path
 }
 
-// buildIndexes builds the indexes of debug files, and returns the paths of the index files.
-func buildIndexes(t testing.TB, inputs ...string) []string {
+// buildIndexes builds the indexes of debug files with these options, and returns the paths of the index files.
+func buildIndexes(t testing.TB, arguments ...string) []string {
 	folder := t.TempDir()
-	build := exec.Command(command(t), append([]string{"build", "--no-config", "-o", folder}, inputs...)...)
+	build := exec.Command(command(t), append([]string{"build", "--no-config", "-o", folder}, arguments...)...)
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -122,6 +122,7 @@ func randomOffsets(index *Index) []uint64 {
 // commandAnswer is a line of lookup --json.
 type commandAnswer struct {
 	Frames []commandFrame `json:"frames"`
+	Unwind *commandRow    `json:"unwind"`
 	Error  *struct {
 		Kind string `json:"kind"`
 	} `json:"error"`
@@ -139,7 +140,7 @@ type commandFrame struct {
 }
 
 func compareWithCommand(t *testing.T, program, path string, index *Index, policy LinePolicy, offsets []uint64) {
-	answers := askCommand(t, program, path, policy, offsets)
+	answers := askCommand(t, program, path, offsets, "--lines", policyName(policy))
 	if len(answers) != len(offsets) {
 		t.Fatalf("%d answers to %d questions", len(answers), len(offsets))
 	}
@@ -152,10 +153,14 @@ func compareWithCommand(t *testing.T, program, path string, index *Index, policy
 	}
 }
 
-// askCommand returns the answers of the command. Exit codes for addresses without an answer are no error.
-func askCommand(t testing.TB, program, path string, policy LinePolicy, offsets []uint64) []commandAnswer {
-	lines := map[LinePolicy]string{Statement: "statement", Exact: "exact"}[policy]
-	lookup := exec.Command(program, "lookup", path, "--json", "--no-config", "--lines", lines)
+func policyName(policy LinePolicy) string {
+	return map[LinePolicy]string{Statement: "statement", Exact: "exact"}[policy]
+}
+
+// askCommand returns the answers of the command with these options. Exit codes for addresses without an answer are no
+// error.
+func askCommand(t testing.TB, program, path string, offsets []uint64, options ...string) []commandAnswer {
+	lookup := exec.Command(program, append([]string{"lookup", path, "--json", "--no-config"}, options...)...)
 	var questions, output bytes.Buffer
 	for _, offset := range offsets {
 		fmt.Fprintf(&questions, "%#x\n", offset)

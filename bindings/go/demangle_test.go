@@ -95,7 +95,7 @@ func TestNamesOfDemangleModule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, answer := range askCommand(t, command(t), path, Statement, randomOffsets(index)) {
+		for _, answer := range askCommand(t, command(t), path, randomOffsets(index)) {
 			for _, f := range answer.Frames {
 				expected[text(f.Name)] = text(f.Function)
 			}

@@ -9,6 +9,10 @@ import (
 // no function there.
 var ErrNoAnswer = errors.New("symdex: the index has no function at this address")
 
+// ErrNoUnwindRow is the error of [Index.UnwindRow] if the code has no unwind information, or the index was built
+// without unwind rows.
+var ErrNoUnwindRow = errors.New("symdex: the index has no unwind row at this address")
+
 // ErrNotIndex is the error of opening a file that does not begin like an index.
 var ErrNotIndex = errors.New("symdex: this is not an index: it begins with other bytes")
 
@@ -18,7 +22,8 @@ var ErrCompressed = errors.New("symdex: the index is compressed with zstd, which
 
 // A DamagedError says that bytes of an index are not what was written.
 type DamagedError struct {
-	// Part is the part of the index: "header", "metadata", "codes", "chunks", "names", "files" or "trailer".
+	// Part is the part of the index: "header", "metadata", "codes", "chunks", "names", "files", "readable names",
+	// "unwind rows" or "trailer".
 	Part string
 	// Problem is what was found.
 	Problem string

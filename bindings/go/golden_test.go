@@ -37,10 +37,11 @@ func TestGolden(t *testing.T) {
 			if printed := printMetadata(index); !strings.HasPrefix(head, printed) {
 				t.Errorf("the metadata is\n%s\ninstead of\n%s", printed, head)
 			}
-			lines := strings.Split(strings.TrimSuffix(answers, "\n"), "\n")
-			for len(lines) > 0 && strings.HasPrefix(lines[0], "unwind ") {
-				lines = lines[1:]
+			rows := printUnwindRows(t, index)
+			if !strings.HasPrefix(answers, rows) || strings.Contains(answers[len(rows):], "unwind ") {
+				t.Errorf("the unwind rows are\n%s", rows)
 			}
+			lines := strings.Split(strings.TrimSuffix(answers[len(rows):], "\n"), "\n")
 			compareAnswers(t, index, lines)
 		})
 	}

@@ -136,8 +136,10 @@ func repair(data []byte) {
 	for number := 2; number <= 5; number++ {
 		checksums = repairPages(uint32(number), h.id, data, parts[number-1], checksums)
 	}
-	if contents := optional[readableNamesBit]; contents.End > 0 {
-		repairPages(firstOptional+readableNamesBit, h.id, data, contents, data[contents.End:])
+	for bit, contents := range optional {
+		if contents.End > 0 {
+			repairPages(uint32(firstOptional+bit), h.id, data, contents, data[contents.End:])
+		}
 	}
 	if len(data) > 240+trailerSize {
 		high, low := xxh3Long128(data[:len(data)-trailerSize])
@@ -201,7 +203,14 @@ func FuzzLookup(f *testing.F) {
 			if _, err := index.FunctionNames(offset, scratch); err != nil && !errors.As(err, new(*DamagedError)) {
 				t.Fatalf("an error of an unexpected type: %v", err)
 			}
+			row, err := index.UnwindRow(offset, scratch)
+			if err != nil && err != ErrNoUnwindRow && !errors.As(err, new(*DamagedError)) {
+				t.Fatalf("an error of an unexpected type: %v", err)
+			} else if err == nil {
+				row.FindCFA(someFrame())
+			}
 		}
+		rowsOf(t, index)
 	})
 }
 
@@ -230,7 +239,7 @@ func TestDamageAsCommand(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			theirs := askCommand(t, program, path, Statement, offsets)
+			theirs := askCommand(t, program, path, offsets)
 			if err != nil || len(theirs) != len(offsets) {
 				if err == nil || len(theirs) == len(offsets) && !slices.ContainsFunc(theirs, isError) {
 					t.Errorf("%s: opening gives %v, and the command %d answers", path, err, len(theirs))

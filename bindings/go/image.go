@@ -3,6 +3,7 @@ package symdex
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -55,6 +56,20 @@ type Arch struct {
 	// CPUType and CPUSubtype are those of Mach-O. Machines that only ELF has have 0 and their e_machine.
 	CPUType, CPUSubtype uint32
 }
+
+// has32BitRegisters returns whether registers have 32 bits and not 64.
+func (a Arch) has32BitRegisters() bool {
+	if a.CPUType == 0 {
+		return !slices.Contains([]string{"loongarch64", "mips64el", "ppc64le", "riscv64"}, a.Name)
+	}
+	return a.CPUType&(cpuArch64|cpuArch64With32) == 0
+}
+
+// Flags of Mach-O's numbers: those of 64-bit architectures, and of arm64_32, whose addresses have 32 bits.
+const (
+	cpuArch64       = 0x01000000
+	cpuArch64With32 = 0x02000000
+)
 
 // cpuTypeARM is Mach-O's number of 32-bit ARM. Indexes of ELF images use it, too.
 const cpuTypeARM = 12

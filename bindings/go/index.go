@@ -23,6 +23,7 @@ const (
 	optionalBits     = 32
 	firstOptional    = 9
 	readableNamesBit = 0
+	unwindRowsBit    = 1
 )
 
 const (
@@ -49,6 +50,7 @@ type Index struct {
 	// readable are the readable names, if the index has them.
 	readable readableNames
 	demangle func(string) string
+	unwind   unwindSection
 	// serial tells indexes apart in the caches of a Scratch.
 	serial uint64
 }
@@ -168,6 +170,11 @@ func open(data []byte) (*Index, error) {
 			return nil, err
 		}
 	}
+	if contents := optional[unwindRowsBit]; contents.End > 0 {
+		checksums := data[contents.End : len(data)-trailerSize]
+		ix.unwind.section, _ = newSection("unwind rows", firstOptional+unwindRowsBit, h.id,
+			data[contents.Start:], contents.End-contents.Start, checksums)
+	}
 	return ix, nil
 }
 
@@ -258,16 +265,13 @@ func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Rang
 //
 // The error is a [*DamagedError].
 func (ix *Index) Verify() error {
-	for _, s := range []*section{&ix.codes, &ix.chunks, &ix.names.section, &ix.files.section} {
+	for _, s := range []*section{
+		&ix.codes, &ix.chunks, &ix.names.section, &ix.files.section, &ix.readable.section, &ix.unwind.section,
+	} {
 		if s.size > 0 {
 			if err := s.check(0, s.size); err != nil {
 				return err
 			}
-		}
-	}
-	if ix.readable.size > 0 {
-		if err := ix.readable.check(0, ix.readable.size); err != nil {
-			return err
 		}
 	}
 	end := len(ix.data) - trailerSize

@@ -47,6 +47,7 @@ type Scratch struct {
 	sources sources
 	cache   cache
 	text    []byte
+	row     UnwindRow
 }
 
 // Lookup returns the frames at an image offset, the innermost one first. The last one is the concrete function.
