@@ -3,11 +3,18 @@
 
     reader.py [--exact] FILE [OFFSET ...]    the frames at image offsets; without offsets, at each address of the code
     reader.py --names FILE OFFSET            all names of the function that starts at OFFSET
+    reader.py --unwind FILE [OFFSET ...]     the unwind rows at image offsets; without offsets, all of them
     reader.py --info FILE                    the metadata
 
 A line of the first is a frame: offset, name, file, line, "inlined" or "", start of the function, table, readable name;
-"-" stands for what is absent. Names and files are in hexadecimal there. A gap is a line with the offset alone. Checksums are verified
-if the package xxhash is installed.
+"-" stands for what is absent. Names and files are in hexadecimal there. A gap is a line with the offset alone.
+
+A line of --unwind is a row: its offset if one is given, start, end, canonical frame address (CFA), register of the
+return address, flags (1: signal frame, 2: signed return address, 4: valid at calls only), and for each register that
+has a rule: its number, "=", and the caller's value. Brackets stand for the word in memory at an address, "r7" for a
+register.
+
+Checksums are verified if the package xxhash is installed.
 """
 import json
 import struct
@@ -15,7 +22,7 @@ import sys
 from bisect import bisect_right
 from collections import namedtuple
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 try:
     import xxhash
@@ -30,6 +37,9 @@ COUNTS = ("units", "functions", "ranges", "symbols", "names", "files")
 GAP, FUNCTION, MORE_HEAD, LENGTH, ANSWER, SOURCE = 0, 1, 3, 4, 8, 20
 NAME, ID, FILE, LINE_OF_NEW, LINE_OF_KNOWN, OTHER_FILE, OTHER_LINE = 25, 27, 28, 29, 31, 33, 34
 CONTEXTS = 35
+# Contexts of unwind rows: the first one of the steps, then rules and lengths.
+STEP, RULE, LENGTH_AFTER_GAP, LENGTH_OF_ROW, UNWIND_CONTEXTS = 0, 9, 10, 11, 12
+STATES_CFA = 8  # the flag of a layout that states the CFA; the others are lower
 # A frame of an answer, or in `symbol_table` a name of a function.
 Frame = namedtuple("Frame", "name file line inlined function_start table readable")
 # A range of a table with its answers, which are inline frames, or a gap, which has none.
@@ -37,6 +47,8 @@ Range = namedtuple("Range", "start end function_start exact statement", defaults
 # A source location; name, file and line are stored plus one. `first` is the number of the first one with this name,
 # and only that has `name`. A relative one has the file of the first, and `line` is what is added to the line of that.
 Location = namedtuple("Location", "first name file line relative", defaults=(False,))
+# The unwind rules of a range of code, as the texts that --unwind prints.
+UnwindRow = namedtuple("UnwindRow", "start end cfa return_register flags registers")
 
 
 class Damaged(Exception):
@@ -376,6 +388,101 @@ class Chunk:
         return Location(first, 0, 0, unfold(line - 1), True)
 
 
+class UnwindRows:
+    """The optional section of unwind rows."""
+    def __init__(self, data: bytes):
+        cursor = Cursor(data, "unwind rows")
+        blocks, self.end, rules, steps, layouts, codes, layout_bytes, block_bytes = (cursor.varint() for _ in range(8))
+        require(max(blocks, rules, steps, layouts) <= 8 * len(data), "unwind rows: a table is too long")
+        widths, codes = cursor.take(9), codes + cursor.at
+        self.codes = [Code(cursor) for _ in range(UNWIND_CONTEXTS)]
+        require(cursor.at == codes, "unwind rows: the codes have another size")
+        self.blocks, self.rules = Rows(cursor, widths[:2], blocks), Rows(cursor, widths[2:6], rules)
+        self.steps, self.layouts = Rows(cursor, widths[6:8], steps), Rows(cursor, widths[8:], layouts)
+        self.layout_bytes, self.block_bytes = cursor.take(layout_bytes), cursor.take(block_bytes)
+        require(cursor.at == len(data), "unwind rows: the parts do not add up to the section")
+
+    def find(self, offset: int) -> Optional[UnwindRow]:
+        """The row at an image offset, or none in a gap."""
+        block = bisect_right(self.blocks, [offset, float("inf")], 0, self.blocks.count) - 1
+        rows = self.rows(block) if block >= 0 else ()
+        return next((row for row in rows if row.start <= offset < row.end), None)
+
+    def all(self) -> Iterator[UnwindRow]:
+        """All rows in the order of their addresses."""
+        for block in range(self.blocks.count):
+            yield from self.rows(block)
+
+    def rows(self, block: int) -> Iterator[UnwindRow]:
+        """The rows of a block."""
+        (start, position), rule, is_last = self.blocks[block], 0, block + 1 == self.blocks.count
+        end, last = (self.end, 8 * len(self.block_bytes)) if is_last else self.blocks[block + 1]
+        require(start < end and position <= last, "unwind rows: a block is not possible")
+        bits = Bits(self.block_bytes, position, "unwind rows")
+        for _ in range(255):
+            rule, length = self.step(bits, rule, start)
+            require(0 < length <= end - start, "unwind rows: a range does not end in its block")
+            require(rule < self.rules.count, "unwind rows: a range has a rule that is not there")
+            _, layout, register, added = self.rules[rule]
+            if layout:
+                yield self.row(start, start + length, layout - 1, register, unfold(added))
+            start += length
+            if start == end:
+                padding = 7 if is_last else 0
+                require(0 <= last - bits.at <= padding, "unwind rows: a block does not end with its ranges")
+                return
+        raise Damaged("unwind rows: a block has too many ranges")
+
+    def step(self, bits: Bits, before: int, start: int) -> Tuple[int, int]:
+        """The rule and the length of the range that starts at `start`, after a range with the rule `before`."""
+        is_last = before + 1 == self.rules.count
+        first, end = self.rules[before][0], self.steps.count if is_last else self.rules[before + 1][0]
+        require(first <= end <= self.steps.count, "unwind rows: the steps of a rule are not possible")
+        step = self.codes[STEP + min((end - first).bit_length(), RULE - 1)].number(bits)
+        require(step <= end - first, "unwind rows: a rule does not have this step")
+        rule, length = self.steps[first + step - 1] if step else (self.codes[RULE].number(bits), 0)
+        if length == 0:
+            context = LENGTH_OF_ROW if rule and before else LENGTH_AFTER_GAP
+            return rule, self.codes[context].number(bits)
+        return rule, 16 - start % 16 if length == 1 else length - 1
+
+    def row(self, start: int, end: int, layout: int, register: int, added: int) -> UnwindRow:
+        """The row of a range with this layout; the CFA is a register - 1 plus a number, or the layout states it."""
+        require(layout < self.layouts.count, "unwind rows: a rule has a layout that is not there")
+        [first] = self.layouts[layout]
+        last = self.layouts[layout + 1][0] if layout + 1 < self.layouts.count else len(self.layout_bytes)
+        require(first < last <= len(self.layout_bytes) and last - first <= 4096, "unwind rows: impossible layout")
+        cursor = Cursor(self.layout_bytes[first:last], "unwind rows: a layout")
+        flags, return_register = cursor.varint(), cursor.varint()
+        require(flags < 2 * STATES_CFA and return_register <= 65535, "unwind rows: impossible flags or register")
+        require((flags & STATES_CFA == 0) == (register > 0), "unwind rows: the CFA is stated twice, or not at all")
+        cfa = self.value(cursor, cursor.varint()) if register == 0 else f"r{register - 1}{added:+}"
+        require(register <= 65536 and not cfa.startswith("cfa"), "unwind rows: the CFA is not possible")
+        registers, number, count = [], -1, cursor.varint()
+        require(count <= 128, "unwind rows: a layout has too many registers")
+        for _ in range(count):
+            number, kind = number + 1 + cursor.varint(), cursor.varint()
+            require(number < 65535, "unwind rows: a register is not possible")
+            value = ("undefined", "same")[kind] if kind < 2 else self.value(cursor, kind // 2 - 1)
+            registers.append(f"{number}=[{value}]" if kind > 1 and kind % 2 == 0 else f"{number}={value}")
+        require(cursor.at == len(cursor.data), "unwind rows: there are bytes after a layout")
+        return UnwindRow(start, end, cfa, return_register, flags % STATES_CFA, registers)
+
+    def value(self, cursor: Cursor, kind: int) -> str:
+        """A value of this kind."""
+        require(kind <= 4, "unwind rows: a value has an unknown kind")
+        if kind == 0:
+            return f"cfa{unfold(cursor.varint()):+}"
+        if kind == 3:
+            size = cursor.varint()
+            require(size <= 255, "unwind rows: an expression is too long")
+            return f"expression({cursor.take(size).hex()})"
+        if kind == 4:
+            return "unknown"
+        register = f"r{cursor.varint()}{unfold(cursor.varint()):+}"
+        return register if kind == 1 else f"[{register}]{unfold(cursor.varint()):+}"
+
+
 class Index:
     """An index file, or a value of a store."""
     def __init__(self, data: bytes):
@@ -392,6 +499,7 @@ class Index:
         self.places = Rows(cursor, cursor.take(1), sum(self.metadata[table][1] for table in TABLES) + 1)
         self.names, self.files = (Strings(part, counts[what], what) for part, what in zip(parts[3:5], SECTIONS[3:5]))
         self.readable = ReadableNames(self.optional[0], counts["names"]) if 0 in self.optional else None
+        self.unwind = UnwindRows(self.optional[1]) if 1 in self.optional else None
 
     def read_header(self, data: bytes) -> List[bytes]:
         """Checks header and trailer, and returns the parts between them."""
@@ -417,8 +525,8 @@ class Index:
                 contents = cursor.take(cursor.number(8))
                 self.optional[bit] = contents
                 sums = cursor.take((len(contents) + 511) // 512 * 4)
-                if bit == 0:
-                    self.check_pages([contents], sums, 9)
+                if bit <= 1:
+                    self.check_pages([contents], sums, 9 + bit)
         require(cursor.at == len(cursor.data), "header: the sections do not fill the file")
         return parts
 
@@ -500,7 +608,7 @@ def main(arguments: List[str]) -> None:
     """Runs the command line."""
     options = [argument for argument in arguments if argument.startswith("--")]
     path, *offsets = [argument for argument in arguments if argument not in options] or [None]
-    known = options in ([], ["--exact"], ["--info"]) or options == ["--names"] and len(offsets) == 1
+    known = options in ([], ["--exact"], ["--info"], ["--unwind"]) or options == ["--names"] and len(offsets) == 1
     try:
         offsets = [int(offset, 0) for offset in offsets]
     except ValueError:
@@ -513,6 +621,11 @@ def main(arguments: List[str]) -> None:
         for frame in index.find("symbol_table", offsets[0], "exact"):
             if frame.function_start == offsets[0] and frame.name is not None:
                 print(text(frame.name))
+    elif options == ["--unwind"]:
+        require(index.unwind, "the index has no unwind rows; symdex build --unwind makes them")
+        asked = [([offset], index.unwind.find(offset)) for offset in offsets]
+        for before, row in asked if offsets else (([], row) for row in index.unwind.all()):
+            print(*before, *(row[:-1] + tuple(row.registers) if row else ()), sep="\t")
     elif options == ["--info"]:
         print(json.dumps(index.metadata, indent=1, default=text))
     else:

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, UnwindRow, UnwindRule, UnwindValue};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -12,10 +12,11 @@ fn python3() -> Command {
     symdex_testkit::program("python3", "--version")
 }
 
-/// The output of `reader.py` for a file.
-fn python(arguments: &[&str], file: &Path) -> String {
-    let output = python3().arg(format!("{ROOT}/docs/reader.py")).args(arguments).arg(file).output();
-    let output = output.expect("python3 runs");
+/// The output of `reader.py` for a file, with these options and offsets.
+fn python(options: &[&str], file: &Path, offsets: &[u64]) -> String {
+    let mut command = python3();
+    command.arg(format!("{ROOT}/docs/reader.py")).args(options).arg(file);
+    let output = command.args(offsets.iter().map(u64::to_string)).output().expect("python3 runs");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {errors}", file.display());
     String::from_utf8(output.stdout).expect("it prints ASCII")
@@ -55,6 +56,61 @@ fn expected(index: &Index<Vec<u8>>, policy: LinePolicy) -> (String, usize) {
     (text, frames)
 }
 
+/// An unwind row as `reader.py` prints it.
+fn row_text(row: &UnwindRow<'_>) -> String {
+    let flags = [row.is_signal_frame(), row.is_return_address_signed(), row.holds_at_calls_only()];
+    let flags: u8 = flags.iter().zip([1, 2, 4]).map(|(is_set, flag)| if *is_set { flag } else { 0 }).sum();
+    let (start, end) = (row.range().start.0, row.range().end.0);
+    let mut text = format!("{start}\t{end}\t{}\t{}\t{flags}", value_text(row.cfa()), row.return_register());
+    for (register, rule) in row.rules() {
+        let rule = match rule {
+            UnwindRule::Undefined => "undefined".to_owned(),
+            UnwindRule::SameValue => "same".to_owned(),
+            UnwindRule::Stored(value) => format!("[{}]", value_text(value)),
+            UnwindRule::Value(value) => value_text(value),
+            _ => panic!("an unknown rule: {rule:?}"),
+        };
+        write!(text, "\t{register}={rule}").expect("a string takes all");
+    }
+    text
+}
+
+fn value_text(value: UnwindValue<'_>) -> String {
+    match value {
+        UnwindValue::Cfa(offset) => format!("cfa{offset:+}"),
+        UnwindValue::Register { register, offset } => format!("r{register}{offset:+}"),
+        UnwindValue::Loaded { register, offset, add } => format!("[r{register}{offset:+}]{add:+}"),
+        UnwindValue::Expression(bytes) => format!("expression({})", hex(Some(bytes))),
+        UnwindValue::Unknown => "unknown".to_owned(),
+        _ => panic!("an unknown value: {value:?}"),
+    }
+}
+
+fn the_reader_in_python_has_the_unwind_rows_of_this_one() {
+    let path = Path::new(ROOT).join("testdata/golden/v1/unwind-rows-1.symdex");
+    let index = Index::open(std::fs::read(&path).expect("readable")).expect("a golden index");
+    let (mut rows, mut offsets, mut found) = (String::new(), Vec::new(), String::new());
+    for row in index.unwind_rows().expect("intact") {
+        let row = row.expect("intact");
+        writeln!(rows, "{}", row_text(&row)).expect("a string takes all");
+        offsets.extend([
+            row.range().start.0 - 1,
+            row.range().start.0,
+            row.range().end.0 - 1,
+            row.range().end.0,
+        ]);
+    }
+    assert!(offsets.len() > 100, "{} offsets", offsets.len());
+    offsets.push(u64::MAX);
+    for offset in &offsets {
+        let row = index.unwind_row(ImageOffset(*offset)).expect("intact");
+        let row = row.map_or(String::new(), |row| format!("\t{}", row_text(&row)));
+        writeln!(found, "{offset}{row}").expect("a string takes all");
+    }
+    assert_eq!(python(&["--unwind"], &path, &[]), rows);
+    assert_eq!(python(&["--unwind"], &path, &offsets), found);
+}
+
 fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one() {
     let (mut files, mut all_frames, mut names) = (0, 0, 0);
     let golden =
@@ -66,7 +122,7 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
         let index = Index::open(std::fs::read(&path).expect("readable")).expect("a golden index");
         for (policy, arguments) in [(LinePolicy::Exact, &["--exact"][..]), (LinePolicy::Statement, &[])] {
             let (expected, frames) = expected(&index, policy);
-            assert!(python(arguments, &path) == expected, "{}, {policy:?}", path.display());
+            assert!(python(arguments, &path, &[]) == expected, "{}, {policy:?}", path.display());
             all_frames += frames;
         }
         let mut scratch = Scratch::default();
@@ -76,10 +132,7 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
             {
                 let own = index.function_names(ImageOffset(start), &mut scratch).expect("intact");
                 let own: String = own.map(|name| hex(Some(name)) + "\n").collect();
-                let mut command = python3();
-                let command = command.arg(format!("{ROOT}/docs/reader.py")).arg("--names").arg(&path);
-                let output = command.arg(start.to_string()).output().expect("python3 runs");
-                assert_eq!(String::from_utf8_lossy(&output.stdout), own, "{}, {start:#x}", path.display());
+                assert_eq!(python(&["--names"], &path, &[start]), own, "{}, {start:#x}", path.display());
                 names += own.lines().count();
             }
         }
@@ -92,5 +145,6 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
 }
 
 symdex_testkit::main! {
-    the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one
+    the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one,
+    the_reader_in_python_has_the_unwind_rows_of_this_one,
 }
