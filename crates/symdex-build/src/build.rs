@@ -9,48 +9,39 @@
 //! * Chunks are encoded as symbol streams, which go to a temporary file once they are large. They cannot be written to
 //!   the index at once: the index begins with sizes, metadata and prefix codes, which are known after the last chunk.
 
-use std::borrow::Cow;
+mod chunks;
+mod finish;
+mod units;
+
 use std::collections::VecDeque;
 use std::io::Write;
 
-use symdex::write::{
-    ChunkEncoder, EncodedChunk, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, ImageInfo, Writer,
-};
-use symdex::{Counts, Partial, Table};
+use symdex::write::{ChunkEncoder, EncodedUnwindRows, ImageInfo, Writer};
+use symdex::{Counts, Table};
 
-use crate::chunk_job::ChunkJob;
+pub(crate) use self::chunks::Encoded;
+use self::finish::IndexStrings;
 use crate::chunker::CHUNK_SPAN;
-use crate::dwarf::{Units, unit_ranges};
+use crate::dwarf::Units;
 use crate::error::Error;
 use crate::image::Image;
 use crate::limits::{Deadline, UnitLimits};
 use crate::memory::{Budget, LEAST, Memory};
-use crate::merge::{Merge, OutOfOrder, StepError};
+use crate::merge::{Merge, OutOfOrder};
 use crate::options::BuildOptions;
 use crate::pools::{Pool, Pools};
-use crate::queue::Queue;
-use crate::readable::{Demangle, StringSizes, readable_names};
+use crate::readable::Demangle;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::spool::Spool;
-use crate::symbol_map::{SymbolMap, is_hidden};
-use crate::symbol_ranges::{kept_aliases, symbol_ranges};
-use crate::symbols::FunctionSymbol;
+use crate::symbol_map::SymbolMap;
 use crate::unit_ranges::UnitRanges;
 use crate::unwind::unwind_rows;
 use crate::up_to_date::input_digest;
 
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
-/// A unit counts as at least this many bytes of `.debug_info`. Its task takes about as much memory.
-const LEAST_AHEAD: usize = 1 << 10;
-/// How many chunks one task encodes.
-const CHUNKS_AT_A_TIME: usize = 8;
-/// How many encoding tasks may be unfinished.
-const ENCODE_AHEAD: usize = 8;
 /// How many bytes all names of a file may have beyond its size, and all paths.
 pub(crate) const MORE_STRINGS: u64 = 1 << 20;
-/// About how many symbols are merged at a time.
-const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 
 /// Builds the index of `image`, and writes it to `out`. Returns the report of the build, and warnings.
 ///
@@ -110,9 +101,9 @@ pub(crate) fn build_parts<'d>(
     let (mut counts, mut out) = (Counts::default(), Vec::new());
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
-    let (names, files) = build.strings(&mut counts, &mut problems);
+    let strings = build.strings(&mut counts, &mut problems);
     let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
-    build.write(&names, &files, None, counts, partial, &mut out)?;
+    build.write(&strings, counts, partial, &mut out)?;
     Ok(out)
 }
 
@@ -125,7 +116,7 @@ pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -
     build.unwind = Some(unwind_rows(image, budget, 0, deadline, &mut problems)?);
     let (partial, _) = problems.finish(image.has_dwarf(), TextCoverage::of(&image.info));
     let mut out = Vec::new();
-    build.write(&[], &[], None, Counts::default(), partial, &mut out)?;
+    build.write(&IndexStrings::default(), Counts::default(), partial, &mut out)?;
     Ok(out)
 }
 
@@ -240,215 +231,6 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(self.finish(problems, image.has_dwarf(), counts, out)?)
     }
 
-    /// Writes the index to `out`, after all chunks are made.
-    pub(crate) fn finish(
-        mut self,
-        mut problems: Problems,
-        has_dwarf: bool,
-        mut counts: Counts,
-        out: &mut impl Write,
-    ) -> Result<BuildReport, Error> {
-        self.deadline.check()?;
-        let [names, files] = [&self.pools.names, &self.pools.files].map(Pool::lens);
-        let strings =
-            StringSizes { size: self.pools.size(), len: names.0 + files.0, bytes: names.1 + files.1 };
-        self.budget.check_strings(strings.size, strings.len, strings.bytes)?;
-        let (names, files) = self.strings(&mut counts, &mut problems);
-        let (partial, report) = problems.finish(has_dwarf, self.coverage);
-        let readable = self
-            .demangle
-            .map(|demangle| readable_names(&names, demangle, strings, self.budget, self.deadline));
-        self.write(&names, &files, readable.transpose()?.as_deref(), counts, partial, out)?;
-        Ok(report)
-    }
-
-    /// Takes the names and the files that the chunks need from the pools.
-    fn strings(&mut self, counts: &mut Counts, problems: &mut Problems) -> (Strings<'d>, Strings<'d>) {
-        let Pools { names, files } = std::mem::take(&mut self.pools);
-        problems.limit("names left out: they are too long, or overlap too much", names.refused);
-        problems.limit("file paths left out: they are too long, or too many", files.refused);
-        let (names, files) = (names.into_strings(), files.into_strings());
-        (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
-        problems.hidden(hidden_len(&names, &files));
-        (names, files)
-    }
-
-    /// Writes the index to `out`, after all chunks are encoded. `readable` has the readable form of each name, or `None`.
-    fn write(
-        self,
-        names: &[Cow<'_, [u8]>],
-        files: &[Cow<'_, [u8]>],
-        readable: Option<&[Option<Box<[u8]>>]>,
-        counts: Counts,
-        partial: Vec<Partial>,
-        out: &mut impl Write,
-    ) -> Result<(), Error> {
-        let deadline = self.deadline;
-        let stop = || deadline.is_over();
-        let strings = || (EncodedStrings::new_until(names, &stop), EncodedStrings::new_until(files, &stop));
-        let readable = || readable.map(|readable| EncodedReadableNames::new_until(readable, &stop));
-        let (sealed, ((names, files), readable)) =
-            rayon::join(|| self.writer.seal(), || rayon::join(strings, readable));
-        // What fails after the deadline fails because of it.
-        deadline.check()?;
-        let mut sealed = sealed.map_err(spool_failed)?;
-        if let Some(readable) = readable.transpose()? {
-            sealed.set_readable_names(readable);
-        }
-        if let Some(rows) = self.unwind {
-            sealed.set_unwind_rows(rows);
-        }
-        let finished = sealed.finish(&names?, &files?, counts, partial, out);
-        deadline.check()?;
-        Ok(finished?)
-    }
-
-    /// Reads and merges the units, and writes the chunks of the `dwarf` table.
-    fn dwarf(
-        &mut self,
-        (image, units): (&'a Image<'d>, &Units<'d>),
-        order: UnitOrder,
-        problems: &mut Problems,
-        counts: &mut Counts,
-        progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<(), Stop> {
-        let low = |unit: usize| match order {
-            UnitOrder::ByAddress => units.low(unit),
-            UnitOrder::AsListed => 0,
-        };
-        let size = |unit: usize| units.size(unit);
-        let ahead_size = |unit: usize| size(unit).max(LEAST_AHEAD);
-        let mut order: Vec<usize> = (0..units.own).collect();
-        order.sort_by_key(|unit| low(*unit));
-        let total = units.own_size() as u64;
-        let mut merge = Merge::new(CHUNK_SPAN);
-        let ahead_memory = Memory::new(self.budget.of_units_ahead());
-        let memory_in_turn = Memory::new(self.budget.of_unit());
-        let mut limits =
-            UnitLimits { ranges: image.range_budget(), deadline: self.deadline, memory: &ahead_memory };
-        let merged = rayon::scope_fifo(|scope| {
-            let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
-            let (mut next, mut ahead, mut done) = (0, 0, 0);
-            for (place, unit) in order.iter().enumerate() {
-                // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
-                while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
-                    let unit = order[next];
-                    walks.add(move || (limits, unit_ranges(image, units, unit, limits)));
-                    ahead += if next == place { 0 } else { ahead_size(unit) };
-                    next += 1;
-                }
-                let Some((limits_then, walked)) = walks.take() else { break };
-                self.deadline.check()?;
-                let walked = match walked {
-                    Some(walked) => {
-                        ahead_memory.give_back(walked.size());
-                        Some(walked)
-                    }
-                    // Units that are read ahead take all of the memory.
-                    None => {
-                        let limits = UnitLimits { memory: &memory_in_turn, ..limits_then };
-                        let walked = unit_ranges(image, units, *unit, limits);
-                        memory_in_turn.give_back(walked.as_ref().map_or(0, UnitRanges::size));
-                        walked
-                    }
-                };
-                let too_large = Error::TooLarge { limit: self.budget.limit, what: "one of its units" };
-                let walked = walked.ok_or(too_large)?;
-                ahead -=
-                    order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
-                limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
-                // A unit that was read after this is not complete.
-                self.deadline.check()?;
-                problems.add_steps(1 + walked.steps);
-                let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
-                self.merge_units(vec![walked], watermark, &mut merge, problems, &mut chunks)?;
-                done += size(*unit) as u64;
-                progress(done, total);
-            }
-            Ok(self.finish_chunks(&mut chunks, 0)?)
-        });
-        (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
-        (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
-        merged
-    }
-
-    /// Merges the symbol table, and writes its chunks.
-    pub(crate) fn symbols(
-        &mut self,
-        symbols: &[FunctionSymbol<'d>],
-        counts: &mut Counts,
-        problems: &mut Problems,
-    ) -> Result<(), Stop> {
-        let mut merge = Merge::new(CHUNK_SPAN);
-        let mut rest = symbols;
-        rayon::scope_fifo(|scope| -> Result<(), Stop> {
-            let mut chunks = Queue::new(scope);
-            while !rest.is_empty() {
-                self.deadline.check()?;
-                let symbols = symbols_of_chunks(&mut rest);
-                let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
-                problems.merge(std::mem::take(&mut unit.problems));
-                merge.add(unit, &mut self.pools)?;
-                let max_pending = self.budget.of_pending(self.pools.size())?;
-                let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
-                while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
-                    self.encode(Table::SymbolTable, jobs, &mut chunks)?;
-                }
-            }
-            Ok(self.finish_chunks(&mut chunks, 0)?)
-        })?;
-        self.coverage.symbol_table = merge.covered().1;
-        counts.symbols = merge.ranges();
-        Ok(())
-    }
-
-    /// Adds units, of which those that are added later have no code below `watermark`. Merges what is complete, and writes
-    /// its chunks.
-    pub(crate) fn merge_units<'scope>(
-        &mut self,
-        units: Vec<UnitRanges<'d>>,
-        watermark: u64,
-        merge: &mut Merge,
-        problems: &mut Problems,
-        chunks: &mut Queue<'_, 'scope, Encoded>,
-    ) -> Result<(), Stop>
-    where
-        'a: 'scope,
-        'd: 'scope,
-    {
-        for mut unit in units {
-            problems.merge(std::mem::take(&mut unit.problems));
-            merge.add(unit, &mut self.pools)?;
-        }
-        let max_pending = self.budget.of_pending(self.pools.size())?;
-        let spilled_beyond = max_pending.min(self.max_pending);
-        if watermark == u64::MAX || merge.is_time_to_step(spilled_beyond) {
-            while let Some(jobs) = self.step(merge, watermark, max_pending)? {
-                self.deadline.check()?;
-                self.encode(Table::Dwarf, jobs, chunks)?;
-            }
-        }
-        if merge.is_time_to_spill(spilled_beyond) {
-            merge.spill().map_err(spill_failed)?;
-        }
-        Ok(())
-    }
-
-    /// Merges some code below `watermark`; see [`Merge::step`].
-    fn step(
-        &mut self,
-        merge: &mut Merge,
-        watermark: u64,
-        max_memory: usize,
-    ) -> Result<Option<Vec<ChunkJob>>, Error> {
-        merge.step(watermark, max_memory, &mut self.pools).map_err(|error| match error {
-            StepError::Io(error) => spill_failed(error),
-            StepError::TooLarge => {
-                Error::TooLarge { limit: self.budget.limit, what: "code that many of its units state" }
-            }
-        })
-    }
-
     /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they
     /// have.
     fn merge_parts(
@@ -470,93 +252,6 @@ impl<'a, 'd> Build<'a, 'd> {
         }
         Ok((merge.functions, merge.ranges()))
     }
-
-    /// Adds tasks that encode `jobs`, and writes chunks that are encoded.
-    fn encode<'scope>(
-        &mut self,
-        table: Table,
-        jobs: Vec<ChunkJob>,
-        chunks: &mut Queue<'_, 'scope, Encoded>,
-    ) -> Result<(), Error>
-    where
-        'a: 'scope,
-        'd: 'scope,
-    {
-        let image_size = self.info.image_size;
-        let mut jobs = jobs.into_iter().peekable();
-        let max_size = self.budget.of_chunks();
-        while jobs.peek().is_some() {
-            let (mut some, mut size) = (Vec::new(), 0);
-            while some.len() < CHUNKS_AT_A_TIME
-                && let Some(job) =
-                    jobs.next_if(|job| some.is_empty() || size + job.size() <= max_size / ENCODE_AHEAD)
-            {
-                size += job.size();
-                some.push(job);
-            }
-            self.encoding.push_back(size);
-            chunks.add(move || {
-                let mut encoder = ChunkEncoder::new(CHUNK_SPAN, image_size);
-                let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
-                some.into_iter().map(encode).collect()
-            });
-            self.finish_chunks(chunks, ENCODE_AHEAD)?;
-        }
-        Ok(())
-    }
-
-    /// Writes chunks until `left` tasks are left, and these do not take too much memory.
-    pub(crate) fn finish_chunks(
-        &mut self,
-        chunks: &mut Queue<'_, '_, Encoded>,
-        left: usize,
-    ) -> Result<(), Error> {
-        while chunks.len() > left || self.encoding.iter().sum::<usize>() > self.budget.of_chunks() {
-            self.encoding.pop_front();
-            let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
-            for chunk in encoded {
-                // Chunks wait in a temporary file until all are there.
-                let pushed = self.writer.push(chunk);
-                // What fails after the deadline fails because of it.
-                pushed.map_err(|error| self.deadline.check().err().unwrap_or_else(|| spool_failed(error)))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Names or files, in the order of their numbers.
-type Strings<'d> = Vec<Cow<'d, [u8]>>;
-
-/// The chunks of one task.
-pub(crate) type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
-
-fn spill_failed(source: std::io::Error) -> Error {
-    Error::TemporaryFile { folder: std::env::temp_dir(), source }
-}
-
-/// Keeping the chunks in a temporary file failed.
-fn spool_failed(error: symdex::Error) -> Error {
-    match error {
-        symdex::Error::Io(source) => spill_failed(source),
-        error => error.into(),
-    }
-}
-
-/// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.
-fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
-    let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
-    let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));
-    let (symbols, others) = rest.split_at(rest.partition_point(|symbol| Some(chunk(symbol)) <= last));
-    *rest = others;
-    symbols
-}
-
-/// How many names and paths are hidden, or hidden in part.
-fn hidden_len(names: &[Cow<'_, [u8]>], files: &[Cow<'_, [u8]>]) -> u64 {
-    let names = names.iter().filter(|name| is_hidden(name));
-    let files = files.iter().filter(|file| file.split(|byte| *byte == b'/').any(is_hidden));
-    (names.count() + files.count()) as u64
 }
 
 #[cfg(test)]

@@ -17,6 +17,9 @@ pub(crate) const LEAST: usize = 32_000_000;
 /// Memory of a build that is not counted: code, stacks, tasks in queues, and buffers of the writer.
 const UNCOUNTED: usize = 8 << 20;
 
+/// What takes the memory of a build with too many names.
+const NAMES: &str = "its names";
+
 /// How the memory of a build is divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
@@ -44,13 +47,15 @@ impl Budget {
         self.limit - self.fixed
     }
 
-    /// How many bytes one unit may take while it is read in turn.
-    pub(crate) fn of_unit(&self) -> usize {
-        self.free() / 10 * 4
+    /// How many bytes one unit may take while it is read in turn, if all names take `names` bytes then. Many names leave
+    /// less for it, but at least as much as all units may take that are read ahead.
+    pub(crate) fn of_unit(&self, names: usize) -> usize {
+        let tenth = self.free() / 10;
+        (5 * tenth).saturating_sub(names).clamp(self.of_units_ahead(), 4 * tenth)
     }
 
-    /// How many bytes all units together may take that are read ahead of their turn. This is less than
-    /// [`Self::of_unit`], so that a unit that fits ahead of its turn also fits in its turn.
+    /// How many bytes all units together may take that are read ahead of their turn. A unit that fits ahead of its turn
+    /// also fits in its turn.
     pub(crate) fn of_units_ahead(&self) -> usize {
         self.free() / 10 * 2
     }
@@ -68,16 +73,27 @@ impl Budget {
     /// [`Error::TooLarge`] if the names leave too little.
     pub(crate) fn of_pending(&self, names: usize) -> Result<usize, Error> {
         let least = self.free() / 10;
-        let others = self.fixed + self.of_unit() + self.of_units_ahead() + self.of_chunks();
-        self.check("its names", others.saturating_add(names).saturating_add(least))?;
+        let others = self.fixed + self.of_unit(names) + self.of_units_ahead() + self.of_chunks();
+        self.check(NAMES, others.saturating_add(names).saturating_add(least))?;
         Ok((self.limit - others - names) / 2)
     }
 
-    /// Checks that the strings of the index can be encoded: `count` strings of `bytes` bytes, for which `pools` bytes
-    /// are taken already.
-    pub(crate) fn check_strings(&self, pools: usize, count: usize, bytes: usize) -> Result<(), Error> {
-        let encoding = STRING.saturating_mul(count).saturating_add(STRING_BYTE.saturating_mul(bytes));
-        self.check("its names", self.fixed.saturating_add(pools).saturating_add(encoding))
+    /// Fails if the names take more than is left after all units are merged. `names` has their bytes, with those of the
+    /// paths.
+    pub(crate) fn check_names(&self, names: usize) -> Result<(), Error> {
+        self.check(NAMES, self.fixed.saturating_add(names))
+    }
+
+    /// The error of a build whose names cannot be encoded in [`Self::of_encoding`].
+    pub(crate) fn too_many_names(&self) -> Error {
+        Error::TooLarge { limit: self.limit, what: NAMES }
+    }
+
+    /// How many bytes may be taken to encode each of the names, the paths, and the readable names after all units are
+    /// merged, if `names` bytes are taken for all of these.
+    pub(crate) fn of_encoding(&self, names: usize) -> [usize; 3] {
+        let eighth = self.free().saturating_sub(names) / 8;
+        [4 * eighth, eighth, 3 * eighth]
     }
 
     /// Fails if `bytes` are more than the limit. Most of them are for `what`.
@@ -85,10 +101,6 @@ impl Budget {
         if bytes > self.limit { Err(Error::TooLarge { limit: self.limit, what }) } else { Ok(()) }
     }
 }
-
-/// About how many bytes the encoder of strings takes for each string, and for each byte of all strings.
-const STRING: usize = 32;
-const STRING_BYTE: usize = 5;
 
 /// Bytes of memory that several owners share.
 #[derive(Debug)]
@@ -191,10 +203,13 @@ mod tests {
     #[test]
     fn all_parts_together_stay_within_the_limit() {
         let budget = Budget::new(64 << 20, 10 << 20).expect("leaves enough");
-        let pending = budget.of_pending(1 << 20).expect("leaves enough");
-        let units = budget.of_unit() + budget.of_units_ahead();
-        let all = budget.fixed + units + budget.of_chunks() + 2 * pending + (1 << 20);
-        assert!((63 << 20..=64 << 20).contains(&all), "{all}");
+        for names in [1 << 20, 4 << 20, 12 << 20] {
+            let pending = budget.of_pending(names).expect("leaves enough");
+            let units = budget.of_unit(names) + budget.of_units_ahead();
+            assert!(budget.of_unit(names) >= budget.of_units_ahead());
+            let all = budget.fixed + units + budget.of_chunks() + 2 * pending + names;
+            assert!((63 << 20..=64 << 20).contains(&all), "{all}");
+        }
         let error = budget.of_pending(60 << 20).expect_err("too many names").to_string();
         assert!(error.contains("--max-memory") && error.contains("its names"), "{error}");
         assert!(Budget::new(64 << 20, 41 << 20).is_err());

@@ -128,14 +128,9 @@ impl<'d> Pool<'d> {
 
     /// About how many bytes of memory it takes.
     pub(crate) fn size(&self) -> usize {
-        // A growing table is twice as large as its elements, and a growing vector is copied.
-        let each = 2 * size_of::<(u32, u32)>() + size_of::<Cow<'_, [u8]>>() + 2 * size_of::<u32>();
-        2 * each * self.strings.len() + self.owned
-    }
-
-    /// The number of its strings, and the bytes of all strings.
-    pub(crate) fn lens(&self) -> (usize, usize) {
-        (self.strings.len(), usize::try_from(self.bytes).unwrap_or(usize::MAX))
+        let each = size_of::<Cow<'_, [u8]>>() + 2 * size_of::<u32>();
+        // While a table grows, its elements are also in the old one, which has half its size.
+        self.places.0.allocation_size() / 2 * 3 + each * self.strings.len() + self.owned
     }
 
     /// The strings that have numbers, in the order of their numbers.

@@ -14,17 +14,7 @@ use crate::memory::Budget;
 /// it returns the name itself.
 pub type Demangle = fn(&[u8]) -> Cow<'_, str>;
 
-/// Strings that are in memory, and that the index will have.
-#[derive(Clone, Copy)]
-pub(crate) struct StringSizes {
-    /// Bytes of memory that they take.
-    pub(crate) size: usize,
-    pub(crate) len: usize,
-    /// Bytes of their texts.
-    pub(crate) bytes: usize,
-}
-
-/// For each of `names`, its readable form if that is another text. `others` has all strings of the index.
+/// For each of `names`, its readable form if that is another text. All names and paths take `others` bytes of memory.
 ///
 /// # Errors
 ///
@@ -33,25 +23,18 @@ pub(crate) struct StringSizes {
 pub(crate) fn readable_names(
     names: &[Cow<'_, [u8]>],
     demangle: Demangle,
-    others: StringSizes,
+    others: usize,
     budget: Budget,
     deadline: Deadline,
 ) -> Result<Vec<Option<Box<[u8]>>>, Error> {
-    let size = std::mem::size_of_val(names);
-    let (len, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let check = || {
-        let (len, bytes) = (len.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-        budget.check_strings(others.size + size + bytes, others.len + len, others.bytes + bytes)
-    };
+    let taken = AtomicUsize::new(others + size_of_val(names));
     let readable = names.par_iter().map(|name| {
         deadline.check()?;
         let text = demangle(name);
         if text.as_bytes() == &name[..] || text.len() > MAX_STRING {
             return Ok(None);
         }
-        len.fetch_add(1, Ordering::Relaxed);
-        bytes.fetch_add(text.len(), Ordering::Relaxed);
-        check()?;
+        budget.check_names(taken.fetch_add(text.len(), Ordering::Relaxed) + text.len())?;
         Ok(Some(text.as_bytes().into()))
     });
     let readable = readable.collect();

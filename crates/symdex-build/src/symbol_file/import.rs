@@ -79,7 +79,7 @@ impl<'d> SymbolFile<'d> {
     fn batches(&self, budget: Budget) -> Result<Vec<Batch>, Error> {
         let mut batches: Vec<Batch> = Vec::new();
         for (number, place) in self.functions.iter().enumerate() {
-            if place.size.saturating_mul(self.memory_of_byte()) > budget.of_unit() {
+            if place.size.saturating_mul(self.memory_of_byte()) > budget.of_units_ahead() {
                 return Err(Error::TooLarge { limit: budget.limit, what: "one of its functions" });
             }
             match batches.last_mut().filter(|last| last.size < BATCH) {

@@ -1,10 +1,13 @@
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::error::Error;
 use crate::format::{MAX_STRING, PageChecks, PageReader, SectionKind, checksums_size};
 use crate::image::ImageId;
 use crate::write::bits::{BitWriter, put_varint};
-use crate::write::encode_names;
 use crate::write::page_sums::PageSums;
+use crate::write::{encode_names, encode_names_until};
 use symdex_testkit::images::Random;
 
 const KIND: SectionKind = SectionKind::NamePage;
@@ -86,6 +89,25 @@ fn what_names_share_is_stored_once() {
     let names: Vec<Vec<u8>> = (0..1000).map(|n| name(n).into_bytes()).collect();
     let bytes: usize = names.iter().map(Vec::len).sum();
     assert!(round_trip(&names) < bytes / 4);
+}
+
+#[test]
+fn encoding_stops_once_it_takes_too_much_memory() {
+    // The hexadecimal digits of squares share little.
+    let names: Vec<Vec<u8>> = (1..20_000u64).map(|n| format!("{:x}", n * n * n * n).into_bytes()).collect();
+    let most = AtomicUsize::new(0);
+    let count = |taken| _ = most.fetch_max(taken, Ordering::Relaxed);
+    let encoded = encode_names_until(&names, &|taken| {
+        count(taken);
+        false
+    });
+    assert!(encoded.is_ok());
+    let most = most.into_inner();
+    // At least the number of each name is kept, and at most a few bytes for each byte.
+    let bytes: usize = names.iter().map(Vec::len).sum();
+    assert!((4 * names.len()..64 * bytes).contains(&most), "{most} bytes for names of {bytes} bytes");
+    let error = encode_names_until(&names, &|taken| taken > most / 2).expect_err("stopped");
+    assert!(matches!(&error, Error::Io(error) if error.kind() == ErrorKind::TimedOut), "{error}");
 }
 
 #[test]

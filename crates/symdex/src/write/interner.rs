@@ -34,9 +34,9 @@ impl Interner {
         self.ends.len()
     }
 
-    /// About how many bytes of memory the texts take.
+    /// About how many bytes of memory the texts take. While the table grows, there is also one of twice its size.
     pub(crate) fn size(&self) -> usize {
-        size_of_val(&self.slots[..]) + self.bytes.len() + size_of_val(&self.ends[..])
+        3 * size_of_val(&self.slots[..]) + self.bytes.len() + size_of_val(&self.ends[..])
     }
 
     /// The number of `text`. `None` if it has none.
@@ -115,7 +115,7 @@ impl Interner {
 
     fn grow(&mut self) {
         let taken = std::mem::take(&mut self.slots);
-        self.slots = vec![0; 4 * taken.len()];
+        self.slots = vec![0; 2 * taken.len()];
         for taken in taken.into_iter().filter(|slot| *slot != 0) {
             let mut slot = self.first_slot(taken);
             while self.slots.get(slot).is_some_and(|slot| *slot != 0) {

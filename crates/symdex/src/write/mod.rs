@@ -69,7 +69,7 @@ pub use self::unwind::{EncodedUnwindRows, UnwindRange, UnwindRules, UnwindTable,
 #[cfg(test)]
 pub(crate) use self::{
     chunk::{BLOCK_FRAMES, BLOCK_LENS},
-    names::encode_names,
+    names::{encode_names, encode_names_until},
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;

@@ -19,17 +19,17 @@ impl EncodedReadableNames {
     ///
     /// As [`EncodedStrings::new`].
     pub fn new<S: AsRef<[u8]>>(names: &[Option<S>]) -> Result<Self, Error> {
-        Self::new_until(names, &|| false)
+        Self::new_until(names, &|_| false)
     }
 
-    /// As [`Self::new`], but calls `stop` from time to time, and fails once it returns true.
+    /// As [`Self::new`]; `stop` is that of [`EncodedStrings::new_until`].
     ///
     /// # Errors
     ///
     /// As [`EncodedStrings::new_until`].
     pub fn new_until<S: AsRef<[u8]>>(
         names: &[Option<S>],
-        stop: &(dyn Fn() -> bool + Sync),
+        stop: &(dyn Fn(usize) -> bool + Sync),
     ) -> Result<Self, Error> {
         let readable: Vec<&[u8]> = names.iter().flatten().map(AsRef::as_ref).collect();
         let strings = EncodedStrings::new_until(&readable, stop)?;

@@ -18,16 +18,20 @@ impl EncodedStrings {
     /// [`Error::Unwritable`] if a string is longer than [`MAX_STRING`], or if there are more strings than the format
     /// allows.
     pub fn new<S: AsRef<[u8]>>(strings: &[S]) -> Result<Self, Error> {
-        Self::new_until(strings, &|| false)
+        Self::new_until(strings, &|_| false)
     }
 
-    /// As [`Self::new`], but calls `stop` from time to time, and fails once it returns true.
+    /// As [`Self::new`], but from time to time calls `stop` with about how many bytes of memory the encoding takes, and
+    /// fails once it returns true.
     ///
     /// # Errors
     ///
     /// As [`Self::new`], and [`Error::Io`] of the kind [`TimedOut`](std::io::ErrorKind::TimedOut) if `stop` returns
     /// true.
-    pub fn new_until<S: AsRef<[u8]>>(strings: &[S], stop: &(dyn Fn() -> bool + Sync)) -> Result<Self, Error> {
+    pub fn new_until<S: AsRef<[u8]>>(
+        strings: &[S],
+        stop: &(dyn Fn(usize) -> bool + Sync),
+    ) -> Result<Self, Error> {
         if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
             return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });
         }

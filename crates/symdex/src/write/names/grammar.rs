@@ -19,13 +19,17 @@ const RARE: u32 = 2;
 /// A rule that occurs this often can become a terminal, so that names are read in fewer steps.
 const WRITTEN_OUT: u64 = 16;
 
-/// How many names are split between two calls of `stop`.
-const NAMES_AT_A_TIME: usize = 1 << 10;
+/// How many bytes of names are split between two calls of `stop`.
+const BYTES_AT_A_TIME: usize = 1 << 16;
 
 /// How many names are split into phrases before the first of these phrases gets its number.
 const NAMES_AHEAD: usize = 16;
 
+/// About how many bytes it takes to put a symbol in its place.
+const SYMBOL_SIZE: usize = 96;
+
 /// A grammar of names. Each name expands to its original bytes.
+#[derive(Default)]
 pub(super) struct Grammar<'n> {
     /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the most used one. No
     /// text is empty.
@@ -44,6 +48,10 @@ impl<'n> Grammar<'n> {
     pub(super) fn of<S: AsRef<[u8]>>(names: &'n [S], stop: Stop<'_>) -> Self {
         let (terminals, mut rules, mut sequence) = symbols_of(names, stop);
         rules.replace(&mut sequence);
+        let taken = rules.size() + 2 * size_of_val(&sequence[..]);
+        if stop(taken + SYMBOL_SIZE * (terminals.len() + rules.pairs.len())) {
+            return Self::default();
+        }
         let mut best = Self::without_rare_rules(&terminals, &mut rules, &sequence, names.len(), RARE);
         // With slightly fewer rules, each symbol may take one bit less.
         for at_most in RARE + 1..=RARE + 2 {
@@ -108,12 +116,20 @@ fn symbols_of<'n, 's, S: AsRef<[u8]>>(
     let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
     let mut ahead = Vec::new();
-    for (number, some) in names.chunks(NAMES_AHEAD).enumerate() {
-        if number.is_multiple_of(NAMES_AT_A_TIME / NAMES_AHEAD) && stop() {
-            break;
+    let mut unchecked = 0;
+    for some in names.chunks(NAMES_AHEAD) {
+        if unchecked >= BYTES_AT_A_TIME {
+            unchecked = 0;
+            let sequences: usize =
+                [&in_names, &in_phrases, &in_tokens].map(|of| size_of_val(&of[..])).iter().sum();
+            let texts = phrases.size() + tokens.size() + words.size() + size_of_val(&terminals[..]);
+            if stop(sequences + texts) {
+                break;
+            }
         }
         for name in some {
             let name = name.as_ref();
+            unchecked += name.len();
             tokenizer::phrases(name, |phrase| {
                 let text = name.get(phrase.clone()).unwrap_or_default();
                 ahead.push(Some((name, phrase, text, phrases.look_ahead(text))));
@@ -151,9 +167,11 @@ fn symbols_of<'n, 's, S: AsRef<[u8]>>(
     for sequence in [&mut in_names, &mut in_phrases, &mut in_tokens] {
         sequence.push(END);
     }
+    let (phrases_len, tokens_len) = (phrases.len(), tokens.len());
+    drop((phrases, tokens, words));
     let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1), stop);
-    let tokens = SymbolStrings::new(in_tokens, uses(&in_phrases, tokens.len()), &mut rules);
-    let phrases = SymbolStrings::new(tokens.of(&in_phrases), uses(&in_names, phrases.len()), &mut rules);
+    let tokens = SymbolStrings::new(in_tokens, uses(&in_phrases, tokens_len), &mut rules);
+    let phrases = SymbolStrings::new(tokens.of(&in_phrases), uses(&in_names, phrases_len), &mut rules);
     (terminals, rules, phrases.of(&in_names))
 }
 

@@ -5,6 +5,7 @@ mod re_pair;
 mod tokenizer;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::grammar::Grammar;
 pub(crate) use self::re_pair::Stop;
@@ -15,13 +16,18 @@ use crate::write::bits::{BitWriter, put_varint};
 /// The section of `names`.
 #[cfg(test)]
 pub(crate) fn encode_names<S: AsRef<[u8]>>(names: &[S]) -> Result<Vec<u8>, Error> {
-    encode_names_until(names, &|| false)
+    encode_names_until(names, &|_| false)
 }
 
 /// The section of `names`. Fails if `stop` returns true, which is called every few milliseconds.
 pub(crate) fn encode_names_until<S: AsRef<[u8]>>(names: &[S], stop: Stop<'_>) -> Result<Vec<u8>, Error> {
-    let grammar = Grammar::of(names, stop);
-    if stop() {
+    let stopped = AtomicBool::new(false);
+    let stop = |taken| {
+        stopped.fetch_or(stop(taken), Ordering::Relaxed);
+        stopped.load(Ordering::Relaxed)
+    };
+    let grammar = Grammar::of(names, &stop);
+    if stop(0) {
         return Err(io::Error::from(io::ErrorKind::TimedOut).into());
     }
     let width = grammar.width();

@@ -35,13 +35,18 @@ pub(super) struct Rules<'s> {
     stop: Stop<'s>,
 }
 
-/// Whether to stop. The result is then not used.
-pub(crate) type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
+/// Whether to stop, if the encoding takes about this many bytes of memory. The result is then not used.
+pub(crate) type Stop<'s> = &'s (dyn Fn(usize) -> bool + Sync);
 
 impl<'s> Rules<'s> {
     /// An empty set of rules. The symbols below `first` are not rules.
     pub(super) fn new(first: u32, stop: Stop<'s>) -> Self {
         Self { first, pairs: Vec::new(), key: random_key() | 1, slots: vec![END; 1 << MIN_BITS], stop }
+    }
+
+    /// About how many bytes of memory the rules take. While the table grows, there is also the old one.
+    pub(super) fn size(&self) -> usize {
+        size_of_val(&self.pairs[..]) + size_of_val(&self.slots[..]) / 2 * 3
     }
 
     /// The two parts of `symbol`. Returns `None` if `symbol` is not a rule.
@@ -124,7 +129,7 @@ impl<'s> Rules<'s> {
             }
         }
         for _ in 0..MAX_ROUNDS {
-            if (self.stop)() {
+            if (self.stop)(self.size() + size_of_val(&sequence[..])) {
                 break;
             }
             next.clear(sequence.len());
@@ -229,7 +234,7 @@ mod tests {
 
     /// The steps to find all pairs, under a new key.
     fn steps_of(pairs: &[(u32, u32)]) -> usize {
-        let mut rules = Rules::new(0, &|| false);
+        let mut rules = Rules::new(0, &|_| false);
         for _ in 0..2 {
             assert!((0..).zip(pairs).all(|(rule, (left, right))| rules.symbol(*left, *right) == rule));
         }

@@ -1,0 +1,178 @@
+//! Units are read ahead, and merged in the order of their addresses.
+
+use symdex::{Counts, Table};
+
+use super::chunks::{Encoded, spill_failed};
+use super::{Build, Stop, UnitOrder, WALK_AHEAD};
+use crate::chunk_job::ChunkJob;
+use crate::chunker::CHUNK_SPAN;
+use crate::dwarf::{Units, unit_ranges};
+use crate::error::Error;
+use crate::image::Image;
+use crate::limits::UnitLimits;
+use crate::memory::Memory;
+use crate::merge::{Merge, StepError};
+use crate::queue::Queue;
+use crate::report::Problems;
+use crate::symbol_ranges::{kept_aliases, symbol_ranges};
+use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::UnitRanges;
+
+/// A unit counts as at least this many bytes of `.debug_info`. Its task takes about as much memory.
+const LEAST_AHEAD: usize = 1 << 10;
+/// About how many symbols are merged at a time.
+const SYMBOLS_AT_A_TIME: usize = 1 << 14;
+
+impl<'a, 'd> Build<'a, 'd> {
+    /// Reads and merges the units, and writes the chunks of the `dwarf` table.
+    pub(super) fn dwarf(
+        &mut self,
+        (image, units): (&'a Image<'d>, &Units<'d>),
+        order: UnitOrder,
+        problems: &mut Problems,
+        counts: &mut Counts,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<(), Stop> {
+        let low = |unit: usize| match order {
+            UnitOrder::ByAddress => units.low(unit),
+            UnitOrder::AsListed => 0,
+        };
+        let size = |unit: usize| units.size(unit);
+        let ahead_size = |unit: usize| size(unit).max(LEAST_AHEAD);
+        let mut order: Vec<usize> = (0..units.own).collect();
+        order.sort_by_key(|unit| low(*unit));
+        let total = units.own_size() as u64;
+        let mut merge = Merge::new(CHUNK_SPAN);
+        let ahead_memory = Memory::new(self.budget.of_units_ahead());
+        let mut limits =
+            UnitLimits { ranges: image.range_budget(), deadline: self.deadline, memory: &ahead_memory };
+        let merged = rayon::scope_fifo(|scope| {
+            let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
+            let (mut next, mut ahead, mut done) = (0, 0, 0);
+            for (place, unit) in order.iter().enumerate() {
+                // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
+                while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
+                    let unit = order[next];
+                    walks.add(move || (limits, unit_ranges(image, units, unit, limits)));
+                    ahead += if next == place { 0 } else { ahead_size(unit) };
+                    next += 1;
+                }
+                let Some((limits_then, walked)) = walks.take() else { break };
+                self.deadline.check()?;
+                let walked = match walked {
+                    Some(walked) => {
+                        ahead_memory.give_back(walked.size());
+                        Some(walked)
+                    }
+                    // Units that are read ahead take all of the memory.
+                    None => {
+                        let memory = Memory::new(self.budget.of_unit(self.pools.size()));
+                        unit_ranges(image, units, *unit, UnitLimits { memory: &memory, ..limits_then })
+                    }
+                };
+                let too_large = Error::TooLarge { limit: self.budget.limit, what: "one of its units" };
+                let walked = walked.ok_or(too_large)?;
+                ahead -=
+                    order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
+                limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
+                // A unit that was read after this is not complete.
+                self.deadline.check()?;
+                problems.add_steps(1 + walked.steps);
+                let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
+                self.merge_units(vec![walked], watermark, &mut merge, problems, &mut chunks)?;
+                done += size(*unit) as u64;
+                progress(done, total);
+            }
+            Ok(self.finish_chunks(&mut chunks, 0)?)
+        });
+        (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
+        (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
+        merged
+    }
+
+    /// Merges the symbol table, and writes its chunks.
+    pub(crate) fn symbols(
+        &mut self,
+        symbols: &[FunctionSymbol<'d>],
+        counts: &mut Counts,
+        problems: &mut Problems,
+    ) -> Result<(), Stop> {
+        let mut merge = Merge::new(CHUNK_SPAN);
+        let mut rest = symbols;
+        rayon::scope_fifo(|scope| -> Result<(), Stop> {
+            let mut chunks = Queue::new(scope);
+            while !rest.is_empty() {
+                self.deadline.check()?;
+                let symbols = symbols_of_chunks(&mut rest);
+                let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
+                problems.merge(std::mem::take(&mut unit.problems));
+                merge.add(unit, &mut self.pools)?;
+                let max_pending = self.budget.of_pending(self.pools.size())?;
+                let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
+                while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
+                    self.encode(Table::SymbolTable, jobs, &mut chunks)?;
+                }
+            }
+            Ok(self.finish_chunks(&mut chunks, 0)?)
+        })?;
+        self.coverage.symbol_table = merge.covered().1;
+        counts.symbols = merge.ranges();
+        Ok(())
+    }
+
+    /// Adds units, of which those that are added later have no code below `watermark`. Merges what is complete, and writes
+    /// its chunks.
+    pub(crate) fn merge_units<'scope>(
+        &mut self,
+        units: Vec<UnitRanges<'d>>,
+        watermark: u64,
+        merge: &mut Merge,
+        problems: &mut Problems,
+        chunks: &mut Queue<'_, 'scope, Encoded>,
+    ) -> Result<(), Stop>
+    where
+        'a: 'scope,
+        'd: 'scope,
+    {
+        for mut unit in units {
+            problems.merge(std::mem::take(&mut unit.problems));
+            merge.add(unit, &mut self.pools)?;
+        }
+        let max_pending = self.budget.of_pending(self.pools.size())?;
+        let spilled_beyond = max_pending.min(self.max_pending);
+        if watermark == u64::MAX || merge.is_time_to_step(spilled_beyond) {
+            while let Some(jobs) = self.step(merge, watermark, max_pending)? {
+                self.deadline.check()?;
+                self.encode(Table::Dwarf, jobs, chunks)?;
+            }
+        }
+        if merge.is_time_to_spill(spilled_beyond) {
+            merge.spill().map_err(spill_failed)?;
+        }
+        Ok(())
+    }
+
+    /// Merges some code below `watermark`; see [`Merge::step`].
+    pub(super) fn step(
+        &mut self,
+        merge: &mut Merge,
+        watermark: u64,
+        max_memory: usize,
+    ) -> Result<Option<Vec<ChunkJob>>, Error> {
+        merge.step(watermark, max_memory, &mut self.pools).map_err(|error| match error {
+            StepError::Io(error) => spill_failed(error),
+            StepError::TooLarge => {
+                Error::TooLarge { limit: self.budget.limit, what: "code that many of its units state" }
+            }
+        })
+    }
+}
+
+/// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.
+fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
+    let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
+    let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));
+    let (symbols, others) = rest.split_at(rest.partition_point(|symbol| Some(chunk(symbol)) <= last));
+    *rest = others;
+    symbols
+}
