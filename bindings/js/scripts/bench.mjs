@@ -1,6 +1,7 @@
 // Lookups in Node.js beside those of the Rust reader, in one run: `npm run bench -- INDEX`.
 //
-// Each offset is drawn once, uniformly. It is asked for when nothing is cached, and then again. The rounds of both readers
+// Each offset is drawn once, uniformly. It is asked for when nothing is cached, of an index that is opened several times,
+// and then again several times: systems state CPU time in steps of some milliseconds. The rounds of both readers
 // alternate, and the medians of their CPU time are compared: on a busy machine, wall time says little.
 
 import { spawnSync } from "node:child_process";
@@ -13,6 +14,9 @@ import { Index } from "symdex";
 
 const COUNT = 20_000;
 const ROUNDS = 5;
+// How often each offset is asked for the first time, and then again; as in examples/lookups.rs.
+const OPENED = 4;
+const REPEATS = 20;
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const [file = path.join(root, "testdata/golden/v1/made-up-1.symdex")] = process.argv.slice(2);
 const bytes = readFileSync(file);
@@ -33,24 +37,29 @@ function rust() {
   return stdout.trim().split("\n").map(Number);
 }
 
-/** Nanoseconds of CPU time for each offset, those of compiling and collecting garbage included. */
+/** Nanoseconds of CPU time, those of compiling and collecting garbage included. */
 function time(run) {
   const begun = process.cpuUsage();
   run();
   const { user, system } = process.cpuUsage(begun);
-  return ((user + system) * 1000) / offsets.length;
+  return (user + system) * 1000;
 }
 
 function javaScript(isMany) {
   return [false, true].flatMap((demangle) => {
-    const index = Index.open(bytes);
-    const one = () => offsets.forEach((offset) => index.lookup(offset, { demangle }));
-    const many = () => {
+    const one = (index) => offsets.forEach((offset) => index.lookup(offset, { demangle }));
+    const many = (index) => {
       for (let at = 0; at < offsets.length; at += 100) index.lookupMany(offsets.slice(at, at + 100), { demangle });
     };
-    const times = [time(isMany ? many : one), time(isMany ? many : one)];
-    index.close();
-    return times;
+    const ask = isMany ? many : one;
+    let [first, again] = [0, 0];
+    for (let opened = 1; opened <= OPENED; opened += 1) {
+      const index = Index.open(bytes);
+      first += time(() => ask(index));
+      if (opened === OPENED) again = time(() => Array.from({ length: REPEATS }, () => ask(index)));
+      index.close();
+    }
+    return [first / OPENED / offsets.length, again / REPEATS / offsets.length];
   });
 }
 
@@ -66,7 +75,8 @@ function first() {
 }
 
 const median = (numbers) => numbers.toSorted((one, other) => one - other)[numbers.length >> 1];
-const options = ["build", "--release", "--quiet", "--package", "symdex-js", "--example", "lookups"];
+// It also compiles the builder, which the package depends on: some minutes, the first time. cargo shows how far it is.
+const options = ["build", "--release", "--package", "symdex-js", "--example", "lookups"];
 if (spawnSync("cargo", options, { cwd: root, stdio: "inherit" }).status !== 0) process.exit(1);
 
 const rounds = Array.from({ length: ROUNDS }, () => [rust(), javaScript(false), javaScript(true)]);
