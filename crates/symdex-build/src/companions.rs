@@ -134,8 +134,8 @@ impl Companions {
         Ok(self.maps.alloc(symdex::map_file(path)?))
     }
 
-    /// The paths of a file with this build id: `.build-id/0c/37c502...debug` in each debug folder.
-    pub(crate) fn by_build_id(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> {
+    /// The paths that a file with this build id can have: `.build-id/0c/37c502...debug` in each debug folder.
+    pub fn by_build_id(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> {
         let digits = id.to_string();
         let in_folder = move |folder: &PathBuf| {
             let (first, rest) = digits.split_at_checked(2)?;

@@ -1,12 +1,14 @@
 //! `symdex llvm-symbolizer`: answers addresses as LLVM's llvm-symbolizer does.
 
+use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
-use clap::ArgAction;
+use clap::{ArgAction, ColorChoice};
 use symdex::OwnedFrame;
 use symdex_store::IdPrefix;
 
 use super::each_lines;
+use super::filter::Filter;
 use super::modules::{ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
@@ -25,7 +27,7 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 /// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
 /// DATA is answered from the symbol table of the file. FRAME (local variables) has no answers, and neither have symbol
 /// names in the place of an address. --no-inlines prints the function that contains the address, with the line in it.
-/// --filter-markup is not supported. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
+/// docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {
@@ -106,6 +108,20 @@ pub(crate) struct Args {
     /// Addresses are offsets from the start of the image
     #[arg(long)]
     relative_address: bool,
+    /// Copy standard input, and replace the elements of symbolizer markup in it. Modules are named by their build ids
+    #[arg(long)]
+    filter_markup: bool,
+    /// When to color what --filter-markup replaces
+    #[arg(
+        long,
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        default_missing_value = "always"
+    )]
+    color: ColorChoice,
     #[command(flatten)]
     sources: SourceArgs,
     #[command(flatten)]
@@ -122,9 +138,6 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Accepted without effect")]
 struct Ignored {
-    /// Colors are used in markup only
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
-    _color: Option<String>,
     /// Debug files are fetched by symdex symbolicate and serve only
     #[arg(long)]
     _debuginfod: bool,
@@ -192,6 +205,15 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         demangling: if args.demangle && !args.no_demangle { Demangling::Llvm } else { Demangling::None },
         basenames: args.basenames,
     };
+    if args.filter_markup {
+        let is_colored = match args.color {
+            ColorChoice::Auto => io::stdout().is_terminal(),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        };
+        Filter::new(Modules::new(&args.sources)?, naming, is_colored).run()?;
+        return Ok(None);
+    }
     let plain = Plain {
         naming,
         is_llvm: args.output_style == Style::Llvm,

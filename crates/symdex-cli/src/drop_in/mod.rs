@@ -2,6 +2,7 @@
 
 pub(crate) mod addr2line;
 mod arguments;
+mod filter;
 mod json;
 pub(crate) mod llvm;
 mod modules;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use symdex::{ImageId, ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{DataSymbol, data_symbol};
+use symdex_build::{Companions, DataSymbol, data_symbol};
 use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
 
 use crate::failure::{CommandError, Failure, FailureKind, complain};
@@ -187,7 +187,7 @@ impl Module {
                 let answer = |lookup: &mut ImageLookup<'_, '_>| {
                     // The receiver waits for it.
                     _ = opened.send(Ok(ModuleInfo::from(lookup.metadata())));
-                    answer_all(lookup, &wanted, &asked, &answered);
+                    answer_all(lookup, &sources, &wanted, &asked, &answered);
                     Ok(None)
                 };
                 match source.answer(&sources.debug_dirs, Warnings::Omit, answer) {
@@ -208,6 +208,7 @@ impl Module {
 /// Answers the questions about one module until there are no more.
 fn answer_all(
     lookup: &mut ImageLookup<'_, '_>,
+    sources: &Sources,
     name: &ModuleName,
     asked: &Receiver<Question>,
     answered: &SyncSender<Answer>,
@@ -229,7 +230,11 @@ fn answer_all(
                 let mut answers = offsets.iter().copied().map(answer);
                 answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
             }
-            Question::Data(address) => answered.send(Answer::Data(data_of(name, address))),
+            Question::Data(address) => {
+                let file = sources.file_of(name);
+                let symbol = file.and_then(|(path, arch)| data_of(&path, arch.as_deref(), address));
+                answered.send(Answer::Data(symbol))
+            }
         };
         if sent.is_err() {
             return;
@@ -237,10 +242,9 @@ fn answer_all(
     }
 }
 
-/// The data symbol at `address`. Indexes have only functions, so the file that the request names answers.
-fn data_of(name: &ModuleName, address: u64) -> Option<DataSymbol> {
-    let ModuleName::File { path, arch } = name else { return None };
-    data_symbol(&symdex::map_file(path).ok()?, arch.as_deref(), address)
+/// The data symbol at `address`. Indexes have only functions, so the file of the module answers.
+fn data_of(path: &Path, arch: Option<&str>, address: u64) -> Option<DataSymbol> {
+    data_symbol(&symdex::map_file(path).ok()?, arch, address)
 }
 
 /// Where modules are searched.
@@ -256,32 +260,49 @@ impl Sources {
     fn open(&self, name: &ModuleName) -> Result<AddressSource, Failure> {
         match name {
             ModuleName::BuildId(prefix) => {
-                let found = match prefix.to_id() {
-                    Some(id) => self.index_of(&id)?,
-                    None => None,
-                };
-                found.ok_or_else(|| {
-                    let message =
-                        format!("no index has the build id {prefix}; name folders or stores of indexes");
-                    Failure::new(FailureKind::NotFound, message)
-                })
+                let Some(id) = prefix.to_id() else { return Err(not_found(prefix)) };
+                if let Some((path, arch)) = self.file_of(name) {
+                    let files = image_at(&path, arch.as_deref())?;
+                    if *files.id() == id {
+                        return Ok(self.open_image(files));
+                    }
+                    complain(&format!("{}: has the id {}, and not {id}", path.display(), files.id()));
+                }
+                self.index_of(&id)?.ok_or_else(|| not_found(prefix))
             }
             ModuleName::File { path, arch } => {
                 if let Some(path) = source::index_file(path, None)? {
                     let index = Box::new(open::index(&path, None, self.access)?);
                     return Ok(AddressSource::Index { index, path });
                 }
-                let files = Box::new(image_at(path, arch.as_deref())?);
-                let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
-                match self.index_of(files.id()) {
-                    Ok(found) => {
-                        if let Some(found) = found.filter(is_enough) {
-                            return Ok(found);
-                        }
-                    }
-                    Err(failure) => complain(&failure.message),
+                Ok(self.open_image(image_at(path, arch.as_deref())?))
+            }
+        }
+    }
+
+    /// The index of an image; without one, its files. An index without functions is not enough if they have some.
+    fn open_image(&self, files: ImageFiles) -> AddressSource {
+        let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
+        match self.index_of(files.id()) {
+            Ok(found) => {
+                if let Some(found) = found.filter(is_enough) {
+                    return found;
                 }
-                Ok(AddressSource::DebugFiles { files, _archive: None })
+            }
+            Err(failure) => complain(&failure.message),
+        }
+        AddressSource::DebugFiles { files: Box::new(files), _archive: None }
+    }
+
+    /// The path of a module's file, and its architecture if it may have several. The file of a build id is in a debug
+    /// folder.
+    fn file_of(&self, name: &ModuleName) -> Option<(PathBuf, Option<String>)> {
+        match name {
+            ModuleName::File { path, arch } => Some((path.clone(), arch.clone())),
+            ModuleName::BuildId(prefix) => {
+                let folders = Companions::new(self.debug_dirs.clone());
+                let path = folders.by_build_id(&prefix.to_id()?).find(|path| path.is_file())?;
+                Some((path, None))
             }
         }
     }
@@ -304,6 +325,14 @@ impl Sources {
         failures.iter().flatten().for_each(|error| complain(&format!("warning: {error}")));
         Ok(found.map(|image| AddressSource::Stored(FoundImage::from(image))))
     }
+}
+
+fn not_found(prefix: &IdPrefix) -> Failure {
+    let message = format!(
+        "no index and no file in .build-id of a debug folder has the build id {prefix}; name folders or stores of \
+         indexes, or folders of debug files"
+    );
+    Failure::new(FailureKind::NotFound, message)
 }
 
 /// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.

@@ -7,6 +7,7 @@ mod compared;
 mod gnu;
 mod input;
 mod llvm;
+mod markup;
 mod modes;
 
 symdex_testkit::main! {
@@ -25,6 +26,9 @@ symdex_testkit::main! {
     input::modules_that_cannot_be_read_do_not_end_the_run,
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
     llvm::every_option_has_the_output_of_llvm_symbolizer,
+    markup::markup_is_replaced_as_by_llvm_symbolizer,
+    markup::markup_differs_only_where_the_answers_do,
+    markup::markup_is_answered_from_indexes,
     modes::every_mode_has_the_answers_of_the_tools_for_each_language,
     ; on request:
     gnu::table_of_the_corpora,
