@@ -9,6 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{output, source};
 
+/// A location in the demo app's crash, once the report is symbolicated.
+pub(crate) const LOCATION: &str = "rle.c:16";
+
 /// Makes `folder`, and copies what the example reads into it.
 ///
 /// # Errors
@@ -33,7 +36,7 @@ pub(crate) fn check(symdex: impl Fn() -> Result<Command>) -> Result<Duration> {
     run("build testdata/demo -o indexes")?;
     let first = begun.elapsed();
     let report = run("symbolicate testdata/demo/demo.crash --index indexes")?;
-    ensure!(report.contains("rle.c:16"), "symdex symbolicate printed:\n{report}");
+    ensure!(report.contains(LOCATION), "symdex symbolicate printed:\n{report}");
 
     let readme = fs::read_to_string(source("README.md")?)?;
     let (_, rest) = readme.split_once("\n    $ symdex atos ").context("the README has no example of atos")?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::files::Packager;
 use super::target::Target;
@@ -35,11 +35,7 @@ pub(crate) fn check(dist: &Path, package: &str, packager: Packager, target: &Tar
         ensure!(root.join(file).is_file(), "{package} does not install {file}");
     }
     let symdex = root.join("usr/bin/symdex");
-    for library in target.libraries(&symdex)? {
-        let copy = root.join(library.strip_prefix("/")?);
-        fs::create_dir_all(copy.parent().context("a library has a folder")?)?;
-        fs::copy(&library, copy)?;
-    }
+    target.copy_libraries(&symdex, &root)?;
     example::prepare(&root.join(EXAMPLE))?;
     let first = example::check(|| command(target, &root, &symdex))?;
     println!(

@@ -1,9 +1,9 @@
 //! `cargo xtask dist`: makes the files of a release in `target/dist`.
 //!
 //! For each target: an archive with the static command, its man pages and completions, the same without stores and
-//! service (`symdex-slim`), packages for Debian and Fedora, and the program for the container image. `SHA256SUMS` has
-//! the checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed
-//! in an empty root, and has answered the example of the README there.
+//! service (`symdex-slim`), packages for Debian and Fedora, and the files of the container image. `SHA256SUMS` has the
+//! checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed in
+//! an empty root, and has answered the example of the README there. So has a container of the image.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::workspace;
 
 mod compile;
+mod container;
 mod example;
 mod files;
 mod install;
@@ -165,10 +166,8 @@ fn make(target: &Target, variant: Variant, program: &Path, dist: &Path) -> Resul
         made.push(package);
     }
     if variant == Variant::Full {
-        // The folder that docs/deploy/Dockerfile reads. Its names of architectures are those of containers.
-        let folder = dist.join("container").join(target.package_arch);
-        fs::create_dir_all(&folder)?;
-        fs::copy(&symdex, folder.join("symdex"))?;
+        container::stage(&symdex, target, dist)?;
+        container::check(target, dist)?;
     }
     fs::remove_dir_all(&stage)?;
     Ok(made)

@@ -1,5 +1,6 @@
 //! Targets: where their standard library comes from, and how their programs run here.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -61,11 +62,20 @@ impl Target {
         self.emulator.is_some()
     }
 
-    /// The libraries that `program` loads, and what loads them.
+    /// Copies the libraries that `program` loads, and what loads them, to the same paths below `root`.
     ///
     /// # Errors
-    /// ldd fails.
-    pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>> {
+    /// ldd fails, or a library cannot be copied.
+    pub(crate) fn copy_libraries(&self, program: &Path, root: &Path) -> Result<()> {
+        for library in self.libraries(program)? {
+            let copy = root.join(library.strip_prefix("/")?);
+            fs::create_dir_all(copy.parent().context("a library has a folder")?)?;
+            fs::copy(&library, copy)?;
+        }
+        Ok(())
+    }
+
+    fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>> {
         if self.is_static {
             return Ok(Vec::new());
         }
