@@ -1,6 +1,8 @@
-//! Symbols of data, which indexes do not have.
+//! The symbol table of a file, for what indexes do not have: symbols of data, and symbols by name.
 
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, SymbolSection};
+use std::collections::BTreeSet;
+
+use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolKind, SymbolSection};
 
 use crate::sections::object_file;
 
@@ -22,27 +24,67 @@ pub struct DataSymbol {
 #[must_use]
 pub fn data_symbol(file: &[u8], arch: Option<&str>, svma: u64) -> Option<DataSymbol> {
     let file = object_file(file, arch)?;
-    let is_macho = file.format() == object::BinaryFormat::MachO;
-    let symbols = || {
-        let all = file.symbols().chain(file.dynamic_symbols());
-        all.filter(|symbol| {
-            matches!(symbol.section(), SymbolSection::Section(_)) && symbol.kind() != SymbolKind::Section
-        })
-    };
-    let found = symbols().filter(|symbol| symbol.address() <= svma);
+    let found = symbols(&file).filter(|symbol| symbol.address() <= svma);
     let found = found.max_by_key(|symbol| (symbol.address(), symbol.size()))?;
-    let (start, name) = (found.address(), found.name_bytes().ok()?);
-    let size = match is_macho {
-        true => {
-            let section = file.section_by_index(found.section_index()?).ok()?;
-            let next = symbols().map(|symbol| symbol.address()).filter(|next| *next > start).min();
-            let end = section.address().saturating_add(section.size());
-            next.map_or(end, |next| next.min(end)).saturating_sub(start)
-        }
-        false => found.size(),
-    };
-    let name = name.strip_prefix(b"_").filter(|_| is_macho).unwrap_or(name);
+    let (start, name) = (found.address(), name_of(&file, &found)?);
+    let size = size_of(&file, &found, &starts(&file))?;
     (svma - start < size).then(|| DataSymbol { name: name.to_vec(), start, size })
+}
+
+/// The addresses `offset` bytes after the start of each symbol `name` of the debug file `file`, in ascending order. For
+/// symbols that are not larger than `offset` bytes, it is the address of the start. `name` is without Mach-O's leading
+/// `_`. Empty if no symbol has the name, or if `file` cannot be read. `arch` chooses the slice of a universal file.
+///
+/// As for [`data_symbol`], each call reads the whole symbol table.
+#[must_use]
+pub fn symbol_addresses(file: &[u8], arch: Option<&str>, name: &[u8], offset: u64) -> Vec<u64> {
+    let Some(file) = object_file(file, arch) else { return Vec::new() };
+    let (starts, named) = (starts(&file), symbols(&file));
+    let named = named.filter(|symbol| name_of(&file, symbol) == Some(name));
+    let address = |symbol: Symbol<'_, '_>| {
+        let is_inside = size_of(&file, &symbol, &starts).is_some_and(|size| offset < size);
+        symbol.address().saturating_add(if is_inside { offset } else { 0 })
+    };
+    // Those of the dynamic symbol table are mostly in both.
+    named.map(address).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The symbols of code and data.
+fn symbols<'f, 'd>(file: &'f File<'d>) -> impl Iterator<Item = Symbol<'d, 'f>> {
+    let all = file.symbols().chain(file.dynamic_symbols());
+    all.filter(|symbol| {
+        matches!(symbol.section(), SymbolSection::Section(_)) && symbol.kind() != SymbolKind::Section
+    })
+}
+
+fn name_of<'d>(file: &File<'d>, symbol: &Symbol<'d, '_>) -> Option<&'d [u8]> {
+    let name = symbol.name_bytes().ok()?;
+    Some(name.strip_prefix(b"_").filter(|_| is_macho(file)).unwrap_or(name))
+}
+
+/// The size of a symbol. Mach-O states none: there, a symbol ends at the next of the ascending `starts`, or with its
+/// section.
+fn size_of(file: &File<'_>, symbol: &Symbol<'_, '_>, starts: &[u64]) -> Option<u64> {
+    if !is_macho(file) {
+        return Some(symbol.size());
+    }
+    let start = symbol.address();
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let end = section.address().saturating_add(section.size());
+    let next = starts.get(starts.partition_point(|other| *other <= start));
+    Some(next.map_or(end, |next| end.min(*next)).saturating_sub(start))
+}
+
+/// Where the symbols of a Mach-O file start, in ascending order. Empty for ELF, where symbols have sizes.
+fn starts(file: &File<'_>) -> Vec<u64> {
+    let of_macho = is_macho(file).then(|| symbols(file).map(|symbol| symbol.address()));
+    let mut starts: Vec<_> = of_macho.into_iter().flatten().collect();
+    starts.sort_unstable();
+    starts
+}
+
+fn is_macho(file: &File<'_>) -> bool {
+    file.format() == object::BinaryFormat::MachO
 }
 
 #[cfg(test)]
@@ -68,5 +110,24 @@ mod tests {
         let fat = read("dsyms/fat.dSYM/Contents/Resources/DWARF/fat");
         assert_eq!(data_symbol(&fat, None, 0), None, "several architectures");
         assert_eq!(data_symbol(b"no debug file", None, 0), None);
+    }
+
+    #[test]
+    fn a_name_leads_to_the_addresses_of_its_symbols() {
+        let read = |path: &str| {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path);
+            std::fs::read(path).expect("readable")
+        };
+        let elf = read("elf/gcc-parts.so");
+        let addresses = |name: &[u8], offset| symbol_addresses(&elf, None, name, offset);
+        assert_eq!(addresses(b"rescale", 0), [0x1160]);
+        assert_eq!(addresses(b"rescale", 4), [0x1164]);
+        assert_eq!(addresses(b"rescale", 0x35), [0x1160], "it has 0x35 bytes");
+        assert_eq!(addresses(b"fetch", 0), [0; 0], "it is not defined");
+        let macho = read("dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4");
+        let addresses = |name: &[u8], offset| symbol_addresses(&macho, None, name, offset);
+        assert_eq!((addresses(b"pyramid", 0).len(), addresses(b"_pyramid", 0).len()), (1, 0));
+        assert_eq!(addresses(b"pyramid", 1), [addresses(b"pyramid", 0)[0] + 1]);
+        assert_eq!(symbol_addresses(b"no debug file", None, b"a", 0), [0; 0]);
     }
 }

@@ -94,7 +94,7 @@ mod up_to_date;
 
 pub use built_before::built_before;
 pub use companions::Companions;
-pub use data_symbol::{DataSymbol, data_symbol};
+pub use data_symbol::{DataSymbol, data_symbol, symbol_addresses};
 pub use direct::DirectLookup;
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};

@@ -7,6 +7,7 @@ use symdex_build::DataSymbol;
 use super::modules::ModuleInfo;
 use super::names::{Functions, Naming};
 use super::plain::start_address;
+use super::request::{Place, Request};
 use crate::failure::Failure;
 
 /// The answer to one request.
@@ -22,7 +23,7 @@ pub(super) struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     frame: Option<Vec<()>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    loc: Option<Vec<()>>,
+    loc: Option<Vec<Location>>,
     module_name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     sym_name: Option<String>,
@@ -87,22 +88,36 @@ impl Record {
         Self { symbol: Some(symbol), ..Self::new(module, address) }
     }
 
-    /// The data symbol at `address`.
-    pub(super) fn data(module: &str, address: u64, symbol: Option<&DataSymbol>, naming: Naming) -> Self {
+    /// The answer to `request`, which names an address or a symbol.
+    fn to(request: &Request) -> Self {
+        let sym_name = match &request.place {
+            Place::Symbol { name, .. } => Some(name.clone()),
+            Place::Address(_) => None,
+        };
+        Self { sym_name, ..Self::new(&request.module_text, request.place.address()) }
+    }
+
+    pub(super) fn data(request: &Request, symbol: Option<&DataSymbol>, naming: Naming) -> Self {
         let (start, size) = symbol.map_or((0, 0), |symbol| (symbol.start, symbol.size));
         let name = symbol.map(|symbol| naming.data(symbol)).unwrap_or_default();
         let data = Data { name, size: format!("{size:#x}"), start: format!("{start:#x}") };
-        Self { data: Some(data), ..Self::new(module, Some(address)) }
+        Self { data: Some(data), ..Self::to(request) }
     }
 
-    /// No local variables are known at `address`.
-    pub(super) fn no_locals(module: &str, address: u64) -> Self {
-        Self { frame: Some(Vec::new()), ..Self::new(module, Some(address)) }
+    /// No local variables are known.
+    pub(super) fn no_locals(request: &Request) -> Self {
+        Self { frame: Some(Vec::new()), ..Self::to(request) }
     }
 
-    /// No location is known of the symbol `name`.
-    pub(super) fn no_symbol(module: &str, name: &str) -> Self {
-        Self { loc: Some(Vec::new()), sym_name: Some(name.to_owned()), ..Self::new(module, None) }
+    /// The functions of symbols.
+    pub(super) fn locations(
+        request: &Request,
+        locations: &[OwnedFrame],
+        info: ModuleInfo,
+        naming: Naming,
+    ) -> Self {
+        let loc = locations.iter().map(|frame| Location::new(frame, Some(info), naming)).collect();
+        Self { loc: Some(loc), ..Self::to(request) }
     }
 
     /// The module cannot be read.

@@ -9,7 +9,7 @@ use symdex_store::IdPrefix;
 
 use super::each_lines;
 use super::filter::Filter;
-use super::modules::{ModuleName, Modules, SourceArgs};
+use super::modules::{ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
@@ -25,9 +25,9 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
-/// DATA is answered from the symbol table of the file. FRAME (local variables) has no answers, and neither have symbol
-/// names in the place of an address. --no-inlines prints the function that contains the address, with the line in it.
-/// docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
+/// DATA is answered from the symbol table of the file, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an
+/// address. FRAME (local variables) has no answers. --no-inlines prints the function that contains the address, with
+/// the line in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {
@@ -323,25 +323,56 @@ impl Symbolizer<'_> {
 
     /// Answers a request that is not for the code at an address.
     fn other(&mut self, request: &Request) -> Result<(), CommandError> {
-        let module = &request.module_text;
-        let given = match &request.place {
-            Place::Address(address) => *address,
-            Place::Symbol(name) => return Ok(self.printer.no_symbol(module, name)?),
-        };
         let info = match self.modules.info(&request.module) {
             Ok(info) => info,
             Err(failure) => {
                 complain(&failure.message);
-                return Ok(self.printer.failed(request, Some(given), &failure)?);
+                return Ok(self.printer.failed(request, request.place.address(), &failure)?);
             }
         };
-        if request.kind == Kind::Frame {
-            return Ok(self.printer.no_locals(module, given)?);
+        match (request.kind, &request.place) {
+            (Kind::Code, Place::Symbol { name, offset }) => self.symbol(request, name, *offset, info),
+            (Kind::Frame, _) => Ok(self.printer.no_locals(request)?),
+            (Kind::Data, Place::Symbol { .. }) => Ok(self.printer.data(request, None)?),
+            (Kind::Code | Kind::Data, Place::Address(given)) => {
+                let base = if self.args.relative_address { info.base } else { 0 };
+                let svma = given.wrapping_add(base).wrapping_sub(self.args.adjust_vma);
+                let symbol = self.modules.data(&request.module, svma)?;
+                Ok(self.printer.data(request, symbol.as_ref())?)
+            }
         }
-        let base = if self.args.relative_address { info.base } else { 0 };
-        let svma = given.wrapping_add(base).wrapping_sub(self.args.adjust_vma);
-        let symbol = self.modules.data(&request.module, svma)?;
-        Ok(self.printer.data(module, given, symbol.as_ref())?)
+    }
+
+    /// Answers a request for the code of the symbols `name`. The answer has this name, and the line in the function
+    /// that contains the code, as with `--no-inlines`. Code without a file is no answer.
+    fn symbol(
+        &mut self,
+        request: &Request,
+        name: &str,
+        offset: u64,
+        info: ModuleInfo,
+    ) -> Result<(), CommandError> {
+        let addresses = self.modules.symbol(&request.module, name, offset)?;
+        let mut locations = Vec::new();
+        let Self { args, modules, gravest, .. } = self;
+        modules.code(&request.module, &addresses, |_, frames| {
+            match frames {
+                Ok(mut frames) => {
+                    if let Some(mut frame) = frames.pop().filter(|frame| frame.file.is_some()) {
+                        if args.functions == Functions::Linkage {
+                            frame.name = Some(name.as_bytes().into());
+                        }
+                        locations.push(frame);
+                    }
+                }
+                Err(failure) => {
+                    complain(&failure.message);
+                    *gravest = (*gravest).max(Some(failure.kind));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(self.printer.locations(request, &locations, info)?)
     }
 }
 

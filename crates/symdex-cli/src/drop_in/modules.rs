@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use symdex::{ImageId, ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{Companions, DataSymbol, data_symbol};
+use symdex_build::{Companions, DataSymbol, data_symbol, symbol_addresses};
 use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
 
 use crate::failure::{CommandError, Failure, FailureKind, complain};
@@ -74,12 +74,15 @@ enum Question {
     /// Addresses as the file states them.
     Code(Vec<u64>),
     Data(u64),
+    /// The code of the symbols with this name, so many bytes after their start.
+    Symbol(String, u64),
 }
 
 /// The answer of a module for one address.
 enum Answer {
     Code(Frames),
     Data(Option<DataSymbol>),
+    Symbol(Vec<u64>),
 }
 
 /// An open module. It answers on a thread, which owns the file and what was read of it.
@@ -152,6 +155,26 @@ impl Modules {
         let asked = module.questions.send(Question::Data(address));
         match (asked, module.answers.recv()) {
             (Ok(()), Ok(Answer::Data(symbol))) => Ok(symbol),
+            _ => Err(stopped(name)),
+        }
+    }
+
+    /// The addresses of the byte `offset` bytes after the start of each symbol `symbol`.
+    ///
+    /// # Errors
+    ///
+    /// If the module cannot be opened.
+    pub(super) fn symbol(
+        &mut self,
+        name: &ModuleName,
+        symbol: &str,
+        offset: u64,
+    ) -> Result<Vec<u64>, Failure> {
+        let module = self.module(name);
+        module.info.clone()?;
+        let asked = module.questions.send(Question::Symbol(symbol.to_owned(), offset));
+        match (asked, module.answers.recv()) {
+            (Ok(()), Ok(Answer::Symbol(addresses))) => Ok(addresses),
             _ => Err(stopped(name)),
         }
     }
@@ -231,20 +254,21 @@ fn answer_all(
                 answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
             }
             Question::Data(address) => {
-                let file = sources.file_of(name);
-                let symbol = file.and_then(|(path, arch)| data_of(&path, arch.as_deref(), address));
+                let symbol = sources.in_files(name, |file, arch| data_symbol(file, arch, address));
                 answered.send(Answer::Data(symbol))
+            }
+            Question::Symbol(symbol, offset) => {
+                let found = sources.in_files(name, |file, arch| {
+                    let addresses = symbol_addresses(file, arch, symbol.as_bytes(), offset);
+                    Some(addresses).filter(|addresses| !addresses.is_empty())
+                });
+                answered.send(Answer::Symbol(found.unwrap_or_default()))
             }
         };
         if sent.is_err() {
             return;
         }
     }
-}
-
-/// The data symbol at `address`. Indexes have only functions, so the file of the module answers.
-fn data_of(path: &Path, arch: Option<&str>, address: u64) -> Option<DataSymbol> {
-    data_symbol(&symdex::map_file(path).ok()?, arch, address)
 }
 
 /// Where modules are searched.
@@ -294,6 +318,15 @@ impl Sources {
         AddressSource::DebugFiles { files: Box::new(files), _archive: None }
     }
 
+    /// What `find` returns for the first file of a module, and its architecture if the file may have several. Indexes
+    /// have neither data nor all symbols.
+    fn in_files<T>(&self, name: &ModuleName, find: impl Fn(&[u8], Option<&str>) -> Option<T>) -> Option<T> {
+        let (path, arch) = self.file_of(name)?;
+        let files = files_at(&path);
+        let mut files = files.files().iter().flatten();
+        files.find_map(|file| find(&symdex::map_file(file.path()).ok()?, arch.as_deref()))
+    }
+
     /// The path of a module's file, and its architecture if it may have several. The file of a build id is in a debug
     /// folder.
     fn file_of(&self, name: &ModuleName) -> Option<(PathBuf, Option<String>)> {
@@ -335,13 +368,17 @@ fn not_found(prefix: &IdPrefix) -> Failure {
     Failure::new(FailureKind::NotFound, message)
 }
 
-/// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
-fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
+/// The debug files at `path` and in the dSYM beside it.
+fn files_at(path: &Path) -> InputFiles {
     let mut dsym = path.as_os_str().to_owned();
     dsym.push(".dSYM");
     let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
-    let files = InputFiles::find(std::iter::once(path.to_owned()).chain(beside));
-    let found = match find_image(files, None, |_| true) {
+    InputFiles::find(std::iter::once(path.to_owned()).chain(beside))
+}
+
+/// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
+fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
+    let found = match find_image(files_at(path), None, |_| true) {
         // Clients state the architecture of the machine for files of any other, too.
         Err(FindImageError::Ambiguous { images }) => {
             let (mut chosen, others): (Vec<_>, Vec<_>) =

@@ -44,6 +44,20 @@ impl Plain {
         self.footer(out)
     }
 
+    /// Prints the functions of symbols, of which none contains another one.
+    pub(super) fn locations(
+        self,
+        locations: &[OwnedFrame],
+        info: ModuleInfo,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        if locations.is_empty() {
+            self.frame(None, None, false, out)?;
+        }
+        locations.iter().try_for_each(|frame| self.frame(Some(frame), Some(info), false, out))?;
+        self.footer(out)
+    }
+
     /// Prints the data symbol at `address`.
     pub(super) fn data(
         self,

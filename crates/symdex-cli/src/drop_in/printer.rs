@@ -49,24 +49,30 @@ impl Printer {
         }
     }
 
-    pub(super) fn data(&mut self, module: &str, address: u64, symbol: Option<&DataSymbol>) -> io::Result<()> {
+    pub(super) fn data(&mut self, request: &Request, symbol: Option<&DataSymbol>) -> io::Result<()> {
         match self.form {
-            Form::Plain => self.plain.data(address, symbol, &mut self.out),
-            _ => self.record(Record::data(module, address, symbol, self.plain.naming)),
+            Form::Plain => self.plain.data(request.place.address().unwrap_or(0), symbol, &mut self.out),
+            _ => self.record(Record::data(request, symbol, self.plain.naming)),
         }
     }
 
-    pub(super) fn no_locals(&mut self, module: &str, address: u64) -> io::Result<()> {
+    pub(super) fn no_locals(&mut self, request: &Request) -> io::Result<()> {
         match self.form {
-            Form::Plain => self.plain.no_locals(address, &mut self.out),
-            _ => self.record(Record::no_locals(module, address)),
+            Form::Plain => self.plain.no_locals(request.place.address().unwrap_or(0), &mut self.out),
+            _ => self.record(Record::no_locals(request)),
         }
     }
 
-    pub(super) fn no_symbol(&mut self, module: &str, name: &str) -> io::Result<()> {
+    /// Prints the functions of the symbols that `request` names.
+    pub(super) fn locations(
+        &mut self,
+        request: &Request,
+        locations: &[OwnedFrame],
+        info: ModuleInfo,
+    ) -> io::Result<()> {
         match self.form {
-            Form::Plain => self.plain.frames(None, &[], None, &mut self.out),
-            _ => self.record(Record::no_symbol(module, name)),
+            Form::Plain => self.plain.locations(locations, info, &mut self.out),
+            _ => self.record(Record::locations(request, locations, info, self.plain.naming)),
         }
     }
 

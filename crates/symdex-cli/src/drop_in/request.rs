@@ -20,7 +20,21 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Address(u64),
-    Symbol(String),
+    /// The byte `offset` bytes after the start of a symbol.
+    Symbol {
+        name: String,
+        offset: u64,
+    },
+}
+
+impl Place {
+    /// The address, unless this is a symbol.
+    pub(super) fn address(&self) -> Option<u64> {
+        match self {
+            Self::Address(address) => Some(*address),
+            Self::Symbol { .. } => None,
+        }
+    }
 }
 
 /// A line of input, or an address of the command line.
@@ -51,7 +65,7 @@ pub(super) struct Defaults {
     pub(super) arch: Option<String>,
 }
 
-/// Reads `[CODE|DATA|FRAME] [FILE:|BUILDID:][MODULE] ADDRESS`. What follows the address is ignored.
+/// Reads `[CODE|DATA|FRAME] [FILE:|BUILDID:][MODULE] ADDRESS|SYMBOL[+OFFSET]`. What follows the address is ignored.
 pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malformed> {
     let given = defaults.module.as_ref().map_or("", |(_, text)| text.as_str());
     let mut module_text = String::new();
@@ -102,9 +116,16 @@ pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malforme
         None if place.starts_with(|c: char| c.is_ascii_digit()) => {
             return Err(malformed(&module_text, "expected a number as address"));
         }
-        None => Place::Symbol(place.to_owned()),
+        None => symbol(place),
     };
     Ok(Request { kind, module, module_text, place })
+}
+
+/// The place `NAME+OFFSET` or `NAME`.
+fn symbol(text: &str) -> Place {
+    let parts = text.rsplit_once('+').filter(|(name, _)| !name.is_empty());
+    let (name, offset) = parts.and_then(|(name, offset)| Some((name, number(offset)?))).unwrap_or((text, 0));
+    Place::Symbol { name: name.to_owned(), offset }
 }
 
 /// The module of the file at `path`, which may end with a colon and an architecture.
@@ -168,8 +189,13 @@ mod tests {
         assert_eq!(read("FRAME FILE:b.so 010 more", Some("a.so")), address(Kind::Frame, "b.so", 8));
         assert_eq!(read("0x10", Some("a.so")), address(Kind::Code, "a.so", 16));
         assert_eq!(read("BUILDID:abcd 0x10", Some("a.so")), address(Kind::Code, "ABCD", 16));
-        let symbol = Ok((Kind::Code, "a.so".to_owned(), Place::Symbol("main".to_owned())));
-        assert_eq!(read("a.so main", None), symbol);
+        let symbol = |name: &str, offset| {
+            Ok((Kind::Code, "a.so".to_owned(), Place::Symbol { name: name.to_owned(), offset }))
+        };
+        assert_eq!(read("a.so main", None), symbol("main", 0));
+        assert_eq!(read("a.so a+b+0x10", None), symbol("a+b", 16));
+        assert_eq!(read("a.so +5", None), symbol("+5", 0));
+        assert_eq!(read("a.so main+", None), symbol("main+", 0));
     }
 
     #[test]

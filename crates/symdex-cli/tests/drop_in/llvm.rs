@@ -206,3 +206,60 @@ pub(crate) fn every_option_has_the_output_of_llvm_symbolizer() {
     assert_same(&["--default-arch=arm64"], &names);
     assert_same(&["--output-style=GNU", "-a"], &names);
 }
+
+pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
+    let (mut same, mut asked) = (0, 0);
+    for image in testdata_images(&["dsyms", "elf", "demo"]) {
+        let is_request =
+            |name: &&String| !name.contains(' ') && !name.starts_with(|c: char| c.is_ascii_digit());
+        let names: Vec<_> = image.symbols.iter().filter(is_request).filter(|name| !name.is_empty()).collect();
+        let input: String = names.iter().map(|name| format!("{name}\n{name}+3\n")).collect();
+        let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
+            command.arg(format!("--default-arch={}", image.arch)).arg("--obj").arg(&image.file);
+            without_columns(&output(command, &input))
+        });
+        let [theirs, ours] = [&theirs, &ours].map(|text| text.split_terminator("\n\n").collect::<Vec<_>>());
+        assert_eq!([theirs.len(), ours.len()], [2 * names.len(); 2], "{}", image.file.display());
+        for ((name, theirs), ours) in input.lines().zip(theirs).zip(ours) {
+            let is_explained = theirs == ours || reason(name, theirs, ours).is_some();
+            assert!(is_explained, "{}: {name}:\n{ours}\ninstead of\n{theirs}", image.file.display());
+            same += usize::from(theirs == ours);
+            asked += 1;
+        }
+    }
+    assert!(asked > 1000 && same > asked * 9 / 10, "{same} of {asked}");
+    println!("{same} of {asked} requests by symbol have the same answer");
+    let file = super::common::testdata().join("elf/gcc-parts.so");
+    let file = file.to_str().expect("text");
+    let input = format!("{file} rescale+4\nDATA {file} rescale\nFRAME {file} rescale\n{file} nope\n");
+    for options in
+        [&["-a", "-p"][..], &["--output-style=GNU"], &["-f=none"], &["-f=short"], &["--output-style=JSON"]]
+    {
+        assert_same(options, &input);
+    }
+    assert_same(&["-a"], "nofile rescale\n");
+    // The folder of a dSYM, which llvm-symbolizer does not read.
+    let bundle = super::common::testdata().join("dsyms/inline-dwarf4.dSYM");
+    let of_bundle = super::common::symdex([
+        "llvm-symbolizer".as_ref(),
+        "-e".as_ref(),
+        bundle.as_os_str(),
+        "pyramid".as_ref(),
+    ]);
+    assert!(of_bundle.ok().starts_with("pyramid\n/src/symdex/inline/"));
+}
+
+/// Why the answers for a symbol differ.
+fn reason(name: &str, theirs: &str, ours: &str) -> Option<&'static str> {
+    const UNKNOWN: &str = "??\n??:0:0";
+    let ((their_name, their_place), (our_name, our_place)) =
+        (theirs.split_once('\n')?, ours.split_once('\n')?);
+    match symdex_demangle::language(name.as_bytes()) {
+        _ if theirs == UNKNOWN => Some("another symbol is at the address"),
+        _ if ours == UNKNOWN && their_place.ends_with(":0:0") => Some("file of a symbol"),
+        Some(symdex_demangle::Language::Swift) => Some("Swift name"),
+        Some(symdex_demangle::Language::Cpp) if their_place == our_place => Some("C++ name"),
+        _ if their_name == our_name => Some("line of an inlined function"),
+        _ => None,
+    }
+}
