@@ -1,13 +1,15 @@
 //! `symdex import`: indexes of symbol files.
 
-use std::path::PathBuf;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use symdex::{Arch, ImageId};
-use symdex_pipeline::{Pipeline, PipelineOptions, SymbolFileInput};
+use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions, SymbolFileInput};
 
 use crate::build::{self, BuildLimits, BuildTotals, Destination, Reporting};
 use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::lookup::stdin_failed;
 
 /// Make an index of a symbol file: Breakpad's, or LLVM's GSYM
 ///
@@ -26,7 +28,7 @@ use crate::failure::{CommandResult, Failure, FailureKind};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Symbol files of Breakpad (.sym) or GSYM (.gsym)
+    /// Symbol files of Breakpad (.sym) or GSYM (.gsym), or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -51,6 +53,7 @@ Examples:
   symdex import MyApp.sym -o indexes
   symdex import symbols/libxul.so/*/libxul.so.sym --store s3://bucket/indexes
   symdex import app.gsym --arch x86_64 --json | jq -r .index
+  dump_syms libapp.so | symdex import - -o indexes
   symdex import old.gsym --arch arm64 --id 4c4c442d55553144a16f02b9d32d2ce1
 
 With --json, standard output has the same objects as that of `symdex build`, as in
@@ -82,8 +85,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     let stores = args.destination.open()?;
     let (put, mut totals) = (args.destination.put_options(), BuildTotals::default());
     for path in &args.files {
-        let input = SymbolFileInput { path, id: args.id.as_ref(), arch: args.arch.as_ref() };
-        let image = pipeline.import(&input).and_then(|built| build::publish(built, &stores, &put));
+        let image = import(path, args, &pipeline).and_then(|built| build::publish(built, &stores, &put));
         match &image {
             Ok(image) => totals.count_losses(build::report(image, &args.reporting, args.files.len() > 2)?),
             Err(failure) => build::report_failure(failure, args.reporting.json)?,
@@ -91,4 +93,16 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         totals.count(&image);
     }
     totals.finish(&args.reporting, args.files.len() > 2, begun.elapsed())
+}
+
+/// Builds the index of the symbol file at `path`, or of standard input.
+fn import(path: &Path, args: &Args, pipeline: &Pipeline) -> Result<BuiltIndex, Failure> {
+    let (id, arch) = (args.id.as_ref(), args.arch.as_ref());
+    if path == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| stdin_failed(&error))?;
+        return pipeline.import(&SymbolFileInput { path: "stdin".as_ref(), bytes: &bytes, id, arch });
+    }
+    let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
+    pipeline.import(&SymbolFileInput { path, bytes: &bytes, id, arch })
 }

@@ -120,6 +120,9 @@ struct UploadArgs {
     #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
+    /// Store unwind rows in the indexes of uploads, as `symdex build --unwind` does, for minidumps and stacks
+    #[arg(long, help_heading = UPLOADS)]
+    unwind: bool,
     /// Which index to keep if an upload yields a different one of the same image: keep (the existing one, unless the
     /// same token uploaded both), replace (the new one), more (the one with more functions). A damaged one is always
     /// replaced. The default is keep with tokens, more without
@@ -145,6 +148,7 @@ impl UploadArgs {
         }
         options.build_memory = self.max_memory;
         options.build_seconds = self.max_seconds;
+        options.build_unwind_rows = self.unwind;
         options.keep_jobs = self.keep_jobs;
         options.on_conflict = self.on_conflict;
         options.publish_within = self.publish_within;

@@ -3,9 +3,11 @@
 mod common;
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 
-use common::{CommandOutput, folder, index_of, names_in, symdex, symdex_on};
+use common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on};
 
 fn import(files: &[&Path], options: &str) -> CommandOutput {
     let files = files.iter().map(|file| file.as_os_str());
@@ -40,6 +42,30 @@ fn an_exported_index_is_imported_into_a_folder_and_a_store() {
         &format!("--arch arm64e -o {}/gsym-indexes", root.path().display()),
     );
     assert!(again.ok().contains("unchanged"));
+}
+
+#[test]
+fn standard_input_is_a_symbol_file() {
+    let root = folder();
+    let run = |text: &str| {
+        let mut command = command();
+        command.args(["import", "-", "-o"]).arg(root.path());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let child = child.as_mut().expect("runs");
+        let mut input = child.stdin.take().expect("piped");
+        input.write_all(text.as_bytes()).expect("read");
+        drop(input);
+        let (mut out, mut err) = (String::new(), String::new());
+        child.stdout.take().expect("piped").read_to_string(&mut out).expect("text");
+        child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+        (child.wait().expect("ends").code(), out, err)
+    };
+    let (code, out, err) = run("MODULE mac arm64 33221100554477668899AABBCCDDEEFF0 a\nPUBLIC 10 0 f\n");
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("33221100554477668899aabbccddeeff  arm64  a"), "{out}");
+    assert_eq!(names_in(root.path()), ["33221100554477668899aabbccddeeff.symdex"]);
+    let (code, _, err) = run("no symbols");
+    assert!(code == Some(6) && err.contains("stdin"), "{err}");
 }
 
 #[test]

@@ -15,8 +15,10 @@ use crate::pipeline::Pipeline;
 /// A symbol file, and what its user knows of its image.
 #[derive(Clone, Copy, Debug)]
 pub struct SymbolFileInput<'a> {
-    /// The file.
+    /// Where it is from, for its name and for messages.
     pub path: &'a Path,
+    /// The bytes of the file.
+    pub bytes: &'a [u8],
     /// The id of the image, if it is not the one that the file states.
     pub id: Option<&'a ImageId>,
     /// The architecture, if it is not the one that the file states.
@@ -28,12 +30,11 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// [`Failure`] if the file cannot be read, states no id, or exceeds a limit.
+    /// [`Failure`] if the file is not a symbol file, is damaged, states no id, or exceeds a limit.
     pub fn import(&self, input: &SymbolFileInput<'_>) -> Result<BuiltIndex, Failure> {
         let (path, begun) = (input.path, Instant::now());
         let failed = |error: &symdex_build::Error| Failure::debug_file(path, error);
-        let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
-        let mut file = SymbolFile::read(&bytes).map_err(|error| failed(&error))?;
+        let mut file = SymbolFile::read(input.bytes).map_err(|error| failed(&error))?;
         if let Some(name) = path.file_name() {
             file = file.named(&name.to_string_lossy());
         }
@@ -55,7 +56,7 @@ impl Pipeline {
             id: file.id().map(ImageId::to_string).unwrap_or_default(),
             file: path.into(),
             joined: Vec::new(),
-            debug_size: bytes.len() as u64,
+            debug_size: input.bytes.len() as u64,
             index_size: index.len() as u64,
             warnings: built.warnings,
             has_dwarf,

@@ -129,6 +129,7 @@ impl App {
             pipeline.at_once = Some(options.build_jobs.max(1));
             pipeline.max_memory = options.build_memory;
             pipeline.max_seconds = Some(options.build_seconds);
+            pipeline.unwind_rows = options.build_unwind_rows;
             pipeline.isolation = Some(isolation);
             work.path().clone_into(&mut pipeline.temporary);
             work.path().clone_into(&mut pipeline.unpublished);

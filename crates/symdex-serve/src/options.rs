@@ -72,6 +72,8 @@ pub struct ServerOptions {
     pub build_memory: usize,
     /// How many seconds the index of one image may take. The default is one hour.
     pub build_seconds: u64,
+    /// Whether the indexes of uploads and of fetched debug files have unwind rows. They have none by default.
+    pub build_unwind_rows: bool,
     /// How long finished jobs are kept. The default is 7 days.
     pub keep_jobs: Duration,
     /// Which index stays if an upload makes a different one of an image. The default is [`OnConflict::Keep`] if there
@@ -123,6 +125,7 @@ impl ServerOptions {
             build_jobs: (cpus / 2).max(1),
             build_memory: 1_000_000_000,
             build_seconds: 60 * 60,
+            build_unwind_rows: false,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
             on_conflict: None,
             audit_log: None,

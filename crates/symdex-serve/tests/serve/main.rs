@@ -73,6 +73,7 @@ symdex_testkit::main! {
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_does_not_delay_what_another_store_has,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
+    jobs::indexes_of_uploads_have_unwind_rows_if_asked_for,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
     jobs::the_same_upload_is_the_same_job_until_the_stores_lose_its_images,
     jobs::an_upload_repairs_a_damaged_index,
