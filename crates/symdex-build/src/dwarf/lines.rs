@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use gimli::{AttributeValue, FileEntry, LineProgramHeader, Section as _};
+use gimli::{
+    AttributeValue, DebugLineOffset, FileEntry, IncompleteLineProgram, LineProgramHeader, Section as _,
+};
 
 use super::attributes::text;
 use super::instances::StatedSequence;
@@ -52,10 +54,7 @@ impl<'d> Lines<'d> {
         if let Err(error) = line_header::check(image.dwarf.debug_line.reader(), offset.0) {
             return give_up(&error, true);
         }
-        let line_unit = unit.line_unit();
-        let (address_size, comp_dir, name) =
-            (line_unit.header.address_size(), line_unit.comp_dir, line_unit.name);
-        let program = match image.dwarf.debug_line.program(offset, address_size, comp_dir, name) {
+        let program = match program(image, unit, offset) {
             Ok(program) => program,
             Err(error) => return give_up(&error, false),
         };
@@ -100,6 +99,15 @@ impl<'d> Lines<'d> {
         }
     }
 
+    /// The paths of the unit's files, without rows. Without files if the header cannot be read.
+    pub(crate) fn without_rows(image: &Image<'d>, unit: &UnitEntry<'d>) -> Self {
+        let header = unit.lines.and_then(|offset| {
+            line_header::check(image.dwarf.debug_line.reader(), offset.0).ok()?;
+            Some(program(image, unit, offset).ok()?.header().clone())
+        });
+        Self { header, ..Self::default() }
+    }
+
     /// The exclusive upper bound of the unit's file indexes.
     pub(crate) fn files(&self) -> usize {
         self.header.as_ref().map_or(0, |header| header.file_names().len() + 1)
@@ -129,6 +137,16 @@ impl<'d> Lines<'d> {
         path.truncate(limits::PATH);
         Some(path)
     }
+}
+
+/// The line program at `offset`, which is that of the unit.
+fn program<'d>(
+    image: &Image<'d>,
+    unit: &UnitEntry<'d>,
+    offset: DebugLineOffset,
+) -> gimli::Result<IncompleteLineProgram<Reader<'d>>> {
+    let unit = unit.line_unit();
+    image.dwarf.debug_line.program(offset, unit.header.address_size(), unit.comp_dir, unit.name)
 }
 
 /// Appends `part` to `path`, or replaces `path` if `part` is absolute, on Unix or on Windows.

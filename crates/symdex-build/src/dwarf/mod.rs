@@ -20,6 +20,7 @@ mod skeletons;
 mod slots;
 mod statements;
 mod units;
+mod variables;
 mod walk;
 
 pub(crate) use inline_frames::{Callee, InlineFrames};
@@ -28,3 +29,4 @@ pub(crate) use ranges::unit_ranges;
 pub(crate) use roots::{Headers, Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};
 pub(crate) use units::Units;
+pub use variables::{Declaration, Variables};

@@ -1,12 +1,13 @@
 //! The modules that requests name: each is found once, and answers until others push it out.
 
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use symdex::{ImageId, ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{Companions, DataSymbol, data_symbol, symbol_addresses};
+use symdex_build::{Companions, DataSymbol, Declaration, Image, Variables, data_symbol, symbol_addresses};
 use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
 
 use crate::failure::{CommandError, Failure, FailureKind, complain};
@@ -78,10 +79,16 @@ enum Question {
     Symbol(String, u64),
 }
 
+/// A data symbol, and where its variable is declared if the file states that.
+pub(super) struct Data {
+    pub(super) symbol: DataSymbol,
+    pub(super) declaration: Option<Declaration>,
+}
+
 /// The answer of a module for one address.
 enum Answer {
     Code(Frames),
-    Data(Option<DataSymbol>),
+    Data(Option<Data>),
     Symbol(Vec<u64>),
 }
 
@@ -149,12 +156,12 @@ impl Modules {
     /// # Errors
     ///
     /// If the module cannot be opened.
-    pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<DataSymbol>, Failure> {
+    pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<Data>, Failure> {
         let module = self.module(name);
         module.info.clone()?;
         let asked = module.questions.send(Question::Data(address));
         match (asked, module.answers.recv()) {
-            (Ok(()), Ok(Answer::Data(symbol))) => Ok(symbol),
+            (Ok(()), Ok(Answer::Data(data))) => Ok(data),
             _ => Err(stopped(name)),
         }
     }
@@ -237,6 +244,20 @@ fn answer_all(
     answered: &SyncSender<Answer>,
 ) {
     let mut scratch = Scratch::default();
+    // Read when data is first asked for.
+    let companions = Companions::new(sources.debug_dirs.clone());
+    let (files, image, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let declaration = |symbol: &DataSymbol| {
+        let files: &Option<ImageFiles> = files.get_or_init(|| {
+            let (path, arch) = sources.file_of(name)?;
+            image_at(&path, arch.as_deref()).ok()
+        });
+        let files = files.as_ref()?;
+        let image: &Option<Image<'_>> = image.get_or_init(|| Some(files.load(&companions).ok()?.0));
+        let image = image.as_ref()?;
+        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image).ok());
+        variables.as_ref()?.declaration(symbol.start)
+    };
     for question in asked {
         let sent = match question {
             Question::Code(addresses) => {
@@ -255,7 +276,8 @@ fn answer_all(
             }
             Question::Data(address) => {
                 let symbol = sources.in_files(name, |file, arch| data_symbol(file, arch, address));
-                answered.send(Answer::Data(symbol))
+                let data = symbol.map(|symbol| Data { declaration: declaration(&symbol), symbol });
+                answered.send(Answer::Data(data))
             }
             Question::Symbol(symbol, offset) => {
                 let found = sources.in_files(name, |file, arch| {

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use symdex::OwnedFrame;
-use symdex_build::DataSymbol;
+use symdex_build::Declaration;
 
-use super::modules::ModuleInfo;
+use super::modules::{Data, ModuleInfo};
 use super::names::{Functions, Naming};
+use crate::text;
 
 /// What stands for a name or a file that is unknown.
 const UNKNOWN: &str = "??";
@@ -59,17 +60,15 @@ impl Plain {
     }
 
     /// Prints the data symbol at `address`.
-    pub(super) fn data(
-        self,
-        address: u64,
-        symbol: Option<&DataSymbol>,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    pub(super) fn data(self, address: u64, data: Option<&Data>, out: &mut impl Write) -> io::Result<()> {
         self.header(Some(address), out)?;
-        let name = symbol.map_or(UNKNOWN.into(), |symbol| self.naming.data(symbol));
-        let (start, size) = symbol.map_or((0, 0), |symbol| (symbol.start, symbol.size));
-        // The file and the line of the declaration are unknown.
-        writeln!(out, "{name}\n{start} {size}\n??:?")?;
+        let name = data.map_or(UNKNOWN.into(), |data| self.naming.data(&data.symbol));
+        let (start, size) = data.map_or((0, 0), |data| (data.symbol.start, data.symbol.size));
+        writeln!(out, "{name}\n{start} {size}")?;
+        match data.and_then(|data| data.declaration.as_ref()) {
+            Some(Declaration { file, line }) => writeln!(out, "{}:{line}", text::lossy(file))?,
+            None => writeln!(out, "{UNKNOWN}:?")?,
+        }
         self.footer(out)
     }
 

@@ -4,10 +4,9 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
 use symdex::OwnedFrame;
-use symdex_build::DataSymbol;
 
 use super::json::Record;
-use super::modules::ModuleInfo;
+use super::modules::{Data, ModuleInfo};
 use super::plain::Plain;
 use super::request::Request;
 use crate::failure::Failure;
@@ -49,10 +48,10 @@ impl Printer {
         }
     }
 
-    pub(super) fn data(&mut self, request: &Request, symbol: Option<&DataSymbol>) -> io::Result<()> {
+    pub(super) fn data(&mut self, request: &Request, data: Option<&Data>) -> io::Result<()> {
         match self.form {
-            Form::Plain => self.plain.data(request.place.address().unwrap_or(0), symbol, &mut self.out),
-            _ => self.record(Record::data(request, symbol, self.plain.naming)),
+            Form::Plain => self.plain.data(request.place.address().unwrap_or(0), data, &mut self.out),
+            _ => self.record(Record::data(request, data.map(|data| &data.symbol), self.plain.naming)),
         }
     }
 

@@ -26,6 +26,7 @@ symdex_testkit::main! {
     input::modules_that_cannot_be_read_do_not_end_the_run,
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
     llvm::every_option_has_the_output_of_llvm_symbolizer,
+    llvm::data_has_the_declarations_of_llvm_symbolizer,
     llvm::symbols_have_the_code_of_llvm_symbolizer,
     markup::markup_is_replaced_as_by_llvm_symbolizer,
     markup::markup_differs_only_where_the_answers_do,

@@ -269,9 +269,9 @@ impl Filter {
             let wanted = wanted(module)?;
             self.found.data(wanted, in_module).map_err(|failure| failure.message)
         });
-        let symbol = self.answered(element, found)?;
+        let data = self.answered(element, found)?;
         self.out.begin()?;
-        self.out.text(symbol.map_or_else(|| UNKNOWN.to_owned(), |symbol| self.naming.data(&symbol)))?;
+        self.out.text(data.map_or_else(|| UNKNOWN.to_owned(), |data| self.naming.data(&data.symbol)))?;
         Ok(self.out.end()?)
     }
     /// The answer for an element, which is printed in brackets if there is none.

@@ -1,0 +1,177 @@
+//! Where variables with a fixed address are declared.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use gimli::{AttributeValue, Operation, UnitOffset, constants};
+
+use super::lines::Lines;
+use super::names::EntryId;
+use super::units::{UnitEntry, Units};
+use crate::error::Error;
+use crate::image::Image;
+use crate::limits::{self, Reads, UnitError, UnitLimits};
+use crate::memory::Memory;
+use crate::options::MAX_MEMORY;
+use crate::reader::Reader;
+use crate::report::Problems;
+
+/// The declaration of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// The path of the source file, as [`symdex::Frame::file`] has paths.
+    pub file: Vec<u8>,
+    /// The line, 1-based.
+    pub line: u64,
+}
+
+/// The variables of an image that have a fixed address: global ones, and static ones of functions and classes.
+pub struct Variables<'a, 'd> {
+    image: &'a Image<'d>,
+    units: Units<'d>,
+    /// The address of each, and its entry, sorted. Of several at an address, that of the first unit is the first one.
+    entries: Vec<(u64, usize, Reverse<usize>)>,
+}
+
+impl fmt::Debug for Variables<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Variables").field("entries", &self.entries.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, 'd> Variables<'a, 'd> {
+    /// Finds all variables of `image`, which reads all of its debug information. Damaged units are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] if the list of units takes too much memory.
+    pub fn of(image: &'a Image<'d>) -> Result<Self, Error> {
+        let memory = Memory::new(MAX_MEMORY);
+        let limits = UnitLimits::without_deadline(image, &memory);
+        let units = Units::read(image, limits, &mut Problems::default())?;
+        let mut entries = Vec::new();
+        for (number, unit) in units.all.iter().take(units.own).enumerate() {
+            // What was found before the damage is kept.
+            let _damaged =
+                each_variable(unit, |address, offset| entries.push((address, number, Reverse(offset.0))));
+        }
+        entries.sort_unstable();
+        Ok(Self { image, units, entries })
+    }
+
+    /// The declaration of the variable at the address `svma`, as the file states addresses. Returns `None` if no
+    /// variable starts there, or if its declaration is not stated.
+    #[must_use]
+    pub fn declaration(&self, svma: u64) -> Option<Declaration> {
+        let first = self.entries.partition_point(|(address, ..)| *address < svma);
+        let (_, unit, Reverse(offset)) = self.entries.get(first).filter(|(address, ..)| *address == svma)?;
+        let (mut entry, mut file, mut line) = (Some((*unit, UnitOffset(*offset))), None, None);
+        for _ in 0..limits::ORIGINS {
+            let Some(current) = entry else { break };
+            let stated = self.stated(current).ok()?;
+            file = file.or(stated.file.map(|index| (current.0, index)));
+            line = line.or(stated.line);
+            entry = stated.origin;
+        }
+        let ((unit, index), line) = (file?, line.filter(|line| *line != 0)?);
+        let unit = &self.units.all[unit];
+        let file = Lines::without_rows(self.image, unit).path(self.image, unit, index)?;
+        Some(Declaration { file, line })
+    }
+
+    /// What the entry of a variable states about its declaration (DWARF 5, 2.14).
+    fn stated(&self, (number, offset): EntryId) -> Result<Stated, UnitError> {
+        let mut stated = Stated { file: None, line: None, origin: None };
+        let mut entries = self.units.all[number].unit.entries_raw(Some(offset))?;
+        let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(stated) };
+        for specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            match (attribute.name(), attribute.value()) {
+                (constants::DW_AT_decl_file, AttributeValue::FileIndex(index)) => stated.file = Some(index),
+                (constants::DW_AT_decl_line, value) => stated.line = value.udata_value(),
+                (constants::DW_AT_specification | constants::DW_AT_abstract_origin, value) => {
+                    stated.origin = match value {
+                        AttributeValue::UnitRef(offset) => Some((number, offset)),
+                        AttributeValue::DebugInfoRef(offset) => self.units.containing(number, offset.0),
+                        _ => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        Ok(stated)
+    }
+}
+
+/// What one entry states.
+struct Stated {
+    /// The index of the file in the entry's unit.
+    file: Option<u64>,
+    line: Option<u64>,
+    /// The entry that has what this one does not state.
+    origin: Option<EntryId>,
+}
+
+/// Calls `each` with the address and the entry of each variable of the unit that has a fixed address.
+fn each_variable(unit: &UnitEntry<'_>, mut each: impl FnMut(u64, UnitOffset)) -> Result<(), UnitError> {
+    let mut reads = Reads::of_unit(unit.unit.header.length_including_self());
+    let mut entries = unit.unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let offset = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        reads.add(abbreviation.attributes().len())?;
+        if abbreviation.tag() != constants::DW_TAG_variable {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        for specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            if attribute.name() == constants::DW_AT_location
+                && let AttributeValue::Exprloc(expression) = attribute.value()
+                && let Some(address) = fixed_address(unit, expression)
+            {
+                each(address, offset);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The address that an expression states, if it is `DW_OP_addr` or `DW_OP_addrx`, to which a constant may be added.
+fn fixed_address(unit: &UnitEntry<'_>, expression: gimli::Expression<Reader<'_>>) -> Option<u64> {
+    let mut operations = expression.operations(unit.unit.encoding());
+    let address = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index } => unit.dwarf.address(&unit.unit, index).ok()?,
+        _ => return None,
+    };
+    match operations.next().ok()? {
+        None => Some(address),
+        Some(Operation::PlusConstant { value }) => {
+            operations.next().ok()?.is_none().then(|| address.wrapping_add(value))
+        }
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::Companions;
+    use crate::slice::slices;
+
+    #[test]
+    fn a_variable_has_the_file_and_line_of_its_declaration() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/elf/gcc-parts.so");
+        let (bytes, companions) = (std::fs::read(&path).expect("readable"), Companions::default());
+        let slice = slices(&bytes).expect("an ELF file").remove(0);
+        let image = Image::load(&slice, &path, &companions).expect("loads");
+        let variables = Variables::of(&image).expect("small");
+        let declaration = Declaration { file: b"/src/symdex/elf/parts.c".to_vec(), line: 4 };
+        assert_eq!(variables.declaration(0x4038), Some(declaration));
+        assert_eq!(variables.declaration(0x4039), None, "no variable starts there");
+        assert_eq!(variables.declaration(0x4030), None, "the debug information does not have it");
+    }
+}
