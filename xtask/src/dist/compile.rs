@@ -8,13 +8,14 @@ use super::target::{Std, Target};
 use super::{Variant, output};
 use crate::{cargo, demo, workspace};
 
-/// Compiles the command and returns the path of the program.
+/// Compiles the command with `profile`, or else that of the variant, and returns the path of the program.
 ///
 /// The C and C++ code is compiled and linked by zig, which has the musl and the libc++ of each target.
 ///
 /// # Errors
 /// There is no standard library for the target, or the command does not compile.
-pub(crate) fn symdex(target: &Target, variant: Variant, profile: &str) -> Result<PathBuf> {
+pub(crate) fn symdex(target: &Target, variant: Variant, profile: Option<&str>) -> Result<PathBuf> {
+    let profile = profile.unwrap_or(variant.profile());
     let mut cargo = cargo();
     cargo.args(["auditable", "zigbuild", "--locked", "--package", "symdex-cli", "--bin", "symdex"]);
     cargo.args(["--profile", profile, "--target", &target.name, "--message-format=json-render-diagnostics"]);

@@ -62,6 +62,14 @@ impl Variant {
         }
     }
 
+    /// The profile that it is compiled with, in Cargo.toml.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::Full => "release",
+            Self::Slim => "slim",
+        }
+    }
+
     /// The variant that cannot be installed beside this one.
     fn other(self) -> Self {
         match self {
@@ -73,7 +81,8 @@ impl Variant {
 
 /// The options of the chore.
 pub(crate) struct Arguments {
-    profile: String,
+    /// Not given: that of each variant.
+    profile: Option<String>,
     variants: Vec<Variant>,
     targets: Vec<String>,
     /// A program that is there already.
@@ -83,14 +92,14 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Reads the options. Returns `None` if they are wrong.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
-        let mut profile = "release".to_owned();
+        let mut profile = None;
         let mut variants = vec![Variant::Full, Variant::Slim];
         let mut targets = Vec::new();
         let mut program = None;
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             match word {
-                "--profile" => profile = (*words.next()?).to_owned(),
+                "--profile" => profile = Some((*words.next()?).to_owned()),
                 "--program" => program = Some(PathBuf::from(words.next()?)),
                 "--full" => variants = vec![Variant::Full],
                 "--slim" => variants = vec![Variant::Slim],
@@ -140,7 +149,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         for target in &targets {
             let begun = Instant::now();
-            let program = compile::symdex(target, variant, &arguments.profile)?;
+            let program = compile::symdex(target, variant, arguments.profile.as_deref())?;
             println!("compiled in {:.0} s", begun.elapsed().as_secs_f64());
             made.extend(make(target, variant, &program, &dist)?);
         }
