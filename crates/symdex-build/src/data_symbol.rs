@@ -93,12 +93,13 @@ mod tests {
 
     use super::*;
 
+    fn read(path: &str) -> Vec<u8> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path);
+        std::fs::read(path).expect("readable")
+    }
+
     #[test]
     fn a_symbol_answers_its_bytes_and_no_others() {
-        let read = |path: &str| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path);
-            std::fs::read(path).expect("readable")
-        };
         let elf = read("elf/gcc-parts.so");
         let log_size = DataSymbol { name: b"log_size".to_vec(), start: 0x4038, size: 4 };
         let personality =
@@ -114,10 +115,6 @@ mod tests {
 
     #[test]
     fn a_name_leads_to_the_addresses_of_its_symbols() {
-        let read = |path: &str| {
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(path);
-            std::fs::read(path).expect("readable")
-        };
         let elf = read("elf/gcc-parts.so");
         let addresses = |name: &[u8], offset| symbol_addresses(&elf, None, name, offset);
         assert_eq!(addresses(b"rescale", 0), [0x1160]);
