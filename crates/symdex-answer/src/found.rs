@@ -6,7 +6,7 @@ use std::sync::Arc;
 use symdex::{ImageId, Index, Metadata, Scratch};
 use symdex_pipeline::BuiltIndex;
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
-use symdex_store::{Error, IndexAccess, IndexFolder, OpenImage, SharedStore, StoredImage, open_index};
+use symdex_store::{Error, IndexFolder, OpenImage, SharedStore, StoredImage};
 
 use super::known::{known_index, known_of};
 use super::{Symbolicator, unanswered, unanswered_by_store};
@@ -141,12 +141,12 @@ impl FoundIndex {
         &self,
         question: &Question<'_>,
         id: &ImageId,
-        access: IndexAccess,
+        symbolicator: &Symbolicator,
         scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
         match self {
             Self::File(path) => {
-                let index = open_index(path, id, access).map_err(|error| unanswered(&error.into()))?;
+                let index = symbolicator.open_file(path, id).map_err(|error| unanswered(&error.into()))?;
                 answer_from_index(&index, question, scratch)
             }
             Self::Stored(image) => ask_stored(image, question, scratch),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow, Scratch};
+use symdex::{ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
@@ -13,6 +13,7 @@ use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
+use super::scratch_pool::PooledScratch;
 use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
@@ -22,7 +23,7 @@ pub struct Session<'a> {
     pub(crate) symbolicator: &'a Symbolicator,
     mode: Mode<'a>,
     matching: Option<&'a Matching>,
-    scratch: Scratch,
+    scratch: PooledScratch<'a>,
     /// What may have the unwind rows of the images that were asked for.
     row_sources: HashMap<ImageId, Vec<RowSource<'a>>>,
 }
@@ -93,7 +94,7 @@ impl Source for Session<'_> {
 impl<'a> Session<'a> {
     pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
         let row_sources = HashMap::new();
-        Self { symbolicator, mode, matching: None, scratch: Scratch::default(), row_sources }
+        Self { symbolicator, mode, matching: None, scratch: symbolicator.scratches.take(), row_sources }
     }
 
     /// Replaces the symbolicator's assumptions and its matching by name.
@@ -152,8 +153,7 @@ impl<'a> Session<'a> {
         let answered = match symbolicator.damaged.known(&source) {
             Some(damage) => Err(damage),
             None => {
-                let access = symbolicator.access();
-                let answered = index.ask(asked.question, &asked.id, access, &mut self.scratch);
+                let answered = index.ask(asked.question, &asked.id, symbolicator, &mut self.scratch);
                 symbolicator.damaged.noting(&source, answered)
             }
         };

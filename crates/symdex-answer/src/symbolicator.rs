@@ -13,11 +13,13 @@ use super::debug_files::{DebugFiles, IndexLocation};
 use super::found::FetchedIndex;
 use super::healing::{Healer, KnownDamage};
 use super::known::{KnownImages, MAX_OPENED, known_index};
+use super::open_files::OpenFiles;
+use super::scratch_pool::ScratchPool;
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
 use symdex_store::{
-    Error, IdPrefix, IndexAccess, IndexFolder, OpenImage, PublishOutcome, PutOptions, SharedStore,
-    StoreCounts, StoreReader, open_store,
+    Error, IdPrefix, IndexAccess, IndexBytes, IndexFolder, OpenImage, PublishOutcome, PutOptions,
+    SharedStore, StoreCounts, StoreReader, open_store,
 };
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
@@ -37,6 +39,10 @@ pub struct Symbolicator {
     /// The indexes that were found to be damaged.
     pub(crate) damaged: Arc<KnownDamage>,
     healer: Healer,
+    /// The index files that were asked lately.
+    open_files: OpenFiles,
+    /// The working memory of the sessions.
+    pub(crate) scratches: ScratchPool,
 }
 
 impl Symbolicator {
@@ -89,6 +95,8 @@ impl Symbolicator {
             fetched: Mutex::default(),
             healer: Healer::new(Arc::clone(&damaged), options.on_refill),
             damaged,
+            open_files: OpenFiles::default(),
+            scratches: ScratchPool::default(),
         };
         symbolicator.resolve(&options.assumptions, skipped)?;
         Ok(symbolicator)
@@ -256,9 +264,9 @@ impl Symbolicator {
         found
     }
 
-    /// How indexes are opened.
-    pub(crate) fn access(&self) -> IndexAccess {
-        self.access
+    /// The index file at `path`, which is checked to be the index of `id`. It stays open for later reports.
+    pub(crate) fn open_file(&self, path: &Path, id: &ImageId) -> Result<Arc<Index<IndexBytes>>, Error> {
+        self.open_files.open(path, id, self.access)
     }
 
     /// What the stores have answered until now, in the order in which they are asked.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use symdex::{ImageId, ImageOffset, Index, OwnedUnwindRow};
 use symdex_report::{ReportImage, Unanswered, image_offsets};
-use symdex_store::{IndexBytes, OpenImage, open_index};
+use symdex_store::{IndexBytes, OpenImage};
 
 use super::Symbolicator;
 use super::debug_files::DebugImage;
@@ -12,7 +12,7 @@ use super::found::{FetchedIndex, FoundIndex};
 
 /// What may have the unwind rows of an image.
 pub(crate) enum RowSource<'a> {
-    File(Box<Index<IndexBytes>>),
+    File(Arc<Index<IndexBytes>>),
     Stored(OpenImage),
     Fetched(Arc<FetchedIndex>),
     /// A debug file, whose unwind tables are read when they are needed.
@@ -28,8 +28,8 @@ impl Symbolicator {
         let found = self.places().flat_map(|place| self.find(place, ids)).flatten().flatten();
         let indexes = found.filter_map(|index| match index {
             FoundIndex::File(path) => {
-                let index = open_index(&path, id, self.access()).ok()?;
-                index.has_unwind_rows().then(|| RowSource::File(Box::new(index)))
+                let index = self.open_file(&path, id).ok()?;
+                index.has_unwind_rows().then_some(RowSource::File(index))
             }
             FoundIndex::Stored(image) => Some(RowSource::Stored(image)),
             FoundIndex::Fetched(index) => Some(RowSource::Fetched(index)),
