@@ -170,7 +170,9 @@ fn is_cpp(name: &[u8]) -> bool {
 /// `text` on one line: control characters, which untrusted names may contain, are escaped.
 #[must_use]
 pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    // All control characters of ASCII are below the space, but for one. Almost all names are ASCII.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
+    if text.bytes().all(is_plain) || !text.contains(char::is_control) {
         return text;
     }
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };

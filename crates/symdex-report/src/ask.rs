@@ -125,14 +125,15 @@ impl AskedImage {
         // The source may return too few answers. The rest of the offsets then has no function.
         answers.resize(len, Answer::NoFunction);
         self.positions.reserve_exact(len);
-        let mut previous = None;
-        for answer in answers {
-            let position = match &previous {
-                Some((known, position)) if *known == answer => *position,
-                _ => found.add(answer.clone(), options),
+        // Neighbours with the same functions and lines share an answer.
+        let repeats = answers.windows(2).map(|pair| pair[0] == pair[1]);
+        let repeats: Vec<_> = std::iter::once(false).chain(repeats).collect();
+        for (answer, is_repeated) in answers.into_iter().zip(repeats) {
+            let position = match self.positions.last() {
+                Some(position) if is_repeated => *position,
+                _ => found.add(answer, options),
             };
             self.positions.push(position);
-            previous = Some((answer, position));
         }
         if image.id.is_none() && by.matched == MatchedBy::Id {
             by.matched = MatchedBy::Name;
@@ -159,20 +160,22 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
     };
     let last = functions.len() - 1;
     let skip = if options.inlines { 0 } else { last };
-    let frame = |(depth, function): (usize, Function)| {
-        let name = || function.name_lossy().map(Cow::into_owned);
-        let demangled = || function.demangled().map(Cow::into_owned);
-        ResolvedFrame {
-            function: if options.demangle { demangled() } else { name() },
-            name: name(),
-            file: function.file_lossy().map(Cow::into_owned),
-            line: function.line,
-            inlined: depth < last,
-            start: function.start,
-            table: function.table,
-        }
+    let frame = |(depth, function): (usize, Function)| ResolvedFrame {
+        function: if options.demangle { function.demangled() } else { function.name_lossy() }
+            .map(Cow::into_owned),
+        name: function.name.map(text),
+        file: function.file.map(text),
+        line: function.line,
+        inlined: depth < last,
+        start: function.start,
+        table: function.table,
     };
     Ok(functions.into_iter().enumerate().skip(skip).map(frame).collect())
+}
+
+/// The bytes as text, without a copy if they are UTF-8. Bytes that are not become U+FFFD.
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// How many bytes an answer has in memory.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::apple_text::is_nameless;
+use crate::demangled::demangle;
 use crate::json::{Json, Value};
 use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::symbolicate::Symbolicated;
@@ -24,13 +25,13 @@ pub struct ExistingSymbol {
 
 /// Whether `name` is a linkage name that demangling changes.
 pub(crate) fn is_mangled(name: &str) -> bool {
-    symdex_demangle::demangle(name.as_bytes()) != name
+    demangle(name.as_bytes()) != name
 }
 
 impl Symbolicated<'_, '_> {
     /// Returns a function name of the report, demangled unless the options turn demangling off.
     pub(crate) fn readable<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        if self.demangle { symdex_demangle::demangle(name.as_bytes()) } else { name.into() }
+        if self.demangle { demangle(name.as_bytes()) } else { name.into() }
     }
 }
 

@@ -73,6 +73,7 @@ mod apple_text;
 mod ask;
 mod bugsnag;
 mod call_tree;
+mod demangled;
 mod error;
 mod existing;
 mod firefox;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch, Table};
 
+use crate::demangled::demangle;
 use crate::limits::AnswerBytes;
 use crate::near::KnownImage;
 use crate::report::{Base, ReportImage};
@@ -227,11 +228,11 @@ impl Function {
     }
 
     /// The readable name: that of the index, if it stores readable names, else the one that
-    /// [`symdex_demangle::demangle`] returns.
+    /// [`symdex_demangle::demangle`] returns. Each thread keeps up to 4 MiB of demangled names for the next call.
     #[must_use]
     pub fn demangled(&self) -> Option<Cow<'_, str>> {
         let stored = self.readable.as_deref().map(String::from_utf8_lossy);
-        stored.or_else(|| self.name.as_deref().map(symdex_demangle::demangle))
+        stored.or_else(|| self.name.as_deref().map(demangle))
     }
 
     /// The linkage name as text. Bytes that are not UTF-8 become U+FFFD.

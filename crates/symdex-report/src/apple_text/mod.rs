@@ -12,6 +12,7 @@ mod lines;
 mod reader;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io;
 
 use crate::call_tree;
@@ -81,11 +82,14 @@ pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>)
     let old = frame(line, 0)?.answer;
     let (head, tail) = (line.get(..old.start)?, line.get(old.end..)?);
     let old = line.get(old)?;
-    let lines = resolution
-        .frames
-        .iter()
-        .map(|resolved| [head, answer(resolved, old, resolution).as_bytes()].concat());
-    let mut out = lines.collect::<Vec<_>>().join(line_end(text, site.end));
+    let mut out = Vec::new();
+    for (number, resolved) in resolution.frames.iter().enumerate() {
+        if number != 0 {
+            out.extend_from_slice(line_end(text, site.end));
+        }
+        out.extend_from_slice(head);
+        out.extend_from_slice(answer(resolved, old, resolution).as_bytes());
+    }
     out.extend_from_slice(tail);
     Some(out)
 }
@@ -97,16 +101,16 @@ pub(crate) fn answer(resolved: &ResolvedFrame, old: &[u8], resolution: &Resoluti
         Some(function) => symdex_demangle::printable(function.into()).into_owned(),
         None => lossy(old),
     };
+    // Writing to a string does not fail.
     if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
-        out += &format!(" + {offset}");
+        let _ = write!(out, " + {offset}");
     }
-    out += &location(resolved).unwrap_or_default();
-    out += if resolved.inlined { " [inlined]" } else { "" };
+    if let Some(line) = resolved.line {
+        let file = symdex_demangle::printable(resolved.file_name().into());
+        let _ = write!(out, " ({file}:{line})");
+    }
+    if resolved.inlined {
+        out.push_str(" [inlined]");
+    }
     out
-}
-
-/// The file and line as ` (A.m:42)`.
-fn location(resolved: &ResolvedFrame) -> Option<String> {
-    let line = resolved.line?;
-    Some(format!(" ({}:{line})", symdex_demangle::printable(resolved.file_name().into())))
 }
