@@ -18,7 +18,7 @@ use crate::symbolicate::{Layout, NameArgs, SourceArgs, StackwalkFormat, Work};
 /// is that of rust-minidump.
 ///
 /// SOURCES. They are those of `symdex symbolicate`; see its help. Modules are matched by id: the build id of ELF, the
-/// UUID of Mach-O. Modules of Windows are not answered.
+/// UUID of Mach-O. Modules of Windows need an index that `symdex import` has made of a symbol file.
 ///
 /// LIMITS. The stacks of a minidump may have 16384 frames, 4096 in a thread, and 8192 threads. What is past a limit is
 /// left out and counted; the command then exits with code 3. docs/SECURITY.md lists all limits.

@@ -6,8 +6,8 @@ pub(crate) const FRAMES_OF_THREAD: usize = 4096;
 pub(crate) const FRAMES: usize = 16_384;
 /// How many threads of a process are walked.
 pub(crate) const THREADS: usize = 8192;
-/// How many addresses are looked up in a process while its stacks are walked. A search of the stack
-/// looks up to 160 up for each frame.
+/// How many addresses are looked up in a process while its stacks are walked. A search of the stack looks up as many as
+/// 160 for each frame.
 pub(crate) const LOOKUPS: usize = 262_144;
 /// How many words of the stack may point into the stack. Each can be the frame pointer of a frame outside of all
 /// modules, for which no limit of frames holds. The rest of the stack is not walked.

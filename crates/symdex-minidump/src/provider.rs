@@ -259,6 +259,7 @@ impl State<'_> {
             None => Walked::Unknown,
         }
     }
+
     /// Finds the caller of the frame of `walker`, which is at the first instruction of a function. `None` if the return
     /// address is not in a function.
     fn caller_at_entry(&mut self, walker: &mut (dyn FrameWalker + Send)) -> Option<Caller> {

@@ -115,12 +115,12 @@ pub struct MinidumpModule<'m> {
     pub size: Option<u64>,
 }
 
-/// The image of a report that stands for the module. Windows modules have no id: their debug files are not supported.
+/// The image of a report that stands for the module. Its id for Windows is the GUID of the debug id without the age, as
+/// in indexes of the symbol files of Breakpad. symdex makes no indexes of PDB files.
 impl From<MinidumpModule<'_>> for ReportImage {
     fn from(module: MinidumpModule<'_>) -> Self {
         let (id, is_id_cut) = match module.os {
-            "Windows NT" => (None, false),
-            "Mac OS X" | "iOS" => (debug_id::uuid(module.debug_id), false),
+            "Windows NT" | "Mac OS X" | "iOS" => (debug_id::uuid(module.debug_id), false),
             // The code id of an ELF image is its build id.
             _ => match module.code_id.parse::<ImageId>() {
                 Ok(id) => (Some(id), false),

@@ -284,3 +284,17 @@ fn an_elf_image_of_sentry_has_its_build_id_or_the_start_of_it() {
     assert_eq!(image(&format!("{debug_id},{code_id}")), (format!("{start}01020304"), false));
     assert_eq!(image(debug_id), (start.to_owned(), true));
 }
+
+/// The index that `symdex import` makes of a symbol file for Windows has this id.
+#[test]
+fn a_module_of_windows_has_the_guid_of_its_debug_id() {
+    let text = r#"{"system_info":{"os":"Windows NT","cpu_arch":"amd64"},"modules":[{"base_addr":"0x140000000",
+        "end_addr":"0x140008000","filename":"app.exe","code_id":"5cde14e98000",
+        "debug_id":"33221100554477668899AABBCCDDEEFF1"}],"threads":[{"frames":[
+        {"module":"app.exe","module_offset":"0x3d0","offset":"0x1400003d0"}]}]}"#;
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let image = &report.images()[0];
+    let id = image.id.as_ref().map(ToString::to_string);
+    assert_eq!(id.as_deref(), Some("33221100554477668899aabbccddeeff"));
+    assert!(!image.is_id_cut);
+}
