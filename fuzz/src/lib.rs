@@ -1,8 +1,8 @@
 //! What the fuzzers of symdex check.
 //!
 //! A target is a module of [`targets`] with two functions: `run` gives bytes to symdex and panics if an answer is
-//! wrong, and `seeds` makes the inputs with which fuzzing begins. The programs in `fuzz/libfuzzer` fuzz the targets. The
-//! test `regressions` replays, on stable Rust, the inputs in `fuzz/regressions` that once failed.
+//! wrong, and `seeds` makes the inputs with which fuzzing begins. The programs in `fuzz/libfuzzer` fuzz the targets.
+//! The test `regressions` replays, on stable Rust, the inputs in `fuzz/regressions` that once failed.
 //!
 //! To add a target, add its file to `src/targets`, its module to `src/targets/mod.rs`, its line to [`TARGETS`], and its
 //! program, which has three lines, to `libfuzzer/src/bin`. A test lists what is missing.

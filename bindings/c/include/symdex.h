@@ -76,8 +76,8 @@ typedef struct symdex_context symdex_context;
 typedef struct symdex_index symdex_index;
 
 /*
- A text: `size` bytes and a 0 after them. It is not always UTF-8, and can have a 0 within. `data` is NULL if there is no
- text.
+ A text: `size` bytes and a 0 after them. It is not always UTF-8, and can have a 0 within. `data` is NULL if there is
+ no text.
  */
 typedef struct symdex_text {
   /*
@@ -230,8 +230,9 @@ extern "C" {
 const char *symdex_version(void);
 
 /*
- Creates the memory of one thread: what lookups cache (up to 16 MiB), the last answers, and the last message. A thread
- needs one for any number of indexes. Free it with symdex_context_free. NULL if there is a bug in this library.
+ Creates the memory of one thread: what lookups cache (up to 16 MiB), the last answers, and the last message. A
+ thread needs one for any number of indexes. Free it with symdex_context_free. NULL if there is a bug in this
+ library.
  */
 struct symdex_context *symdex_context_new(void);
 
@@ -255,8 +256,8 @@ enum symdex_status symdex_index_open(struct symdex_context *context,
                                      struct symdex_index **index);
 
 /*
- Maps the index file at `path` into memory and opens it: faster, and the pages are shared by all processes. Nobody may
- change or truncate the file while the index is open, or the process can end with SIGBUS. Otherwise as
+ Maps the index file at `path` into memory and opens it: faster, and the pages are shared by all processes. Nobody
+ may change or truncate the file while the index is open, or the process can end with SIGBUS. Otherwise as
  symdex_index_open.
  */
 enum symdex_status symdex_index_map(struct symdex_context *context,
@@ -294,8 +295,8 @@ enum symdex_status symdex_index_metadata(struct symdex_context *context,
 
 /*
  Writes the image offset to look up for an address of a stack to `*offset`. `load_address` is where the image was
- loaded. `is_return_address` is true for all frames but the one that the signal or exception interrupted: their code is
- that before the address. Fails with SYMDEX_STATUS_INVALID_ARGUMENT if the address lies below the image.
+ loaded. `is_return_address` is true for all frames but the one that the signal or exception interrupted: their code
+ is that before the address. Fails with SYMDEX_STATUS_INVALID_ARGUMENT if the address lies below the image.
  */
 enum symdex_status symdex_image_offset(struct symdex_context *context,
                                        const struct symdex_index *index,
@@ -316,9 +317,9 @@ enum symdex_status symdex_lookup(struct symdex_context *context,
                                  size_t *len);
 
 /*
- Looks up `len` image offsets, such as a whole stack, in any order. On SYMDEX_STATUS_OK, `*answers` has `len` answers, in
- the order of the offsets, each with a status of its own. The message is that of one of the answers that failed. The
- answers, frames and texts live in the context until its next call.
+ Looks up `len` image offsets, such as a whole stack, in any order. On SYMDEX_STATUS_OK, `*answers` has `len`
+ answers, in the order of the offsets, each with a status of its own. The message is that of one of the answers that
+ failed. The answers, frames and texts live in the context until its next call.
  */
 enum symdex_status symdex_lookup_many(struct symdex_context *context,
                                       const struct symdex_index *index,

@@ -23,8 +23,9 @@ pub extern "C" fn symdex_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Creates the memory of one thread: what lookups cache (up to 16 MiB), the last answers, and the last message. A thread
-/// needs one for any number of indexes. Free it with symdex_context_free. NULL if there is a bug in this library.
+/// Creates the memory of one thread: what lookups cache (up to 16 MiB), the last answers, and the last message. A
+/// thread needs one for any number of indexes. Free it with symdex_context_free. NULL if there is a bug in this
+/// library.
 #[unsafe(no_mangle)]
 pub extern "C" fn symdex_context_new() -> Option<Box<Context>> {
     catch_unwind(|| Box::new(Context::new())).ok()
@@ -55,8 +56,8 @@ pub extern "C" fn symdex_index_open(
     open(context, index, || Index::read(path_of(text(path, "path")?)?))
 }
 
-/// Maps the index file at `path` into memory and opens it: faster, and the pages are shared by all processes. Nobody may
-/// change or truncate the file while the index is open, or the process can end with SIGBUS. Otherwise as
+/// Maps the index file at `path` into memory and opens it: faster, and the pages are shared by all processes. Nobody
+/// may change or truncate the file while the index is open, or the process can end with SIGBUS. Otherwise as
 /// symdex_index_open.
 #[unsafe(no_mangle)]
 pub extern "C" fn symdex_index_map(
@@ -115,8 +116,8 @@ pub extern "C" fn symdex_index_metadata(
 }
 
 /// Writes the image offset to look up for an address of a stack to `*offset`. `load_address` is where the image was
-/// loaded. `is_return_address` is true for all frames but the one that the signal or exception interrupted: their code is
-/// that before the address. Fails with SYMDEX_STATUS_INVALID_ARGUMENT if the address lies below the image.
+/// loaded. `is_return_address` is true for all frames but the one that the signal or exception interrupted: their code
+/// is that before the address. Fails with SYMDEX_STATUS_INVALID_ARGUMENT if the address lies below the image.
 #[unsafe(no_mangle)]
 pub extern "C" fn symdex_image_offset(
     context: Option<&mut Context>,
@@ -160,9 +161,9 @@ pub extern "C" fn symdex_lookup(
     })
 }
 
-/// Looks up `len` image offsets, such as a whole stack, in any order. On SYMDEX_STATUS_OK, `*answers` has `len` answers, in
-/// the order of the offsets, each with a status of its own. The message is that of one of the answers that failed. The
-/// answers, frames and texts live in the context until its next call.
+/// Looks up `len` image offsets, such as a whole stack, in any order. On SYMDEX_STATUS_OK, `*answers` has `len`
+/// answers, in the order of the offsets, each with a status of its own. The message is that of one of the answers that
+/// failed. The answers, frames and texts live in the context until its next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn symdex_lookup_many(
     context: Option<&mut Context>,
@@ -244,7 +245,8 @@ fn slice<'a, T>(start: *const T, len: usize, what: &str) -> Result<&'a [T], Fail
 /// The text at `start` up to its 0.
 fn text<'a>(start: *const c_char, what: &str) -> Result<&'a CStr, Failure> {
     not_null((!start.is_null()).then_some(()), what)?;
-    // SAFETY: the caller promises a text that ends with a 0 and does not change during the call. It does not outlive it.
+    // SAFETY: the caller promises a text that ends with a 0 and does not change during the call. It does not outlive
+    // it.
     Ok(unsafe { CStr::from_ptr(start) })
 }
 

@@ -33,8 +33,8 @@ pub const SYMDEX_STATEMENT: LinePolicy = 0;
 /// Each line row counts as it is, as in atos and llvm-symbolizer.
 pub const SYMDEX_EXACT: LinePolicy = 1;
 
-/// A text: `size` bytes and a 0 after them. It is not always UTF-8, and can have a 0 within. `data` is NULL if there is no
-/// text.
+/// A text: `size` bytes and a 0 after them. It is not always UTF-8, and can have a 0 within. `data` is NULL if there is
+/// no text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Text {

@@ -261,8 +261,9 @@ impl DebugFiles {
         built.as_ref().map_err(Unanswered::clone)
     }
 
-    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. `location` says where
-    /// the file comes from, and the image gets the name `name`. Returns `None` if the file does not have the image.
+    /// Builds the index of the image `id` in the debug file at `path`, as [`build`](Self::build) does. `location` says
+    /// where the file comes from, and the image gets the name `name`. Returns `None` if the file does not have the
+    /// image.
     pub(crate) fn build_file(
         &self,
         path: &Path,

@@ -116,8 +116,8 @@ impl FoundIndex {
         }
     }
 
-    /// Whether it has no debug information, for example because it was made from a stripped binary. Returns `false` if it
-    /// cannot be opened: the error is reported when the index is asked.
+    /// Whether it has no debug information, for example because it was made from a stripped binary. Returns `false` if
+    /// it cannot be opened: the error is reported when the index is asked.
     pub(crate) fn is_without_dwarf(&self) -> bool {
         let is_without = |metadata: &Metadata| metadata.counts.functions == 0;
         match self {
@@ -181,8 +181,8 @@ pub(crate) fn ask_stored(
     }
 }
 
-/// The answer for an address at which the index is damaged or lost. [`SourceAnswers`](symdex_report::SourceAnswers) names
-/// the index.
+/// The answer for an address at which the index is damaged or lost. [`SourceAnswers`](symdex_report::SourceAnswers)
+/// names the index.
 fn unreadable(error: &Error) -> Answer {
     match error {
         Error::Index { error, .. } => Answer::Damaged(error.to_string()),

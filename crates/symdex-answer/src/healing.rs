@@ -61,7 +61,8 @@ pub struct Refill {
     pub outcome: Result<Option<PublishOutcome>, String>,
 }
 
-/// Puts indexes into the stores that have lost them, one after the other, on a thread that runs as long as there are some.
+/// Puts indexes into the stores that have lost them, one after the other, on a thread that runs as long as there are
+/// some.
 pub(crate) struct Healer(Arc<Shared>);
 
 struct Shared {
@@ -91,8 +92,8 @@ impl Healer {
         Self(Arc::new(Shared { damaged, on_refill, state, is_done }))
     }
 
-    /// Puts the index of `id`, which the store `from` has, into `to`, in the background. Does nothing if `to` is read-only,
-    /// or if this was done in the last ten minutes.
+    /// Puts the index of `id`, which the store `from` has, into `to`, in the background. Does nothing if `to` is
+    /// read-only, or if this was done in the last ten minutes.
     pub(crate) fn refill(&self, id: &ImageId, to: &Arc<SharedStore>, from: &Arc<SharedStore>) {
         if to.store().is_read_only() {
             return;

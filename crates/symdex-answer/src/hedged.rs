@@ -86,9 +86,9 @@ impl<'a> Session<'a> {
         asked.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
     }
 
-    /// Asks `store` for the images of the questions `left`, on another thread if the store is needed for that. Returns when
-    /// these are answered, by this store or by one that is late, or when `store` is late. The last store may take its
-    /// time.
+    /// Asks `store` for the images of the questions `left`, on another thread if the store is needed for that. Returns
+    /// when these are answered, by this store or by one that is late, or when `store` is late. The last store may take
+    /// its time.
     fn ask_store(
         &mut self,
         store: &'a Arc<SharedStore>,
@@ -127,8 +127,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits for the next answer of any store, and uses it for what is not answered yet. Returns the number of the call;
-    /// `None` if there is no answer until `deadline`, or no call runs.
+    /// Waits for the next answer of any store, and uses it for what is not answered yet. Returns the number of the
+    /// call; `None` if there is no answer until `deadline`, or no call runs.
     fn take_next(
         &mut self,
         deadline: Option<Instant>,

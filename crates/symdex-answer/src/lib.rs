@@ -30,11 +30,11 @@
 //! # Order of sources
 //!
 //! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
-//! the stores in their order, debug files. A source that is damaged or cannot be read is reported, and the next one is asked. A damaged
-//! index in the first store is replaced by a new index of the debug file. An index that a store has lost, in whole or in
-//! parts, and that a later store has, is copied to the first one in the background. If a store takes longer than
-//! [`symdex_store::HEDGE_DELAY`], the next one is asked at the same time. An index without debug information is asked last if
-//! there is a debug file that has some.
+//! the stores in their order, debug files. A source that is damaged or cannot be read is reported, and the next one is
+//! asked. A damaged index in the first store is replaced by a new index of the debug file. An index that a store has
+//! lost, in whole or in parts, and that a later store has, is copied to the first one in the background. If a store
+//! takes longer than [`symdex_store::HEDGE_DELAY`], the next one is asked at the same time. An index without debug
+//! information is asked last if there is a debug file that has some.
 //!
 //! Several debug files of one image, such as a stripped binary and its dSYM, are joined. A file that cannot be read is
 //! reported, and the others answer.
@@ -42,8 +42,8 @@
 //! Up to 200 addresses of an image are answered from its debug file directly. For more addresses, its index is built
 //! and put into the first store that can be written. If that fails, the index is kept in memory.
 //!
-//! A caller can get debug files of images that no source has ([`symdex_report::Unanswered::Missing`]), and have their indexes built
-//! with [`Symbolicator::build_fetched`]. The module [`fetch`] gets them.
+//! A caller can get debug files of images that no source has ([`symdex_report::Unanswered::Missing`]), and have their
+//! indexes built with [`Symbolicator::build_fetched`]. The module [`fetch`] gets them.
 
 mod assumption;
 mod debug_files;

@@ -19,8 +19,8 @@ pub struct Matching {
 
 impl Symbolicator {
     /// Resolves assumptions for one report. Each of `assumed` is the name of an image in the report, and the id, or its
-    /// first digits, of the image that answers it. If `is_by_name`, an image without an id is answered by the only image
-    /// of `known` with its name and architecture. First digits of ids are searched in `known`, too.
+    /// first digits, of the image that answers it. If `is_by_name`, an image without an id is answered by the only
+    /// image of `known` with its name and architecture. First digits of ids are searched in `known`, too.
     ///
     /// # Errors
     ///

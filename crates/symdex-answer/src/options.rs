@@ -56,9 +56,9 @@ impl SymbolicatorOptions {
         self
     }
 
-    /// Adds a store of indexes: a folder, or another [`Store`](symdex_store::Store) by its URL. Stores are searched after all
-    /// other indexes, in the order in which they were added. New indexes of debug files are put into the first one that
-    /// can be written.
+    /// Adds a store of indexes: a folder, or another [`Store`](symdex_store::Store) by its URL. Stores are searched
+    /// after all other indexes, in the order in which they were added. New indexes of debug files are put into the
+    /// first one that can be written.
     pub fn store(mut self, url: impl Into<StoreUrl>) -> Self {
         self.stores.push(url.into());
         self

@@ -17,8 +17,8 @@ use super::scratch_pool::PooledScratch;
 use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
-/// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs its
-/// own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
+/// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs
+/// its own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
 pub struct Session<'a> {
     pub(crate) symbolicator: &'a Symbolicator,
     mode: Mode<'a>,

@@ -180,9 +180,9 @@ impl Symbolicator {
         self.first_index(id).is_some() || self.debug_files.image(id).is_some()
     }
 
-    /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be written,
-    /// and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed afterwards.
-    /// `name` is the name of the image, and `location` says where the file comes from.
+    /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be
+    /// written, and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed
+    /// afterwards. `name` is the name of the image, and `location` says where the file comes from.
     ///
     /// Returns `false` if the file does not have the image. The file is read in this process; see `symdex-pipeline` for
     /// untrusted files.
@@ -223,8 +223,8 @@ impl Symbolicator {
     }
 
     /// A source that only states which source has each image, as
-    /// [`AnsweredBy::source`](symdex_report::AnsweredBy::source). No address gets a function. Addresses are looked up in
-    /// indexes, so that damage is found. Debug files are not read, and no index is built.
+    /// [`AnsweredBy::source`](symdex_report::AnsweredBy::source). No address gets a function. Addresses are looked up
+    /// in indexes, so that damage is found. Debug files are not read, and no index is built.
     pub fn availability(&self) -> Session<'_> {
         Session::new(self, Mode::Availability)
     }
@@ -247,8 +247,8 @@ impl Symbolicator {
         opened.into_iter().chain(folders).chain(unused).collect()
     }
 
-    /// The index of each of `images` in the first store that has it, for its metadata. `None` if no store has it, or if it
-    /// cannot be read. Single indexes, folders of indexes and debug files are not searched.
+    /// The index of each of `images` in the first store that has it, for its metadata. `None` if no store has it, or if
+    /// it cannot be read. Single indexes, folders of indexes and debug files are not searched.
     #[must_use]
     pub fn stored_images(&self, images: &[&ReportImage]) -> Vec<Option<OpenImage>> {
         let wanted = self.wanted(images, None);

@@ -60,8 +60,8 @@ impl Symbolicator {
         }
     }
 
-    /// The one id of all sources that begins with each of `starts`. This is the start itself if there is none. Each store
-    /// is asked for all of them together.
+    /// The one id of all sources that begins with each of `starts`. This is the start itself if there is none. Each
+    /// store is asked for all of them together.
     fn whole_ids(&self, starts: &[(&ReportImage, ImageId)]) -> Vec<Result<ImageId, Unanswered>> {
         if starts.is_empty() {
             return Vec::new();

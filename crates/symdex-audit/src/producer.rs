@@ -11,7 +11,8 @@ use crate::image::Reader;
 pub struct Producer {
     /// `clang 22`, `Swift 6.3`; `hidden` if a bitcode build hid it. Empty if the unit states none.
     pub compiler: String,
-    /// `C++`. Versions of a language are not distinguished. Empty if the unit states none, or one that has no name here.
+    /// `C++`. Versions of a language are not distinguished. Empty if the unit states none, or one that has no name
+    /// here.
     pub language: &'static str,
 }
 
@@ -60,7 +61,8 @@ impl fmt::Display for Producer {
     }
 }
 
-/// The name of the compiler in `producer`, a DW_AT_producer, with its version. An unknown compiler keeps its text. A bitcode build hides it.
+/// The name of the compiler in `producer`, a DW_AT_producer, with its version. An unknown compiler keeps its text. A
+/// bitcode build hides it.
 fn compiler(producer: &str) -> String {
     if producer.starts_with("__hidden#") {
         return "hidden".to_owned();

@@ -51,8 +51,8 @@ fn is_macho_code(section: &object::Section<'_, '_>) -> bool {
     matches!(section.flags(), object::SectionFlags::MachO { flags, .. } if flags.0 & code != 0)
 }
 
-/// The symbols of an ELF file that are resolvers, sorted: of several at one address the best is the first. They start at
-/// SVMAs.
+/// The symbols of an ELF file that are resolvers, sorted: of several at one address the best is the first. They start
+/// at SVMAs.
 pub(crate) fn resolvers<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
     let mut entries = Vec::new();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {

@@ -279,8 +279,8 @@ fn unit_without_lines<'d>(
     Ok(unit)
 }
 
-/// A file of each split unit, by the id of the unit, for addr2line. The file has only this unit, because addr2line takes
-/// the first.
+/// A file of each split unit, by the id of the unit, for addr2line. The file has only this unit, because addr2line
+/// takes the first.
 pub(crate) fn split_files<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
     let split = |unit: &Unit<'d>| {
         let split = unit.split.as_ref()?;

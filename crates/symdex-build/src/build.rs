@@ -120,7 +120,8 @@ pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -
     Ok(out)
 }
 
-/// How many bytes all names of `image` may have, and all paths: the distinct ones of a real file are not larger than it.
+/// How many bytes all names of `image` may have, and all paths: the distinct ones of a real file are not larger than
+/// it.
 fn max_strings(image: &Image<'_>) -> u64 {
     image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + MORE_STRINGS
 }

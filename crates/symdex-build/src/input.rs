@@ -64,7 +64,8 @@ pub struct Found {
     pub special: SpecialFiles,
 }
 
-/// FIFOs, sockets and devices that were found in folders of debug files. As text, the first ten and the number of others.
+/// FIFOs, sockets and devices that were found in folders of debug files. As text, the first ten and the number of
+/// others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialFiles(Vec<PathBuf>);
 

@@ -42,8 +42,8 @@ pub(crate) const ORIGINS: usize = 16;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;
 
-/// How many bytes of code a function of a symbol file may have if it has inlined calls. Each chunk of it repeats those that
-/// it is in.
+/// How many bytes of code a function of a symbol file may have if it has inlined calls. Each chunk of it repeats those
+/// that it is in.
 pub(crate) const CALLED_CODE: u64 = 16 << 20;
 /// How many bytes of names and of paths are read for the functions of a symbol file that are read at a time, beside
 /// [`STRING_BYTES_PER_BYTE`].

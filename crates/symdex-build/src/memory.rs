@@ -47,8 +47,8 @@ impl Budget {
         self.limit - self.fixed
     }
 
-    /// How many bytes one unit may take while it is read in turn, if all names take `names` bytes then. Many names leave
-    /// less for it, but at least as much as all units may take that are read ahead.
+    /// How many bytes one unit may take while it is read in turn, if all names take `names` bytes then. Many names
+    /// leave less for it, but at least as much as all units may take that are read ahead.
     pub(crate) fn of_unit(&self, names: usize) -> usize {
         let tenth = self.free() / 10;
         (5 * tenth).saturating_sub(names).clamp(self.of_units_ahead(), 4 * tenth)

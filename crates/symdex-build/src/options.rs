@@ -93,9 +93,9 @@ impl<'p> BuildOptions<'p> {
         Self { readable_names: demangle, ..self }
     }
 
-    /// Whether the index has unwind rows; see [`symdex::Index::unwind_row`]. They come from `.eh_frame`, `.debug_frame`,
-    /// `.ARM.exidx` and Apple's compact unwind information. A dSYM has none of these but its binary beside it has:
-    /// see [`debug_files::find_image`](crate::debug_files::find_image). The default is `false`.
+    /// Whether the index has unwind rows; see [`symdex::Index::unwind_row`]. They come from `.eh_frame`,
+    /// `.debug_frame`, `.ARM.exidx` and Apple's compact unwind information. A dSYM has none of these but its binary
+    /// beside it has: see [`debug_files::find_image`](crate::debug_files::find_image). The default is `false`.
     #[must_use]
     pub fn unwind_rows(self, unwind_rows: bool) -> Self {
         Self { unwind_rows, ..self }

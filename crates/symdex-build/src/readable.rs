@@ -18,8 +18,8 @@ pub type Demangle = fn(&[u8]) -> Cow<'_, str>;
 ///
 /// # Errors
 ///
-/// [`Error::TooLarge`] if the index would have more strings than the memory of `budget` allows, [`Error::TooSlow`] after
-/// the deadline.
+/// [`Error::TooLarge`] if the index would have more strings than the memory of `budget` allows, [`Error::TooSlow`]
+/// after the deadline.
 pub(crate) fn readable_names(
     names: &[Cow<'_, [u8]>],
     demangle: Demangle,

@@ -206,8 +206,8 @@ impl SymbolMaps {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is not a symbol map, [`Error::TooLarge`] if it
-    /// takes more than `max_memory`.
+    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is not a symbol map, [`Error::TooLarge`] if
+    /// it takes more than `max_memory`.
     pub fn load(
         &self,
         id: &ImageId,

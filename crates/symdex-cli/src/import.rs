@@ -13,15 +13,15 @@ use crate::lookup::stdin_failed;
 
 /// Make an index of a symbol file: Breakpad's, or LLVM's GSYM
 ///
-/// Use this if there are symbol files but no debug files. `symdex build` makes a better index from a debug file, because
-/// a symbol file says less: it has the lines of one line policy, and one name of each function.
+/// Use this if there are symbol files but no debug files. `symdex build` makes a better index from a debug file,
+/// because a symbol file says less: it has the lines of one line policy, and one name of each function.
 ///
 /// The content of a FILE says which format it has. The index is named after the id of the image, and published as
 /// `symdex build` does.
 ///
-/// The id of a symbol file of Breakpad is that of its MODULE line: a UUID for mac, ios and windows. For other systems, it
-/// is the build id in the record INFO CODE_ID; without that record, it is the first 16 bytes of the build id, which is
-/// enough for reports that state no more. The id of GSYM is its UUID.
+/// The id of a symbol file of Breakpad is that of its MODULE line: a UUID for mac, ios and windows. For other systems,
+/// it is the build id in the record INFO CODE_ID; without that record, it is the first 16 bytes of the build id, which
+/// is enough for reports that state no more. The id of GSYM is its UUID.
 ///
 /// A function without lines becomes an entry of the symbol table, as does a record PUBLIC. Records STACK CFI say where
 /// such functions end. With --unwind, they become unwind rows. Records STACK WIN are not used.

@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// Listen on a network address without tokens, with full access for everyone
     #[arg(long)]
     insecure_public: bool,
-    /// A name of this server, without a port. Without tokens, requests may name it only by an IP address or one of these
-    /// names, so that no other web page can use it. May be repeated
+    /// A name of this server, without a port. Without tokens, requests may name it only by an IP address or one of
+    /// these names, so that no other web page can use it. May be repeated
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// The certificate chain for TLS, in PEM

@@ -87,8 +87,8 @@ impl StoreArgs {
         self.urls()?.iter().map(|url| Ok(open_store(url, options)?)).collect()
     }
 
-    /// The image `id` of the first store that has it. If a store fails, the next one is asked. `None` if the command line
-    /// names no store.
+    /// The image `id` of the first store that has it. If a store fails, the next one is asked. `None` if the command
+    /// line names no store.
     pub(crate) fn find(
         &self,
         id: Option<&IdPrefix>,
@@ -155,7 +155,8 @@ impl FoundImage {
         self.ask(|image| image.prefetch(offsets))
     }
 
-    /// As [`Index::lookup`]. [`prefetch`](Self::prefetch) comes first: it finds the new index if the index was replaced.
+    /// As [`Index::lookup`]. [`prefetch`](Self::prefetch) comes first: it finds the new index if the index was
+    /// replaced.
     pub(crate) fn lookup<'s>(
         &self,
         offset: ImageOffset,
@@ -232,8 +233,8 @@ pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
     prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
 }
 
-/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits only.
-/// Stores that have failed before are left out.
+/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits
+/// only. Stores that have failed before are left out.
 pub(crate) fn id_of<'s>(
     stores: impl IntoIterator<Item = &'s dyn Store>,
     prefix: &IdPrefix,

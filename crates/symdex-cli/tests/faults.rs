@@ -1,5 +1,5 @@
-//! Faults while files are written: full disks, failing devices, interrupted calls, and killed processes. Afterwards each
-//! file is absent, old or whole, and only a killed process leaves a temporary file.
+//! Faults while files are written: full disks, failing devices, interrupted calls, and killed processes. Afterwards
+//! each file is absent, old or whole, and only a killed process leaves a temporary file.
 //!
 //! strace makes the N-th call of a system call fail, or kills the process there, for every N that a run without faults
 //! has. So every step is reached.
@@ -211,7 +211,8 @@ fn need_strace() {
     }
 }
 
-/// `symdex build -o`, with one job so that faults always hit the same step. Without an old index, it creates the folder.
+/// `symdex build -o`, with one job so that faults always hit the same step. Without an old index, it creates the
+/// folder.
 fn build(old: Option<&[u8]>) -> Program {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());

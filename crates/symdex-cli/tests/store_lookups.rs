@@ -1,5 +1,5 @@
-//! `symdex lookup`, `atos` and `inspect` on stores that keep an index as values or as an object, against servers of this
-//! machine. `.ci/run` installs the servers.
+//! `symdex lookup`, `atos` and `inspect` on stores that keep an index as values or as an object, against servers of
+//! this machine. `.ci/run` installs the servers.
 
 mod common;
 

@@ -7,8 +7,8 @@
 //! | Rust | `_R`, `__R`, or `_ZN`, `__ZN` with a hash as the last identifier | without hashes: `core::fmt::write` |
 //! | others | | the name itself: C, Objective-C, assembler |
 //!
-//! The name of a stub is that of the function it calls between a fixed text: `DYLD-STUB$$_ZdlPv`, `_ZdlPv@plt`. The name
-//! inside is demangled, as atos and disassemblers do: `DYLD-STUB$$operator delete(void*)`.
+//! The name of a stub is that of the function it calls between a fixed text: `DYLD-STUB$$_ZdlPv`, `_ZdlPv@plt`. The
+//! name inside is demangled, as atos and disassemblers do: `DYLD-STUB$$operator delete(void*)`.
 //!
 //! The demangler for C++ is written for this crate: it reads a name once from left to right and counts its steps. Swift
 //! and Rust names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].

@@ -84,8 +84,8 @@ impl Function {
         }
     }
 
-    /// The part of the function in `range`, which cuts no line in two. Calls keep their numbers; those elsewhere have no
-    /// ranges.
+    /// The part of the function in `range`, which cuts no line in two. Calls keep their numbers; those elsewhere have
+    /// no ranges.
     pub(crate) fn part(&self, range: Range<u64>) -> Self {
         let clip = |of: &Range<u64>| of.start.max(range.start)..of.end.min(range.end);
         let clipped =

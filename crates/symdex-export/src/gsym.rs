@@ -1,5 +1,5 @@
-//! LLVM's GSYM, version 1, as `llvm/DebugInfo/GSYM` reads it: a header, sorted addresses, a place for each of them, files,
-//! strings, and for each address a function with its lines and inlined calls. Numbers are little-endian.
+//! LLVM's GSYM, version 1, as `llvm/DebugInfo/GSYM` reads it: a header, sorted addresses, a place for each of them,
+//! files, strings, and for each address a function with its lines and inlined calls. Numbers are little-endian.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -50,8 +50,8 @@ struct LineView {
     line: u32,
 }
 
-/// Writes the index as JSON Lines: an object for the image, then one for each function. `docs/schema/export.schema.json`
-/// describes them. Names and files that are not UTF-8 have U+FFFD for each wrong byte.
+/// Writes the index as JSON Lines: an object for the image, then one for each function.
+/// `docs/schema/export.schema.json` describes them. Names and files that are not UTF-8 have U+FFFD for each wrong byte.
 ///
 /// # Errors
 ///

@@ -7,8 +7,8 @@ use symdex::{Arch, Index, UnwindRow, UnwindRule, UnwindValue};
 
 use crate::Error;
 
-/// Writes a record for each unwind row of the index. Rows whose canonical frame address or return address Breakpad cannot
-/// express are left out, and so are such rules of other registers.
+/// Writes a record for each unwind row of the index. Rows whose canonical frame address or return address Breakpad
+/// cannot express are left out, and so are such rules of other registers.
 pub(crate) fn write_stack_cfi<B: AsRef<[u8]>>(index: &Index<B>, out: &mut impl Write) -> Result<(), Error> {
     let mut rules = String::new();
     for row in index.unwind_rows()? {

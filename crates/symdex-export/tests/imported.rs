@@ -58,8 +58,8 @@ fn expressible(mut frames: Vec<Answered>) -> (Vec<Answered>, Vec<&'static str>) 
     (frames, lost)
 }
 
-/// The differences between the answers of indexes and those of the indexes that are exported and imported again, counted
-/// by what the format cannot say.
+/// The differences between the answers of indexes and those of the indexes that are exported and imported again,
+/// counted by what the format cannot say.
 #[derive(Debug, Default)]
 struct RoundTrips {
     answers: u64,
@@ -67,8 +67,8 @@ struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Exports an index in both formats under both policies, and imports what was exported. Compares the answers at every
-    /// address where one may change.
+    /// Exports an index in both formats under both policies, and imports what was exported. Compares the answers at
+    /// every address where one may change.
     fn compare(&mut self, path: &str, index: &Index<Vec<u8>>) {
         for policy in POLICIES {
             let mut bytes = Vec::new();

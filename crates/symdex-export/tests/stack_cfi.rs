@@ -75,7 +75,8 @@ impl FrameWalker for Frame<'_> {
     }
 }
 
-/// The C library of this process, which has many rows and needs no build with debug information. Not every system has it.
+/// The C library of this process, which has many rows and needs no build with debug information. Not every system has
+/// it.
 fn c_library() -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines()

@@ -91,8 +91,8 @@ fn is_stack_list(file: &[u8]) -> bool {
     rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_whitespace)
 }
 
-/// Walks the stacks of `file`: a minidump, a stack list, or a tombstone of Android without frames. Returns `None` for any
-/// other file.
+/// Walks the stacks of `file`: a minidump, a stack list, or a tombstone of Android without frames. Returns `None` for
+/// any other file.
 ///
 /// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
 /// whose images it does not have are found by frame pointers, or by a search that takes every address in their images

@@ -19,8 +19,8 @@ use crate::row::{Caller, caller, return_at_entry};
 const SIGNAL_RETURNS: [&str; 4] =
     ["__default_sa_restorer", "__default_rt_sa_restorer", "__restore", "__restore_rt"];
 
-/// Answers from a [`Source`]. If a limit is reached, or if a signal has interrupted the next frame, it does not answer at
-/// all, so that the walk stops there. [`take_stop`](Self::take_stop) says why.
+/// Answers from a [`Source`]. If a limit is reached, or if a signal has interrupted the next frame, it does not answer
+/// at all, so that the walk stops there. [`take_stop`](Self::take_stop) says why.
 pub(crate) struct Provider<'s> {
     state: Mutex<State<'s>>,
     /// Positions of images by load address.
@@ -154,8 +154,8 @@ impl SymbolProvider for Provider<'_> {
 #[derive(Clone, Copy)]
 enum Code {
     Function,
-    /// The first instruction of a function, or a stub that jumps to a function of another image. Nothing is on the stack
-    /// yet but what the caller has put there.
+    /// The first instruction of a function, or a stub that jumps to a function of another image. Nothing is on the
+    /// stack yet but what the caller has put there.
     Entry,
     /// A function to which signal handlers return.
     SignalReturn,

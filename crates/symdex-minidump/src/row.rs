@@ -34,9 +34,9 @@ impl FrameState for WalkedFrame<'_, '_> {
     }
 }
 
-/// Finds the caller of the frame of `walker` by `row`. A frame without a caller, such as the first one of a thread, has one with
-/// the return address 0, at which the walk ends. `None` if the row does not apply: it needs memory or registers that are
-/// not known.
+/// Finds the caller of the frame of `walker` by `row`. A frame without a caller, such as the first one of a thread, has
+/// one with the return address 0, at which the walk ends. `None` if the row does not apply: it needs memory or
+/// registers that are not known.
 pub(crate) fn caller(
     row: &UnwindRow<'_>,
     registers: &Registers,
@@ -74,8 +74,8 @@ pub(crate) fn caller(
     Some(Caller::Returned)
 }
 
-/// The return address of the frame of `walker`, which is at the first instruction of a function, and the stack pointer after
-/// the return. The address is in the link register or, on x86, on top of the stack.
+/// The return address of the frame of `walker`, which is at the first instruction of a function, and the stack pointer
+/// after the return. The address is in the link register or, on x86, on top of the stack.
 pub(crate) fn return_at_entry(
     registers: &Registers,
     walker: &(dyn FrameWalker + Send),

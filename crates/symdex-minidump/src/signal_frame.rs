@@ -1,8 +1,9 @@
-//! Frames of signal handlers without unwind information: what Linux puts on the stack when a signal interrupts a thread.
+//! Frames of signal handlers without unwind information: what Linux puts on the stack when a signal interrupts a
+//! thread.
 //!
-//! On ARM64 a handler returns to code of the kernel (the vDSO) or of an emulator, for which there is no index. On ARM it
-//! returns to code of the C library whose tables do not say that it is a signal frame. At that point the stack pointer
-//! is the address of the structure that has the interrupted registers.
+//! On ARM64 a handler returns to code of the kernel (the vDSO) or of an emulator, for which there is no index. On ARM
+//! it returns to code of the C library whose tables do not say that it is a signal frame. At that point the stack
+//! pointer is the address of the structure that has the interrupted registers.
 
 use minidump::system_info::{Cpu, Os};
 
@@ -18,8 +19,8 @@ struct Layout {
     names: &'static [&'static str],
 }
 
-/// `struct rt_sigframe` of arch/arm64/kernel/signal.c: `siginfo_t`, then `struct ucontext` with `struct sigcontext` after the
-/// signal mask, in which the fault address comes before the registers.
+/// `struct rt_sigframe` of arch/arm64/kernel/signal.c: `siginfo_t`, then `struct ucontext` with `struct sigcontext`
+/// after the signal mask, in which the fault address comes before the registers.
 const ARM64: [Layout; 1] = [Layout {
     first: 128 + 176 + 8,
     width: 8,
@@ -33,8 +34,8 @@ const ARM64: [Layout; 1] = [Layout {
 const ARM_NAMES: &[&str] =
     &["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "fp", "r12", "sp", "lr", "pc"];
 
-/// `struct rt_sigframe` and `struct sigframe` of arch/arm/kernel/signal.c: with `siginfo_t` before `struct ucontext`, for
-/// handlers with `SA_SIGINFO`, and without it.
+/// `struct rt_sigframe` and `struct sigframe` of arch/arm/kernel/signal.c: with `siginfo_t` before `struct ucontext`,
+/// for handlers with `SA_SIGINFO`, and without it.
 const ARM: [Layout; 2] = [
     Layout { first: 128 + 32, width: 4, names: ARM_NAMES },
     Layout { first: 32, width: 4, names: ARM_NAMES },

@@ -1,5 +1,5 @@
-//! Android's tombstones without frames: their registers, stack memory and memory map are walked, and the frames are added
-//! to their text.
+//! Android's tombstones without frames: their registers, stack memory and memory map are walked, and the frames are
+//! added to their text.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

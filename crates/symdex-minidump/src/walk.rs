@@ -86,8 +86,8 @@ impl StackWalker<'_, '_> {
         is_cut
     }
 
-    /// The same frames, or those before a frame that returns from a signal handler without unwind rows, and the registers
-    /// that the signal has interrupted.
+    /// The same frames, or those before a frame that returns from a signal handler without unwind rows, and the
+    /// registers that the signal has interrupted.
     fn until_handler(
         &self,
         thread: usize,

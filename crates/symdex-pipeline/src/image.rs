@@ -193,8 +193,8 @@ impl ImageBuilder<'_> {
         built.into_iter().for_each(each);
     }
 
-    /// Builds the index of the image of `files`, joined from those that can be read. Calls `failed` with the failures of
-    /// the others. Returns `None` if no file can be read.
+    /// Builds the index of the image of `files`, joined from those that can be read. Calls `failed` with the failures
+    /// of the others. Returns `None` if no file can be read.
     pub(crate) fn files(&self, files: &ImageFiles, failed: impl FnMut(Failure)) -> Option<ImageResult> {
         let (begun, companions) = (Instant::now(), self.companions());
         let (joined, part) = (files.join(&companions), slice_name(files.arch()));
@@ -222,8 +222,8 @@ impl ImageBuilder<'_> {
         self.loaded(loaded, Loaded { path, part, left_out: 0, begun }, path.to_owned(), Vec::new())
     }
 
-    /// Builds the index of `image`, and compares both if that is asked for. `name` is the file that the image was loaded
-    /// from, and `joined` has the other files that are joined with it.
+    /// Builds the index of `image`, and compares both if that is asked for. `name` is the file that the image was
+    /// loaded from, and `joined` has the other files that are joined with it.
     fn loaded(
         &self,
         image: Image<'_>,

@@ -118,8 +118,8 @@ impl Intake {
         Self { limits, max_temporary: u64::MAX, temporary, space: None, inputs: inputs.into_iter() }
     }
 
-    /// Takes inputs until their unpacked files reach [`max_temporary`](Self::max_temporary). `None` if no inputs are left.
-    /// The unpacked files are deleted when the batch is dropped. `host` learns how much of the archives is read.
+    /// Takes inputs until their unpacked files reach [`max_temporary`](Self::max_temporary). `None` if no inputs are
+    /// left. The unpacked files are deleted when the batch is dropped. `host` learns how much of the archives is read.
     ///
     /// # Errors
     ///

@@ -197,8 +197,8 @@ impl Pipeline {
     }
 
     /// Builds the index of one image in this process, from those of its `files` that can be read. Calls `progress` with
-    /// the size of its debug information in bytes, and with how many of how many parts of it are read. Returns the index, and
-    /// why other files were not read.
+    /// the size of its debug information in bytes, and with how many of how many parts of it are read. Returns the
+    /// index, and why other files were not read.
     ///
     /// # Errors
     ///

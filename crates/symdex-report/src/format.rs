@@ -35,8 +35,8 @@ pub struct Format {
     /// It returns [`Error::Malformed`] if the text is broken, and [`Error::Unsupported`] if this kind of report has no
     /// stacks.
     pub(crate) parse: fn(&[u8]) -> Result<Parsed, Error>,
-    /// Returns the symbol that the report has for each frame, by thread. `None` if the lines of the frames have them, as
-    /// in [`Report::symbols_in_text`].
+    /// Returns the symbol that the report has for each frame, by thread. `None` if the lines of the frames have them,
+    /// as in [`Report::symbols_in_text`].
     pub(crate) existing_symbols: Option<ReadSymbols>,
     /// Returns the name of the image that the text of a frame states, even if the report has several images of it.
     /// `None` for the other formats: [`Report::images`] has the name.

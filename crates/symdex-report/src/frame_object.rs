@@ -109,8 +109,8 @@ pub(crate) fn hexadecimal(value: Value<'_>) -> Option<u64> {
     }
 }
 
-/// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object. Arrays
-/// in such an array are left out.
+/// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object.
+/// Arrays in such an array are left out.
 pub(crate) fn lists<'j>(root: Value<'j>, key: &str) -> impl Iterator<Item = (Value<'j>, Value<'j>)> {
     let mut values = root.descendants();
     std::iter::from_fn(move || {

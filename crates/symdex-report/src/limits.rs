@@ -39,8 +39,8 @@ impl AnswerBytes {
     /// What a function has in the output besides its names and file: punctuation, numbers, and keys of JSON.
     pub(crate) const OF_FUNCTION: usize = 64;
 
-    /// Takes what the functions at an address have in the output: their names, readable and as linkage names, and files.
-    /// Returns whether the limit allows them. It allows 2 MiB for one address.
+    /// Takes what the functions at an address have in the output: their names, readable and as linkage names, and
+    /// files. Returns whether the limit allows them. It allows 2 MiB for one address.
     pub fn take_functions(&self, functions: &[Function]) -> bool {
         let size = |function: &Function| {
             let (name, file) = (function.name.as_ref(), function.file.as_ref());
@@ -194,8 +194,8 @@ impl ReadLimit {
         self.take_bytes(IMAGE)
     }
 
-    /// Counts an image that a frame names. Returns whether it is read. If not, the frame has no image, and counts as not
-    /// read.
+    /// Counts an image that a frame names. Returns whether it is read. If not, the frame has no image, and counts as
+    /// not read.
     pub(crate) fn take_image_of_frame(&self) -> bool {
         let is_read = self.take_image();
         self.skip(u64::from(!is_read));

@@ -78,8 +78,8 @@ pub enum Base {
     File,
     /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
-    /// The function [`ReportImage::function`] of the image. Reports state one if they state no load address. An image then
-    /// has an entry for each function.
+    /// The function [`ReportImage::function`] of the image. Reports state one if they state no load address. An image
+    /// then has an entry for each function.
     Function,
     /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
     Absolute,
@@ -321,9 +321,9 @@ impl<'t> Report<'t> {
     }
 
     /// The number of frames that are past a limit. They stay unchanged. The frames, stacks and images of a report may
-    /// take 256 KiB of memory, and 16 bytes for each byte of the report; see [`most_memory`](crate::most_memory). A frame
-    /// whose image is past the limit has no image, and counts, too. In a report of glibc, 64 functions may stand for
-    /// images without a load address; the frames of others have no image.
+    /// take 256 KiB of memory, and 16 bytes for each byte of the report; see [`most_memory`](crate::most_memory). A
+    /// frame whose image is past the limit has no image, and counts, too. In a report of glibc, 64 functions may stand
+    /// for images without a load address; the frames of others have no image.
     #[must_use]
     pub fn unread_frames(&self) -> u64 {
         self.extent.frames

@@ -63,8 +63,8 @@ pub struct Question<'q> {
     /// The image, to be found by its id. An image without an id is [`Unanswered::Missing`], unless the user asked for a
     /// match by name; see [`match_by_name`](crate::match_by_name).
     pub image: &'q ReportImage,
-    /// Distinct offsets in ascending order. They count from what [`ReportImage::base`] says. [`image_offsets`] converts them to
-    /// offsets from the start of the image, and [`answer_from_index`] does so itself.
+    /// Distinct offsets in ascending order. They count from what [`ReportImage::base`] says. [`image_offsets`] converts
+    /// them to offsets from the start of the image, and [`answer_from_index`] does so itself.
     pub offsets: &'q [ImageOffset],
     /// Which of the two lines of a range the answers state.
     pub lines: LinePolicy,
@@ -175,8 +175,8 @@ pub enum Answer {
     Functions(Vec<Function>),
     /// There is no function at the offset.
     NoFunction,
-    /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the report
-    /// have too much.
+    /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the
+    /// report have too much.
     TooLarge,
     /// The index is damaged at the offset. The text says how.
     Damaged(String),
@@ -298,8 +298,8 @@ pub enum Unanswered {
     Fetching,
     /// Its debug file could not be fetched. The text says why.
     FetchFailed(String),
-    /// A store of indexes could not be asked, and no other source has the image. The text says why. The same request may
-    /// be answered later.
+    /// A store of indexes could not be asked, and no other source has the image. The text says why. The same request
+    /// may be answered later.
     StoreFailed(String),
     /// Something else failed. The text says what.
     Failed(String),
@@ -362,8 +362,9 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 /// Returns the answers for the offsets of `question`, in their order, as [`answer_from_index`] does, from an index that
 /// `look_up` reads. Use it if the index is not in one piece.
 ///
-/// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position of
-/// an offset and the frames there, `None` for a gap, or [`Answer::Damaged`] or [`Answer::Lost`]. An offset for which it does not call is [`Answer::NoFunction`].
+/// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position
+/// of an offset and the frames there, `None` for a gap, or [`Answer::Damaged`] or [`Answer::Lost`]. An offset for which
+/// it does not call is [`Answer::NoFunction`].
 ///
 /// # Errors
 ///
@@ -376,7 +377,8 @@ pub fn answer_from_lookups(
     Ok(answers_from(base_distance(metadata, question.image)?, question, look_up))
 }
 
-/// The answers for the offsets of `question`, which count from the address `distance` bytes after the start of the image.
+/// The answers for the offsets of `question`, which count from the address `distance` bytes after the start of the
+/// image.
 fn answers_from(
     distance: u64,
     question: &Question<'_>,

@@ -1,5 +1,5 @@
-//! Counts the work of reading and writing reports, in the tests of this crate: bytes that are scanned, and values of JSON
-//! that are visited. Times would differ from run to run.
+//! Counts the work of reading and writing reports, in the tests of this crate: bytes that are scanned, and values of
+//! JSON that are visited. Times would differ from run to run.
 
 /// Counts that this many bytes were scanned, or values visited.
 #[inline(always)]

@@ -265,8 +265,8 @@ fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
     assert_eq!(view["threads"][0]["frames"][0]["status"], "missing_symbol");
 }
 
-/// Sentry's events state the build id of an ELF image as `code_id`, and its first 16 bytes as `debug_id`, in the order of
-/// a GUID.
+/// Sentry's events state the build id of an ELF image as `code_id`, and its first 16 bytes as `debug_id`, in the order
+/// of a GUID.
 #[test]
 fn an_elf_image_of_sentry_has_its_build_id_or_the_start_of_it() {
     let image = |members: &str| {

@@ -11,8 +11,8 @@ use symdex_report::{Answers, Options, Question, Report, Unanswered, formats, sym
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Most bytes of memory for each byte of the report that its text takes, with what is read from it, beside frames, stacks
-/// and images. `symdex serve` reserves as many.
+/// Most bytes of memory for each byte of the report that its text takes, with what is read from it, beside frames,
+/// stacks and images. `symdex serve` reserves as many.
 const TEXT: usize = 6;
 
 /// A constant that does not depend on the report.

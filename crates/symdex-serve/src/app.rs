@@ -203,8 +203,8 @@ impl App {
         self.workers.run_when_free(move || work(&app)).await
     }
 
-    /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at most
-    /// for [`fetch_wait`](ServerOptions::fetch_wait).
+    /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at
+    /// most for [`fetch_wait`](ServerOptions::fetch_wait).
     pub(crate) fn session(&self) -> impl Source + Send + '_ {
         self.session_matching(None)
     }

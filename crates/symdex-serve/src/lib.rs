@@ -1,8 +1,8 @@
 //! Symbolication over HTTP: crash reports, addresses, and uploads of debug files.
 //!
 //! [`Server::bind`] takes [`ServerOptions`] and listens; [`Server::run`] serves until it is told to stop. A request is
-//! read by an asynchronous thread, answered on a thread of its own pool ([`ServerOptions::threads`]), because stores and
-//! indexes are read by blocking calls, and written by an asynchronous thread again.
+//! read by an asynchronous thread, answered on a thread of its own pool ([`ServerOptions::threads`]), because stores
+//! and indexes are read by blocking calls, and written by an asynchronous thread again.
 //!
 //! docs/SERVICE.md describes the requests.
 

@@ -14,8 +14,8 @@ pub(crate) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// The server can answer: every store can be queried, a thread of the pool is free within the time-out, and it is not told
-/// to stop.
+/// The server can answer: every store can be queried, a thread of the pool is free within the time-out, and it is not
+/// told to stop.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
     (status = 200, description = "The server can answer"),
     (status = 503, body = ProblemDetails,

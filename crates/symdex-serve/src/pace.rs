@@ -113,8 +113,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for PacedWriter<S> {
         this.check(context, answered, |()| 0)
     }
 
-    /// Reads and drops what the client is still sending, for a short time. If a connection is closed with bytes that were
-    /// not read, the system resets it, and the client may lose the answer.
+    /// Reads and drops what the client is still sending, for a short time. If a connection is closed with bytes that
+    /// were not read, the system resets it, and the client may lose the answer.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.lingering.is_none() {

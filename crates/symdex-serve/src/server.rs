@@ -151,8 +151,8 @@ impl Reloader {
     ///
     /// # Errors
     ///
-    /// [`ServerError::Tls`] if a file cannot be used. [`ServerError::Tokens`] if there would be the first tokens, or none
-    /// any longer, because a server without tokens has other rules. The server then keeps its tokens and its
+    /// [`ServerError::Tls`] if a file cannot be used. [`ServerError::Tokens`] if there would be the first tokens, or
+    /// none any longer, because a server without tokens has other rules. The server then keeps its tokens and its
     /// certificate.
     pub fn reload(&self, tokens: &[Token]) -> Result<(), ServerError> {
         let acceptor = self.tls.as_deref().map(Tls::read).transpose()?;

@@ -24,7 +24,8 @@ pub struct Logging {
 /// Writes logs to standard error: lines for people on a terminal, otherwise JSON. Does nothing if the process has a
 /// subscriber for `tracing` already.
 ///
-/// With the feature `otel`, spans are also sent to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names, if it is set.
+/// With the feature `otel`, spans are also sent to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names, if it is
+/// set.
 pub fn init_logging() -> Logging {
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
     let layer = match io::stderr().is_terminal() {

@@ -41,8 +41,8 @@ pub(crate) struct StoreFailures {
 }
 
 impl StoreFailures {
-    /// The failures for the images of an answered report, which needs those of the app: most images of the system are in
-    /// no store.
+    /// The failures for the images of an answered report, which needs those of the app: most images of the system are
+    /// in no store.
     pub(crate) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let mut failures = Self::default();
         for (image, outcome) in symbolicated.report.images().iter().zip(symbolicated.images()) {

@@ -17,8 +17,8 @@ use crate::problem::{Problem, ProblemKind};
 /// Lanes take turns, so that the requests of one client wait for each other and not for those of others. No client has
 /// all threads, and large requests have at most half of them.
 ///
-/// Work that [waits for a store](while_waiting) does not take one of the threads meanwhile. The pool starts more, so that
-/// a store that does not answer does not delay the requests that need nothing of it.
+/// Work that [waits for a store](while_waiting) does not take one of the threads meanwhile. The pool starts more, so
+/// that a store that does not answer does not delay the requests that need nothing of it.
 #[derive(Debug)]
 pub(crate) struct Workers {
     shared: Arc<Shared>,

@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::budget::Reserved;
 use crate::problem::{Problem, ProblemKind};
 
-/// An answer that is being written. Its memory is reserved while it grows, and given back when the last copy of its bytes
-/// is dropped: when the client has read them.
+/// An answer that is being written. Its memory is reserved while it grows, and given back when the last copy of its
+/// bytes is dropped: when the client has read them.
 pub(crate) struct WrittenAnswer {
     bytes: Vec<u8>,
     reserved: Reserved,

@@ -69,8 +69,8 @@ impl IndexAccess {
     }
 }
 
-/// Creates the folder at `path` and those above it, unless they exist. On Unix, only the user of this process may open the
-/// new folders, so that [`IndexAccess::Auto`] maps the indexes in them. A folder that exists keeps its permissions.
+/// Creates the folder at `path` and those above it, unless they exist. On Unix, only the user of this process may open
+/// the new folders, so that [`IndexAccess::Auto`] maps the indexes in them. A folder that exists keeps its permissions.
 ///
 /// # Errors
 ///

@@ -30,8 +30,8 @@ pub(crate) const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// of its id. Both are found, even in one folder. [`find_below`](Self::find_below) finds indexes in other folders below
 /// it, too.
 ///
-/// A folder is a [`Store`](crate::Store). The modification time of an index file is its last use. It changes at most once
-/// a day, and not if the reader may not write the file.
+/// A folder is a [`Store`](crate::Store). The modification time of an index file is its last use. It changes at most
+/// once a day, and not if the reader may not write the file.
 ///
 /// ```
 /// use symdex_store::IndexFolder;
@@ -183,8 +183,8 @@ impl IndexFolder {
     }
 }
 
-/// Records a use of the index file at `path`, so that the index does not seem to be unused: sets its modification time to
-/// now, unless that was done during the last day. A reader need not be allowed to.
+/// Records a use of the index file at `path`, so that the index does not seem to be unused: sets its modification time
+/// to now, unless that was done during the last day. A reader need not be allowed to.
 pub(crate) fn record_use(path: &Path) -> io::Result<()> {
     let last = path.metadata()?.modified()?;
     match SystemTime::now().duration_since(last) {

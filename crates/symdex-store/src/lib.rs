@@ -37,8 +37,8 @@
 //! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone
 //! that cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
 //!
-//! This crate compiles no DWARF reader. The crate `symdex-answer` answers whole crash reports from stores and folders of
-//! indexes, and from debug files. A service that answers reports from indexes only does not need it: it implements
+//! This crate compiles no DWARF reader. The crate `symdex-answer` answers whole crash reports from stores and folders
+//! of indexes, and from debug files. A service that answers reports from indexes only does not need it: it implements
 //! `symdex_report::Source` with [`IndexFolder::index`] and `symdex_report::answer_from_index`.
 
 // The tests in the folder `tests` name the crate.

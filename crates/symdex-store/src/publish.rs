@@ -229,8 +229,8 @@ const TEMPORARY: [&str; 2] = [".symdex-", ".tmp"];
 /// which may not see the lock.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Deletes the temporary files of killed processes in `folder`. A process searches each folder once, because a folder can
-/// have 100,000 files. A file that cannot be deleted stays.
+/// Deletes the temporary files of killed processes in `folder`. A process searches each folder once, because a folder
+/// can have 100,000 files. A file that cannot be deleted stays.
 pub(crate) fn delete_abandoned(folder: &Path) {
     static SEARCHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {

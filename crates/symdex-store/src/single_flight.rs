@@ -33,8 +33,8 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other thread works for one of `keys`, at most for `longest`. What those threads have found may then
-    /// be in a cache. Returns `None` if one of them still works. The thread must not have the right for other keys
+    /// Waits until no other thread works for one of `keys`, at most for `longest`. What those threads have found may
+    /// then be in a cache. Returns `None` if one of them still works. The thread must not have the right for other keys
     /// already: two such threads could wait for each other.
     pub(crate) fn turn(&self, keys: &[K], longest: Duration) -> Option<Flight<'_, K>> {
         let is_busy = |busy: &mut HashSet<K>| keys.iter().any(|key| busy.contains(key));

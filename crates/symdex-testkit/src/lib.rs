@@ -146,9 +146,9 @@ fn outcome(result: Result<(), Box<dyn Any + Send>>) -> Result<Completion, Failed
     }
 }
 
-/// Declares `main` of a test program: the functions that are its tests, each with attributes such as `#[cfg]`, those that run only with `--ignored` (after
-/// `on request:`), and those that tests run in processes of their own (after `children:`, see [`child`]). The compiler
-/// reports a function that is not listed as unused.
+/// Declares `main` of a test program: the functions that are its tests, each with attributes such as `#[cfg]`, those
+/// that run only with `--ignored` (after `on request:`), and those that tests run in processes of their own (after
+/// `children:`, see [`child`]). The compiler reports a function that is not listed as unused.
 #[macro_export]
 macro_rules! main {
     ($($tests:tt)+) => {

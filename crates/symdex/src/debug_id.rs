@@ -34,8 +34,8 @@ pub fn build_id_start(debug_id: &str) -> Option<ImageId> {
     ORDER.iter().filter_map(|at| guid.get(*at..at + 2)).collect::<String>().parse().ok()
 }
 
-/// Returns the debug id of the Mach-O image with the UUID `id`: 32 upper-case digits, and the age 0. Only the first 16 bytes
-/// of an id count. Missing ones are 0.
+/// Returns the debug id of the Mach-O image with the UUID `id`: 32 upper-case digits, and the age 0. Only the first 16
+/// bytes of an id count. Missing ones are 0.
 #[must_use]
 pub fn of_uuid(id: &ImageId) -> String {
     written((0..GUID_DIGITS / 2).map(|number| (2 * number, number)), id)

@@ -120,8 +120,8 @@ impl IndexFile {
     }
 }
 
-/// Opens the file at `path` for reading. A FIFO, a socket or a device is not opened: opening a FIFO waits for its writer,
-/// and opening or reading a device can have effects.
+/// Opens the file at `path` for reading. A FIFO, a socket or a device is not opened: opening a FIFO waits for its
+/// writer, and opening or reading a device can have effects.
 ///
 /// The type is checked before the file is opened. Whoever can replace the file in between can still make this function
 /// wait: the standard library has no portable way to open a file without waiting.
@@ -133,8 +133,8 @@ impl IndexFile {
 ///
 /// # Errors
 ///
-/// [`io::Error`] if it cannot be opened or is not a regular file. The kind is [`io::ErrorKind::IsADirectory`] for a folder,
-/// and [`io::ErrorKind::Unsupported`] for what is neither a file nor a folder.
+/// [`io::Error`] if it cannot be opened or is not a regular file. The kind is [`io::ErrorKind::IsADirectory`] for a
+/// folder, and [`io::ErrorKind::Unsupported`] for what is neither a file nor a folder.
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {

@@ -186,8 +186,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
-    /// Appends the first `at_most` frames of one table's answer to `frames`. In the `symbol_table` only the first one is
-    /// a frame, the others are aliases.
+    /// Appends the first `at_most` frames of one table's answer to `frames`. In the `symbol_table` only the first one
+    /// is a frame, the others are aliases.
     fn find(
         &self,
         table: Table,

@@ -1,8 +1,8 @@
 //! The cost of inputs. An input that costs far more for each of its bytes than others do is a find, too.
 //!
-//! The cost is measured twice: as allocated bytes, and as CPU time. The first [`SAMPLES`] inputs, which are those of the
-//! corpus, give the medians. An input that takes 100 times the median for each byte fails. Small costs are let pass.
-//! CPU time varies, so an input must take as much three times.
+//! The cost is measured twice: as allocated bytes, and as CPU time. The first [`SAMPLES`] inputs, which are those of
+//! the corpus, give the medians. An input that takes 100 times the median for each byte fails. Small costs are let
+//! pass. CPU time varies, so an input must take as much three times.
 
 use std::alloc::System;
 use std::sync::LazyLock;

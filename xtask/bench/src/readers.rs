@@ -32,8 +32,8 @@ pub trait Reader: Sized {
     /// The tool fails.
     fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()>;
 
-    /// Calls `each` with the frames at all of the ascending `offsets`, in order. Returns how many offsets were answered:
-    /// all, or enough of them to tell the mean time of one.
+    /// Calls `each` with the frames at all of the ascending `offsets`, in order. Returns how many offsets were
+    /// answered: all, or enough of them to tell the mean time of one.
     ///
     /// # Errors
     /// The tool fails.

@@ -2,8 +2,8 @@
 //!
 //! For each target: an archive with the static command, its man pages and completions, the same without stores and
 //! service (`symdex-slim`), packages for Debian and Fedora, and the files of the container image. `SHA256SUMS` has the
-//! checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed in
-//! an empty root, and has answered the example of the README there. So has a container of the image.
+//! checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed
+//! in an empty root, and has answered the example of the README there. So has a container of the image.
 
 use std::fs;
 use std::path::{Path, PathBuf};

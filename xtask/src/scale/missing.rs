@@ -21,8 +21,8 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    /// The missing images of all reports are `distinct` ones, drawn by the law of the images that are there. A server asks
-    /// for each that its reports of a minute name.
+    /// The missing images of all reports are `distinct` ones, drawn by the law of the images that are there. A server
+    /// asks for each that its reports of a minute name.
     pub(crate) fn of(fleet: &Fleet, distinct: u64) -> Self {
         let reports = fleet.reports_per_second / fleet.servers as f64 * SECONDS_REMEMBERED;
         let draws = reports * fleet.missing_per_report as f64;

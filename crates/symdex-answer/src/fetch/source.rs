@@ -9,8 +9,8 @@ use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 use super::layout::WantedImage;
 use super::misses::{FetchOutcome, Misses};
 
-/// Answers as another source. Images that it does not have, or has lost, or of which it has a damaged index, are asked of
-/// [`Misses`], all together.
+/// Answers as another source. Images that it does not have, or has lost, or of which it has a damaged index, are asked
+/// of [`Misses`], all together.
 pub struct FetchingSource<'m, S> {
     inner: S,
     misses: Option<&'m Misses>,

@@ -17,8 +17,8 @@ use super::layout::Layout;
 /// | `https://HOST/PATH`, `http://HOST/PATH` | a web server, with the layout of debuginfod |
 /// | `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` | an object store |
 ///
-/// The name of a [`Layout`] and `+` may stand before it, as in `unified+s3://BUCKET`. Without it, all layouts of a folder
-/// and of an object store are tried.
+/// The name of a [`Layout`] and `+` may stand before it, as in `unified+s3://BUCKET`. Without it, all layouts of a
+/// folder and of an object store are tried.
 ///
 /// [`Display`](fmt::Display) and [`Debug`] leave out users, passwords and queries, which may be secrets.
 ///

@@ -3,7 +3,8 @@
 //! * [`images_in`] lists the images of one file, from its headers.
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
 //!   and [`ImageFiles::load`] joins them.
-//! * [`InputFiles`] finds the debug files of folders and bundles. The crate `symdex-pipeline` plans and does their build.
+//! * [`InputFiles`] finds the debug files of folders and bundles. The crate `symdex-pipeline` plans and does their
+//!   build.
 //!
 //! ```
 //! use symdex_build::debug_files::{InputFiles, find_image, images_in};

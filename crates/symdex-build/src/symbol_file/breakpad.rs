@@ -272,8 +272,8 @@ impl<'d> Fields<'d> {
         word
     }
 
-    /// The next fields as hexadecimal numbers, after an `m` if `may_be_marked`. Breakpad marks a function or symbol with
-    /// `m` if others have the same address.
+    /// The next fields as hexadecimal numbers, after an `m` if `may_be_marked`. Breakpad marks a function or symbol
+    /// with `m` if others have the same address.
     fn numbers<const N: usize>(&mut self, may_be_marked: bool) -> Option<[u64; N]> {
         if may_be_marked && self.0.starts_with(b"m ") {
             self.word();

@@ -21,8 +21,8 @@ use crate::unit_ranges::UnitRanges;
 
 /// About how many bytes of records are read at a time.
 const BATCH: usize = 64 << 10;
-/// How many bytes of memory a byte of the records of a function may take. A line takes 8 bytes of Breakpad's text, or one
-/// byte of GSYM.
+/// How many bytes of memory a byte of the records of a function may take. A line takes 8 bytes of Breakpad's text, or
+/// one byte of GSYM.
 const BREAKPAD_MEMORY: usize = 32;
 const GSYM_MEMORY: usize = 160;
 
@@ -33,13 +33,13 @@ struct Batch {
 }
 
 impl BuildOptions<'_> {
-    /// Builds the index of the image of a symbol file and writes it to `out`. The same memory and time limits hold as for a
-    /// debug file. Under both line policies, the index answers as the file states.
+    /// Builds the index of the image of a symbol file and writes it to `out`. The same memory and time limits hold as
+    /// for a debug file. Under both line policies, the index answers as the file states.
     ///
     /// # Errors
     ///
-    /// As [`Self::build_into`], and [`Error::NoId`] if the file states no id and [`SymbolFile::with_id`] gave it none. What
-    /// cannot be read of the file is omitted and counted in the index's metadata.
+    /// As [`Self::build_into`], and [`Error::NoId`] if the file states no id and [`SymbolFile::with_id`] gave it none.
+    /// What cannot be read of the file is omitted and counted in the index's metadata.
     pub fn build_symbol_file_into<W: Write + Send>(
         &self,
         file: &SymbolFile<'_>,

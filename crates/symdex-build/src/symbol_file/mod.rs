@@ -1,8 +1,8 @@
 //! Symbol files of other tools: Breakpad's and LLVM's GSYM.
 //!
 //! Both have functions with their inlined calls and lines, under one line policy, and no more of the debug information.
-//! [`SymbolFile::read`] finds where the functions are. [`crate::BuildOptions::build_symbol_file_into`] reads them in the order of
-//! their addresses, on several threads, and merges them as it merges the units of a debug file.
+//! [`SymbolFile::read`] finds where the functions are. [`crate::BuildOptions::build_symbol_file_into`] reads them in
+//! the order of their addresses, on several threads, and merges them as it merges the units of a debug file.
 
 mod breakpad;
 mod function;
@@ -92,8 +92,8 @@ impl<'d> SymbolFile<'d> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotASymbolFile`] if it is neither Breakpad's nor GSYM, [`Error::Unsupported`] for another version of GSYM,
-    /// [`Error::Truncated`] and [`Error::Malformed`] if the header of GSYM does not describe the file.
+    /// [`Error::NotASymbolFile`] if it is neither Breakpad's nor GSYM, [`Error::Unsupported`] for another version of
+    /// GSYM, [`Error::Truncated`] and [`Error::Malformed`] if the header of GSYM does not describe the file.
     pub fn read(bytes: &'d [u8]) -> Result<Self, Error> {
         let mut warnings = Vec::new();
         let (id, arch, name, base, strings, contents) = if bytes.starts_with(breakpad::BEGIN) {

@@ -64,8 +64,8 @@ pub(super) fn unwind_rows(
     Ok(Some(EncodedUnwindRows::new(&table, &rows)?))
 }
 
-/// Adds the rows of a record `STACK CFI INIT` and the records `STACK CFI` after it, each of which changes some rules from
-/// its address on. Returns how many rules are lost.
+/// Adds the rows of a record `STACK CFI INIT` and the records `STACK CFI` after it, each of which changes some rules
+/// from its address on. Returns how many rules are lost.
 fn add_rows(
     records: &[u8],
     place: &Place,

@@ -111,8 +111,8 @@ fn slot(machine: elf::Machine, number: u64) -> u64 {
     GOT + if is_64_bit(machine) { 8 } else { 4 } * number
 }
 
-/// A library with a function `f`, which ends where the section of stubs begins, and the symbols `one`, `two` and `three`
-/// of other libraries.
+/// A library with a function `f`, which ends where the section of stubs begins, and the symbols `one`, `two` and
+/// `three` of other libraries.
 fn with_code(machine: elf::Machine, name: &str, code: Vec<u8>, relocations: &[Relocation]) -> Elf {
     let wide = is_64_bit(machine);
     let size = if wide { 8 } else { 4 };

@@ -129,8 +129,8 @@ fn short(name: &str) -> &str {
     &name[start..end]
 }
 
-/// A C++ name as GNU's demangler prints it, from the text of LLVM's: brackets that close lists of template arguments are
-/// apart, and the suffixes of copies of a function are clones: `f(int) [clone .part.0]` for `f(int) (.part.0)`.
+/// A C++ name as GNU's demangler prints it, from the text of LLVM's: brackets that close lists of template arguments
+/// are apart, and the suffixes of copies of a function are clones: `f(int) [clone .part.0]` for `f(int) (.part.0)`.
 fn in_gnu_style(text: &str) -> String {
     let (text, suffixes) = match text.strip_suffix(')').and_then(|text| text.rsplit_once(" (.")) {
         Some((text, suffixes)) => (text, suffixes),

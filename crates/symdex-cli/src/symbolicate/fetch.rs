@@ -16,8 +16,8 @@ use crate::failure::Failure;
 /// How many debug files are fetched and built at one time.
 const THREADS: usize = 4;
 
-/// Fetches missing images from the sources at `urls`, and builds their indexes into the store of `symbolicator`. `None` if
-/// there are no sources.
+/// Fetches missing images from the sources at `urls`, and builds their indexes into the store of `symbolicator`. `None`
+/// if there are no sources.
 pub(super) fn misses(
     urls: &[SourceUrl],
     symbolicator: &Arc<Symbolicator>,

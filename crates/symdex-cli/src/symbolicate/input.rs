@@ -16,8 +16,8 @@ pub(super) struct Input {
     /// The path in messages and JSON. A file in an archive has the path of the archive before its own. `-` stands for
     /// standard input.
     path: PathBuf,
-    /// Whether the user has named the file, which may then be a pipe or a device: nobody may ever write to a pipe that is
-    /// found in a folder.
+    /// Whether the user has named the file, which may then be a pipe or a device: nobody may ever write to a pipe that
+    /// is found in a folder.
     is_named: bool,
     /// If the report is in an archive: the archive, and the unpacked file.
     unpacked: Option<(PathBuf, PathBuf)>,

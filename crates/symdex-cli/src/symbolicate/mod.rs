@@ -81,10 +81,11 @@ use crate::progress::Progress;
 /// call trees with numbers of samples.
 ///
 /// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this limit stay
-/// unchanged; JSON marks them too_large, the summary counts them, and the command exits with code 3. The
-/// frames, stacks and images of a report may take 256 KiB of memory, and 16 bytes for each byte of the report. Frames past
-/// this limit are not read. Up to 64 functions may stand for missing load addresses. Frames whose address is not a whole number, and text after the end of a report, such as a second report in a file,
-/// are not read; the summary counts them, and the command exits with code 3.
+/// unchanged; JSON marks them too_large, the summary counts them, and the command exits with code 3. The frames, stacks
+/// and images of a report may take 256 KiB of memory, and 16 bytes for each byte of the report. Frames past this limit
+/// are not read. Up to 64 functions may stand for missing load addresses. Frames whose address is not a whole number,
+/// and text after the end of a report, such as a second report in a file, are not read; the summary counts them, and
+/// the command exits with code 3.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and near matches of a missing image: another build of its name, or its id for another architecture.

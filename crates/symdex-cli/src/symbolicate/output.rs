@@ -208,7 +208,8 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
     }
 }
 
-/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read only once.
+/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read
+/// only once.
 pub(super) fn is_process_file(report: &Input) -> bool {
     report.source().is_some_and(Path::is_file) && symdex_minidump::is_process(&report.start(16))
 }

@@ -139,7 +139,8 @@ impl Triple<'_> {
         self.is_as_llvm(true).then_some("text of a C++ name")
     }
 
-    /// Whether llvm-symbolizer has the locations of our answer, and its names but for their style if they are asked for.
+    /// Whether llvm-symbolizer has the locations of our answer, and its names but for their style if they are asked
+    /// for.
     fn is_as_llvm(&self, names: bool) -> bool {
         let plain = |name: &str| name.replace(' ', "").replace("[clone", "(").replace(['(', ')', ']'], "");
         let is_same = |(number, (llvm, ours)): (usize, (&&str, &&str))| match number % 2 {

@@ -61,8 +61,8 @@ fn of_gdb(capture: &Capture) -> Vec<Frame> {
     frames.collect()
 }
 
-/// Checks that the addresses of all frames are those of gdb, and so are the names of the program's functions. Returns how many frames
-/// were compared.
+/// Checks that the addresses of all frames are those of gdb, and so are the names of the program's functions. Returns
+/// how many frames were compared.
 fn check(capture: &Capture, indexes: &mut Indexes) -> usize {
     let (found, expected) = (walked(capture, indexes), of_gdb(capture));
     let show = |frames: &mut dyn Iterator<Item = &Frame>| {

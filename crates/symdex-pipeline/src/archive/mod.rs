@@ -1,10 +1,10 @@
-//! Takes debug files out of archives: zip (also as `.ipa`, `.apk`, `.aar`), tar, and tar or single files compressed with
-//! gzip or zstd. Their kind is told by content, not by name. Archives in archives are read, too.
+//! Takes debug files out of archives: zip (also as `.ipa`, `.apk`, `.aar`), tar, and tar or single files compressed
+//! with gzip or zstd. Their kind is told by content, not by name. Archives in archives are read, too.
 //!
-//! Archives are untrusted. No name of an entry ever becomes a path: entries are written to a private temporary
-//! folder, with numbers as names, and the entry's own name is only a label. Links are not followed. [`Limits`] bound the
-//! entries, the bytes and the nesting of an archive. Memory does not depend on the archive, except for 32 bytes for each
-//! entry.
+//! Archives are untrusted. No name of an entry ever becomes a path: entries are written to a private temporary folder,
+//! with numbers as names, and the entry's own name is only a label. Links are not followed. [`Limits`] bound the
+//! entries, the bytes and the nesting of an archive. Memory does not depend on the archive, except for 32 bytes for
+//! each entry.
 //!
 //! [`Unpacker::unpack`] takes an open file, so that a service can pass an upload that it has written to a temporary
 //! file. What is wrong with an archive or an entry is a [`Fault`]; the other entries are read nevertheless.

@@ -32,8 +32,8 @@ pub struct UnpackedFile {
     pub path: PathBuf,
     /// The archive: `app.zip`, or `all.zip: app.ipa` for an archive in another one.
     pub archive: String,
-    /// Its name in the archive: `MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`. It has no `..` and no control characters,
-    /// but is not a path on disk.
+    /// Its name in the archive: `MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`. It has no `..` and no control
+    /// characters, but is not a path on disk.
     pub entry: String,
     /// Its size in bytes.
     pub size: u64,

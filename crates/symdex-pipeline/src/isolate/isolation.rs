@@ -34,8 +34,8 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Children run `program`, which must call [`child::enter`](crate::isolate::child::enter). They have no limits but the
-    /// default ones of [`Limits`].
+    /// Children run `program`, which must call [`child::enter`](crate::isolate::child::enter). They have no limits but
+    /// the default ones of [`Limits`].
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), arguments: Vec::new(), limits: Limits::new(), grace: GRACE }
     }

@@ -224,8 +224,8 @@ impl Folders {
         made().map_err(|error| Failure::no_temporary_folder(&error))
     }
 
-    /// The indexes of images that exist already, as files that a child can read. They are deleted when they are dropped.
-    /// An index that cannot be read or copied is built again.
+    /// The indexes of images that exist already, as files that a child can read. They are deleted when they are
+    /// dropped. An index that cannot be read or copied is built again.
     pub(crate) fn copies(
         &self,
         joins: &[Join],

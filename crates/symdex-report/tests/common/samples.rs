@@ -1,4 +1,5 @@
-//! Small reports, to change in tests. `%ID` stands for the id of the image. [`super::stacks`] has a report of each format.
+//! Small reports, to change in tests. `%ID` stands for the id of the image. [`super::stacks`] has a report of each
+//! format.
 
 pub(crate) const SENTRY: &str = "{\"debug_meta\":{\"images\":[{\"cpu_type\":16777228,\"cpu_subtype\":0,\"uuid\":\"%ID\",\
                   \"image_addr\":\"0x100000000\",\"image_size\":65536,\"name\":\"\\/var\\/App\"}]},\

@@ -21,7 +21,8 @@ use crate::metrics::Metrics;
 
 /// How often a job may start. If the server ended this often during a job, the job may be the reason.
 const MAX_ATTEMPTS: u32 = 3;
-/// How many bytes the finished jobs have together as JSON, in memory and on the disk. The oldest ones are removed first.
+/// How many bytes the finished jobs have together as JSON, in memory and on the disk. The oldest ones are removed
+/// first.
 const MAX_FINISHED: usize = 256 << 20;
 /// How many jobs may be unfinished. Each has an upload on the disk.
 const MAX_UNFINISHED: usize = 16_384;

@@ -62,8 +62,8 @@ pub(super) fn call_site(
     if is_return { aligned.checked_sub(size.unwrap_or(1)) } else { Some(aligned) }
 }
 
-/// The size of an instruction, at the start of which addresses are aligned. `None` if instructions have several sizes and
-/// no alignment.
+/// The size of an instruction, at the start of which addresses are aligned. `None` if instructions have several sizes
+/// and no alignment.
 fn instruction_size(arch: &Arch) -> Option<u64> {
     match arch.cputype {
         ARM => Some(2),

@@ -25,8 +25,8 @@ const MAX_OPENED: usize = 20;
 #[into_params(parameter_in = Query)]
 pub(crate) struct ImagesQuery {
     /// Only images whose name has this text in it, or whose id begins with it, with or without dashes. Upper and lower
-    /// case letters are the same. Only folders are searched by name. Object stores are searched by at least 8 digits of an
-    /// id, Redis by at least 32.
+    /// case letters are the same. Only folders are searched by name. Object stores are searched by at least 8 digits of
+    /// an id, Redis by at least 32.
     #[serde(default)]
     search: String,
     /// How many images are listed at most: 100 by default, 10000 at most.

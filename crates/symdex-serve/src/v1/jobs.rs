@@ -99,8 +99,9 @@ fn missing(id: &str) -> Problem {
 
 /// The build of an upload.
 ///
-/// With `Accept: text/event-stream`, the answer follows the job until it has finished or waits for an operator: an event `job` with the job, at
-/// first and whenever its state changes, and events `progress` with its `id`, `state` and `progress` between them.
+/// With `Accept: text/event-stream`, the answer follows the job until it has finished or waits for an operator: an
+/// event `job` with the job, at first and whenever its state changes, and events `progress` with its `id`, `state` and
+/// `progress` between them.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex", security(("bearer" = ["upload"])),
     params(("id" = String, Path, description = "The id of the job")),
     responses((status = 200, body = Job), (status = 404, body = ProblemDetails)))]

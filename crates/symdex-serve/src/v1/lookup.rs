@@ -57,8 +57,8 @@ pub(crate) struct LookupRequest {
 pub(crate) struct LookupResult<'a> {
     /// The id, as it was asked for.
     id: &'a str,
-    /// `found`, `missing`, `malformed`, `lost` (a store has lost the index; upload the debug file again), `unsupported`,
-    /// `fetching` (ask again), `fetching_failed` or `other` (a store cannot be queried; ask again).
+    /// `found`, `missing`, `malformed`, `lost` (a store has lost the index; upload the debug file again),
+    /// `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store cannot be queried; ask again).
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]

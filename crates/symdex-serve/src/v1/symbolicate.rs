@@ -128,10 +128,10 @@ struct FailedReport<'s> {
 
 /// Answers a report: the report in its own format, with functions, files and lines; or JSON.
 ///
-/// The body is the report, in any format that `symdex symbolicate --list-formats` lists, or a minidump, whose stacks are
-/// walked. Its own format is then the JSON of minidump-stackwalk. With `Content-Type:
-/// application/x-ndjson`, each line of the body is a report, `{"name": "...", "report": "..."}`, and each line of the
-/// answer is one in JSON, in the same order; a report that cannot be read has `error` with the problem.
+/// The body is the report, in any format that `symdex symbolicate --list-formats` lists, or a minidump, whose stacks
+/// are walked. Its own format is then the JSON of minidump-stackwalk. With `Content-Type: application/x-ndjson`, each
+/// line of the body is a report, `{"name": "...", "report": "..."}`, and each line of the answer is one in JSON, in the
+/// same order; a report that cannot be read has `error` with the problem.
 #[utoipa::path(post, path = "/v1/symbolicate", tag = "symdex", security(("bearer" = ["read"])),
     params(SymbolicateOptions),
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A report"),

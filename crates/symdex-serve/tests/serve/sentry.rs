@@ -1,5 +1,5 @@
-//! `POST /symbolicate`, `POST /applecrashreport` and `GET /requests/{id}`. What is expected is what llvm-symbolizer says
-//! about the same address, in the form of Symbolicator.
+//! `POST /symbolicate`, `POST /applecrashreport` and `GET /requests/{id}`. What is expected is what llvm-symbolizer
+//! says about the same address, in the form of Symbolicator.
 
 use serde_json::{Value, json};
 use symdex_testkit::folders::folder;

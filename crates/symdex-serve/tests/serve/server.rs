@@ -236,7 +236,8 @@ pub(crate) fn store_of(names: &[&str]) -> (TempDir, Vec<String>) {
 /// The build id of the image of [`elf_store`].
 pub(crate) const ELF_BUILD_ID: &str = "00112233445566778899aabbccddee0112233445";
 
-/// A store with the index of an ELF image that has the function `f` from 0x1000 to 0x1100, and its build id of 20 bytes.
+/// A store with the index of an ELF image that has the function `f` from 0x1000 to 0x1100, and its build id of 20
+/// bytes.
 pub(crate) fn elf_store() -> TempDir {
     let store = folder();
     let build_id: Vec<u8> = (0..20).map(|byte| 0x11 * (byte % 15) + byte / 15).collect();

@@ -44,8 +44,8 @@ impl Breaker {
         Self { failures: 1, first_pause: first.min(longest), longest_pause: longest, state: Mutex::default() }
     }
 
-    /// Whether the service may be asked now. After the pause, one call is let through. The others wait for its end, or for
-    /// the longest pause.
+    /// Whether the service may be asked now. After the pause, one call is let through. The others wait for its end, or
+    /// for the longest pause.
     #[must_use]
     pub fn allows(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,11 +77,11 @@ impl<T> HedgedCalls<T> {
         self.ended == self.calls.len()
     }
 
-    /// Calls `call` with `store` on a new thread. `call` gives each part of its answer to its second argument, and ends if
-    /// that returns `false`. Returns the number of the call; numbers count up from 0.
+    /// Calls `call` with `store` on a new thread. `call` gives each part of its answer to its second argument, and ends
+    /// if that returns `false`. Returns the number of the call; numbers count up from 0.
     ///
-    /// Returns `None` if four calls of the store are late, or if no thread can be started. Ask the next store first, and
-    /// this one on the thread of the caller if that does not help.
+    /// Returns `None` if four calls of the store are late, or if no thread can be started. Ask the next store first,
+    /// and this one on the thread of the caller if that does not help.
     pub fn begin(
         &mut self,
         store: &Arc<SharedStore>,
@@ -106,8 +106,8 @@ impl<T> HedgedCalls<T> {
         Some(number)
     }
 
-    /// The next answer of any call. Waits for it until `deadline`; without one, as long as calls run. `None` if there is
-    /// none until then.
+    /// The next answer of any call. Waits for it until `deadline`; without one, as long as calls run. `None` if there
+    /// is none until then.
     pub fn next(&mut self, deadline: Option<Instant>) -> Option<HedgedAnswer<T>> {
         let waited_for = &self.calls.iter().find(|call| call.state.load(Ordering::Relaxed) != HAS_ENDED);
         let mut next = self.answers.try_recv().map_err(|_| RecvTimeoutError::Timeout);
@@ -142,8 +142,8 @@ impl<T> HedgedCalls<T> {
 
 impl StoreReader {
     /// The image `id` of the first store that answers with it. If a store has not answered within [`HEDGE_DELAY`], the
-    /// next one is asked at the same time. Stores that have an error in `failures`, which is in the order of the stores,
-    /// are left out. The errors of the others are added there.
+    /// next one is asked at the same time. Stores that have an error in `failures`, which is in the order of the
+    /// stores, are left out. The errors of the others are added there.
     pub fn find_noting(&self, id: &ImageId, failures: &mut [Option<Error>]) -> Option<OpenImage> {
         let asked = self.stores().iter().zip(failures).filter(|(_, failure)| failure.is_none());
         let mut asked: Vec<_> = asked.collect();
@@ -218,7 +218,8 @@ fn first_image(
     }
 }
 
-/// The image that was opened. Sets `failure` to the error if there is one, and otherwise to none: the store has answered.
+/// The image that was opened. Sets `failure` to the error if there is one, and otherwise to none: the store has
+/// answered.
 fn noting(opened: Opened, failure: &mut Option<Error>) -> Option<OpenImage> {
     let (image, error) = match opened {
         Ok(image) => (image, None),

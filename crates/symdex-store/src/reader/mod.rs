@@ -124,8 +124,8 @@ impl StoreReader {
         &self.stores
     }
 
-    /// The image `id` of the first store that has it. If a store has not answered within [`HEDGE_DELAY`], the next one is
-    /// asked at the same time, and the first that has the image counts. `None` if no store has it.
+    /// The image `id` of the first store that has it. If a store has not answered within [`HEDGE_DELAY`], the next one
+    /// is asked at the same time, and the first that has the image counts. `None` if no store has it.
     ///
     /// # Errors
     ///
@@ -233,8 +233,8 @@ impl SharedStore {
         opened.into_iter().map(|opened| opened.unwrap_or(Ok(None))).collect()
     }
 
-    /// Keeps what the store has answered for the image `key`. If the store could not be reached, an older image in memory
-    /// answers.
+    /// Keeps what the store has answered for the image `key`. If the store could not be reached, an older image in
+    /// memory answers.
     fn keep(self: &Arc<Self>, key: &Key, answer: Result<Option<StoredImage>, Error>) -> Opened {
         let counts = &self.counts;
         match answer {
@@ -350,8 +350,8 @@ impl SharedStore {
         self.ask(1, || vec![self.store.get(id)]).pop().unwrap_or(Ok(None))
     }
 
-    /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately. Does
-    /// not call it for no images.
+    /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately.
+    /// Does not call it for no images.
     fn ask<T>(&self, images: usize, call: impl FnOnce() -> Vec<Result<T, Error>>) -> Vec<Result<T, Error>> {
         if images == 0 {
             return Vec::new();

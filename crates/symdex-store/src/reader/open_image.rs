@@ -88,8 +88,8 @@ impl OpenImage {
         }
     }
 
-    /// The frames at `offset`, which counts from the start of the image, as [`Index::lookup`]. Returns `None` for a gap.
-    /// Only what the lookup needs is fetched. Call [`prefetch`](Self::prefetch) before several lookups.
+    /// The frames at `offset`, which counts from the start of the image, as [`Index::lookup`]. Returns `None` for a
+    /// gap. Only what the lookup needs is fetched. Call [`prefetch`](Self::prefetch) before several lookups.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl OpenImage {
         found.map_err(|error| self.damaged(error))
     }
 
-    /// The unwind row of the code at `offset`, as [`Index::unwind_row`]. Of an index that is kept as values, only the code
-    /// between its first and its last function has rows.
+    /// The unwind row of the code at `offset`, as [`Index::unwind_row`]. Of an index that is kept as values, only the
+    /// code between its first and its last function has rows.
     ///
     /// # Errors
     ///
@@ -127,9 +127,10 @@ impl OpenImage {
         found.map_err(|error| self.damaged(error))
     }
 
-    /// Looks up `offsets`, which count from the start of the image. Calls `each` once for each offset, with its position
-    /// in `offsets` and its frames, in the order of [`Index::lookup_many`]. Only what these lookups need is fetched, all
-    /// of it before the first call. `each` must not look up other addresses of the image: the call would not return.
+    /// Looks up `offsets`, which count from the start of the image. Calls `each` once for each offset, with its
+    /// position in `offsets` and its frames, in the order of [`Index::lookup_many`]. Only what these lookups need is
+    /// fetched, all of it before the first call. `each` must not look up other addresses of the image: the call would
+    /// not return.
     ///
     /// `each` gets [`Error::Index`] if the index is damaged at an offset, and [`Error::LostValue`] or
     /// [`Error::DamagedObject`] if the store has lost the value that answers it, or the value is damaged.
@@ -209,8 +210,8 @@ impl OpenImage {
     ///
     /// # Errors
     ///
-    /// As [`lookup`](Self::lookup), [`Error::LostValue`] if the store has lost the value, and [`Error::DamagedObject`] if
-    /// the value is damaged.
+    /// As [`lookup`](Self::lookup), [`Error::LostValue`] if the store has lost the value, and [`Error::DamagedObject`]
+    /// if the value is damaged.
     pub fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Error> {
         let (positions, _) = positions_by_value(self.metadata(), &[offset]);
         let Some(number) = positions.into_keys().next() else { return Ok(None) };
@@ -238,8 +239,8 @@ impl OpenImage {
     }
 }
 
-/// How many bytes of values [`SharedStore::prefetch`] fetches at most, unless one image needs more. By default, a reader
-/// keeps four times as many in memory.
+/// How many bytes of values [`SharedStore::prefetch`] fetches at most, unless one image needs more. By default, a
+/// reader keeps four times as many in memory.
 const MAX_PREFETCHED: u64 = 64 << 20;
 
 impl SharedStore {
@@ -258,8 +259,8 @@ impl SharedStore {
     }
 
     /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start.
-    /// `None` stands for an image that needs nothing. One call of the store fetches about 64 MiB. Returns for how many of
-    /// `images` it did; call it for the others when these are looked up.
+    /// `None` stands for an image that needs nothing. One call of the store fetches about 64 MiB. Returns for how many
+    /// of `images` it did; call it for the others when these are looked up.
     ///
     /// Errors are left to the lookups, which ask the store again.
     pub fn prefetch<'i>(

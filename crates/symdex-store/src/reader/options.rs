@@ -58,8 +58,8 @@ impl ReaderOptions {
         self
     }
 
-    /// Sets how long a store is not asked at most after calls could not reach it. After the first failure, these are two
-    /// seconds, and twice as many after each further one in a row. The default is 30 seconds.
+    /// Sets how long a store is not asked at most after calls could not reach it. After the first failure, these are
+    /// two seconds, and twice as many after each further one in a row. The default is 30 seconds.
     pub fn pause(mut self, time: Duration) -> Self {
         self.pause = time;
         self

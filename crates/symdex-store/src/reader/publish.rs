@@ -53,8 +53,8 @@ impl StoreReader {
         first_error.map_or(Ok(None), Err)
     }
 
-    /// Puts `index` into every store; each decides by itself which index stays. Returns the outcomes in the order of the
-    /// stores.
+    /// Puts `index` into every store; each decides by itself which index stays. Returns the outcomes in the order of
+    /// the stores.
     ///
     /// # Errors
     ///

@@ -30,8 +30,8 @@ impl Drop for Slot {
 }
 
 impl SharedStore {
-    /// Asks the store again for the images `ids`, which are in memory. If it does not answer within `patience`, those in
-    /// memory are the result.
+    /// Asks the store again for the images `ids`, which are in memory. If it does not answer within `patience`, those
+    /// in memory are the result.
     pub(super) fn refresh(self: &Arc<Self>, ids: Vec<ImageId>, patience: Duration) -> Vec<Opened> {
         if ids.is_empty() {
             return Vec::new();

@@ -45,15 +45,15 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// The URL of the store.
     fn url(&self) -> &StoreUrl;
 
-    /// Whether the store can only be read, as a web server. Its writing methods return [`Error::read_only`]. New indexes
-    /// are put into other stores.
+    /// Whether the store can only be read, as a web server. Its writing methods return [`Error::read_only`]. New
+    /// indexes are put into other stores.
     fn is_read_only(&self) -> bool;
 
     /// Which uses of an index the store records.
     fn recorded_uses(&self) -> RecordedUses;
 
-    /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages, and to tell the
-    /// indexes of several stores apart. In a folder, it is the path of the index file.
+    /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages, and to tell
+    /// the indexes of several stores apart. In a folder, it is the path of the index file.
     fn location(&self, id: &ImageId) -> String;
 
     /// Puts `index` into the store, unless the store has the same index or, by

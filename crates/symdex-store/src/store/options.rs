@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::access::IndexAccess;
 
-/// The options of [`open_store`](super::open_store). Options of a kind of store that this build does not have are ignored.
+/// The options of [`open_store`](super::open_store). Options of a kind of store that this build does not have are
+/// ignored.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct StoreOptions {

@@ -33,8 +33,8 @@ pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// About how many bytes of an index a value has.
     fn value_size(&self) -> u64;
 
-    /// Fetches the values with these numbers at once, in the order of `numbers`. A value that is lost or damaged does not
-    /// concern the others.
+    /// Fetches the values with these numbers at once, in the order of `numbers`. A value that is lost or damaged does
+    /// not concern the others.
     ///
     /// # Errors
     ///

@@ -25,8 +25,8 @@ pub(crate) fn a_put_for_which_the_memory_does_not_suffice_leaves_no_values() {
     assert!(store.open(&id(full - 1)).expect("readable").is_some());
 }
 
-/// Prints what is left of 300 images in a server that has room for about half of them, with each policy of eviction. Every
-/// tenth image is read again and again, two values of it each time.
+/// Prints what is left of 300 images in a server that has room for about half of them, with each policy of eviction.
+/// Every tenth image is read again and again, two values of it each time.
 pub(crate) fn what_each_policy_of_eviction_leaves() {
     println!("| policy | puts that failed | whole | partly lost | gone | of those in use: whole |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");

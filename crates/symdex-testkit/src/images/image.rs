@@ -89,7 +89,8 @@ impl Image {
         Self { id, chunk_span, names, readable, files, tables: [dwarf, symbols], without_code }
     }
 
-    /// The same image with readable names for most of its names. They can be empty, and several names can have the same.
+    /// The same image with readable names for most of its names. They can be empty, and several names can have the
+    /// same.
     #[must_use]
     pub fn with_readable_names(mut self, seed: u64) -> Self {
         let mut random = Random::new(seed);

@@ -258,8 +258,8 @@ impl<'a, 's> Block<'a, 's> {
         Some(code)
     }
 
-    /// Reads an answer under `statement` that follows the answer under `exact`. Returns the progress after it, whose last
-    /// answer it is, and how many inline frames it defines.
+    /// Reads an answer under `statement` that follows the answer under `exact`. Returns the progress after it, whose
+    /// last answer it is, and how many inline frames it defines.
     #[inline(never)]
     fn statement(&mut self, mut progress: Progress<'a>) -> Option<(Progress<'a>, u64)> {
         let code = self.code(&mut progress)?;

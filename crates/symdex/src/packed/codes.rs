@@ -113,8 +113,8 @@ const SHORT: u32 = 7;
 /// The code of one context.
 #[derive(Clone)]
 struct Code {
-    /// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus
-    /// the length of the code word. Or [`LONG`], or [`UNUSED`].
+    /// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16,
+    /// plus the length of the code word. Or [`LONG`], or [`UNUSED`].
     short: [u16; 1 << SHORT],
     /// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
     long: [LongWords; 2],
@@ -222,8 +222,8 @@ impl<const N: usize> CodeTables<N> {
         cursor.is_empty().then(|| Self { codes, symbols: all.into_boxed_slice() })
     }
 
-    /// The entry, as in [`Code::short`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`] bits
-    /// of `word`.
+    /// The entry, as in [`Code::short`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`]
+    /// bits of `word`.
     #[inline(never)]
     fn long(&self, code: &Code, word: u64) -> u32 {
         let [shorter, longest] = code.long;
@@ -251,9 +251,9 @@ impl<const N: usize> CodeTables<N> {
     }
 }
 
-/// The code with these symbols, the first of which has number `first` among the symbols of all codes. `counts` states how
-/// many code words have each length. Returns `None` if the code words leave bits without a code word, or if there are
-/// fewer or more of them than symbols.
+/// The code with these symbols, the first of which has number `first` among the symbols of all codes. `counts` states
+/// how many code words have each length. Returns `None` if the code words leave bits without a code word, or if there
+/// are fewer or more of them than symbols.
 fn code_of(counts: [u8; MAX_LEN as usize], mut symbols: &[u8], first: u16) -> Option<Code> {
     let mut code = Code { short: [LONG; 1 << SHORT], long: Default::default() };
     let mut free = code.short.as_mut_slice();

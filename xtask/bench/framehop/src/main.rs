@@ -1,5 +1,5 @@
-//! `cargo xtask bench --framehop`: compares unwind rows with the crate framehop, which samply and other profilers unwind
-//! with. Both unwind the same made-up frame at each address, and the caller's registers are compared.
+//! `cargo xtask bench --framehop`: compares unwind rows with the crate framehop, which samply and other profilers
+//! unwind with. Both unwind the same made-up frame at each address, and the caller's registers are compared.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

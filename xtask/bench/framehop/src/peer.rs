@@ -15,9 +15,9 @@ pub struct Peer<'d> {
     /// Where the image is linked at; it is loaded there, too.
     pub base: u64,
     pub numbers: Numbers,
-    /// Whether the frame is that of a caller, rather than the innermost one. On x86_64, framehop then takes the rule that
-    /// compact unwind information has for the whole function, without a look at the instructions. On ARM64, a caller
-    /// cannot have its return address in `lr`, so the frame is the innermost one.
+    /// Whether the frame is that of a caller, rather than the innermost one. On x86_64, framehop then takes the rule
+    /// that compact unwind information has for the whole function, without a look at the instructions. On ARM64, a
+    /// caller cannot have its return address in `lr`, so the frame is the innermost one.
     is_caller: bool,
 }
 

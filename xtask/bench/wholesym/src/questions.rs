@@ -9,8 +9,8 @@ use symdex::{Index, Table};
 /// How many offsets are asked for in an image, at most.
 const OFFSETS: usize = 10_000;
 
-/// The starts of functions and ranges, the bytes before and after them, and random bytes of each executable section: all of
-/// them, or equal parts of each kind. They ascend.
+/// The starts of functions and ranges, the bytes before and after them, and random bytes of each executable section:
+/// all of them, or equal parts of each kind. They ascend.
 pub fn offsets<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<u64>> {
     let mut random = Rng::with_seed(2026);
     let (mut functions, mut ranges) = (BTreeSet::new(), BTreeSet::new());

@@ -1,8 +1,8 @@
 //! `cargo xtask corpus size`: makes a dSYM of any size from copies of a real one.
 //!
 //! Each copy has its own addresses after those of the copy before, and its own names. Abbreviations are shared, as
-//! `dsymutil` shares them between units. So are the locations of variables, which no lookup reads: they are those of the
-//! original. Accelerator tables are omitted.
+//! `dsymutil` shares them between units. So are the locations of variables, which no lookup reads: they are those of
+//! the original. Accelerator tables are omitted.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -81,8 +81,8 @@ impl Code {
 /// A stub of x86: `jmp *operand`. `slot` returns the address of the slot from the jump's two bytes of opcode, its
 /// operand, and the offset of the next instruction.
 ///
-/// `endbr` may come first, or an instruction of mold that loads the number of the stub. Stubs with one of these, or with
-/// a `push` after the jump for lazy binding, have 16 bytes, and others 8.
+/// `endbr` may come first, or an instruction of mold that loads the number of the stub. Stubs with one of these, or
+/// with a `push` after the jump for lazy binding, have 16 bytes, and others 8.
 fn x86(code: &[u8], endbr: &[u8; 4], slot: impl FnOnce([u8; 2], i32, u64) -> Option<u64>) -> Option<Jump> {
     const BND: u8 = 0xf2;
     const PUSH: u8 = 0x68;

@@ -1,9 +1,9 @@
 //! A folder of indexes that were fetched from an object store.
 //!
-//! The index of an image is `CACHE/STORE/0c/0c37....symdex`. `STORE` is a hash of the store's URL and of the server that
-//! the environment names. Beside the index is `0c37....tag` with the tag of its object. The time of the index is its
-//! last use, that of the tag is when the store had the object with this tag. `CACHE/STORE/absent` has the images that
-//! the store does not have, `CACHE/usage` the bytes of the cache.
+//! The index of an image is `CACHE/STORE/0c/0c37....symdex`. `STORE` is a hash of the store's URL and of the server
+//! that the environment names. Beside the index is `0c37....tag` with the tag of its object. The time of the index is
+//! its last use, that of the tag is when the store had the object with this tag. `CACHE/STORE/absent` has the images
+//! that the store does not have, `CACHE/usage` the bytes of the cache.
 
 mod absent;
 mod usage;

@@ -83,8 +83,8 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<StoreClient> {
     Ok(StoreClient { client, prefix: Key::parse(prefix)?, server: server.unwrap_or_default() })
 }
 
-/// Makes the client of a web server. The URL of the store may have a secret in its query, which the targets of redirects
-/// do not get as `Referer`.
+/// Makes the client of a web server. The URL of the store may have a secret in its query, which the targets of
+/// redirects do not get as `Referer`.
 #[derive(Debug)]
 struct WebClient {
     headers: HeaderMap,

@@ -2,8 +2,9 @@
 //!
 //! No request deletes an object on the condition that nobody has changed it since. So an old index is first replaced by
 //! a mark, on that condition, and then the mark is deleted. Readers take a mark for no object. A writer that finds a
-//! mark waits until it is gone. If its process was killed, the mark stays: the writer replaces it after [`WRITERS_WAIT`].
-//! A mark is deleted only within [`DELETED_WITHIN`] of its writing, so that no writer has replaced it by then.
+//! mark waits until it is gone. If its process was killed, the mark stays: the writer replaces it after
+//! [`WRITERS_WAIT`]. A mark is deleted only within [`DELETED_WITHIN`] of its writing, so that no writer has replaced it
+//! by then.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -69,7 +70,8 @@ impl ObjectsStore {
         }
     }
 
-    /// Removes `listed` if the store still has an object of this key that is older than `unused`. Returns whether it did.
+    /// Removes `listed` if the store still has an object of this key that is older than `unused`. Returns whether it
+    /// did.
     fn replace_and_delete(&self, listed: &ObjectMeta, unused: Duration) -> Result<bool, Error> {
         let key = &listed.location;
         // A list does not state the version that all providers need for a condition.

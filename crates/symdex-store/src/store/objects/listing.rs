@@ -201,7 +201,8 @@ async fn list(
     End::Failed
 }
 
-/// The first eight digits of `id`. Lists are in the order of ids, which are random, so the digits tell how much follows.
+/// The first eight digits of `id`. Lists are in the order of ids, which are random, so the digits tell how much
+/// follows.
 fn first_digits(id: &ImageId) -> u64 {
     let digits = id.to_string();
     // Hashes of code are the last ids.

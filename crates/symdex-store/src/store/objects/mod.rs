@@ -57,8 +57,8 @@ const MAX_NAME: usize = 1000;
 /// How many objects a page of S3's list has.
 const PAGE: usize = 1000;
 
-/// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex`, compressed
-/// or not: one request learns that there is none.
+/// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex`,
+/// compressed or not: one request learns that there is none.
 pub(super) struct ObjectsStore {
     url: StoreUrl,
     client: Arc<dyn ObjectStore>,
@@ -217,8 +217,8 @@ impl ObjectsStore {
         }
     }
 
-    /// The ids that begin with `start`, sorted. A list of one subfolder begins at the key of `start`. It goes to its end,
-    /// because not all servers sort.
+    /// The ids that begin with `start`, sorted. A list of one subfolder begins at the key of `start`. It goes to its
+    /// end, because not all servers sort.
     fn ids_of_start(&self, start: &ImageId) -> Result<Vec<ImageId>, Error> {
         if self.is_read_only {
             return Ok(self.stat(start)?.map(|entry| entry.id).into_iter().collect());

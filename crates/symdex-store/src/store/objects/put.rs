@@ -58,8 +58,8 @@ impl Stated {
 
 impl ObjectsStore {
     /// Puts `index`, and decides conflicts, with conditional requests: the object is created only if there is none, and
-    /// replaced only if it is still the one that was compared. An old index that stays is written again: [`gc`](super::gc)
-    /// goes by the age of objects.
+    /// replaced only if it is still the one that was compared. An old index that stays is written again:
+    /// [`gc`](super::gc) goes by the age of objects.
     ///
     /// An object whose metadata states the digest of `index` is not read, so its damage is not seen. It is read with
     /// [`OnConflict::Replace`], and if this process has found it damaged.
@@ -165,8 +165,8 @@ impl ObjectsStore {
         encoder.finish().map(PutPayload::from)
     }
 
-    /// Writes the object if the store still has `version` of it; if there is none, for `None`. `payload` keeps the bytes
-    /// of the object for further attempts.
+    /// Writes the object if the store still has `version` of it; if there is none, for `None`. `payload` keeps the
+    /// bytes of the object for further attempts.
     fn write(
         &self,
         index: &Index<&[u8]>,
@@ -205,8 +205,8 @@ impl ObjectsStore {
         Ok(())
     }
 
-    /// Whether the writer has waited long enough for the mark `version` to be deleted. `seen` has the mark that it waits
-    /// for.
+    /// Whether the writer has waited long enough for the mark `version` to be deleted. `seen` has the mark that it
+    /// waits for.
     fn has_waited(&self, seen: &mut Option<(UpdateVersion, Instant)>, version: &UpdateVersion) -> bool {
         match seen {
             Some((mark, since)) if mark == version => since.elapsed() >= self.writers_wait,

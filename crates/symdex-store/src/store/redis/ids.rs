@@ -11,8 +11,8 @@ use super::found::{Found, command, find};
 use super::keys::{START, ids_key};
 use crate::store::begins_with;
 
-/// The ids of the images that begin with each of `starts`, sorted. Ids of more than [`START`] bytes are found by exactly
-/// these bytes. The sets are read in one round trip, the metadata of all ids in another.
+/// The ids of the images that begin with each of `starts`, sorted. Ids of more than [`START`] bytes are found by
+/// exactly these bytes. The sets are read in one round trip, the metadata of all ids in another.
 pub(super) fn ids_from(client: &Arc<Client>, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Failure>> {
     let sets = starts.iter().map(|start| command("SMEMBERS", &ids_key(start)));
     let candidates: Vec<_> = match client.send(sets.collect()) {

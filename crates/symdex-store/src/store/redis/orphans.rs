@@ -1,7 +1,7 @@
 //! What readers cannot find: values that no metadata names, and metadata whose values are all gone.
 //!
-//! A server that evicts keys makes both. Values of a put that is not finished have no metadata, either; they expire within
-//! [`UPLOAD_TTL`], and are not counted.
+//! A server that evicts keys makes both. Values of a put that is not finished have no metadata, either; they expire
+//! within [`UPLOAD_TTL`], and are not counted.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

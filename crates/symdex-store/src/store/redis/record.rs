@@ -172,8 +172,8 @@ impl Record {
         self.ttl.saturating_add((self.ttl / 10).clamp(1, 3_600_000))
     }
 
-    /// How many milliseconds pass between two uses that are recorded: at most an hour. A recorded use renews all keys of
-    /// the image, so that a server that is short of memory does not evict some of them as least recently used.
+    /// How many milliseconds pass between two uses that are recorded: at most an hour. A recorded use renews all keys
+    /// of the image, so that a server that is short of memory does not evict some of them as least recently used.
     pub(super) fn renewal_interval(&self) -> u64 {
         (self.ttl / 10).min(RENEWAL_INTERVAL)
     }

@@ -1,8 +1,8 @@
 //! The steps that change several keys of an image at once. Each is a script, which Redis runs as one step.
 //!
 //! Scripts are sent with their text, so that a restarted server needs no preparation. The first key is that of the
-//! metadata, the second that of the set of ids, the others are those of the values. The first 16 bytes of the metadata are
-//! its mark. The first argument is the member that the id is in the set, and is empty if it is in none.
+//! metadata, the second that of the set of ids, the others are those of the values. The first 16 bytes of the metadata
+//! are its mark. The first argument is the member that the id is in the set, and is empty if it is in none.
 
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ end
 return 1";
 
 /// Puts off the expiry of the image whose metadata has the mark `ARGV[2]`, if it would expire in less than `ARGV[5]`
-/// milliseconds. `ARGV[3]`, `ARGV[4]`: milliseconds until the metadata and the values expire. The set of ids stays as long
-/// as the values. Returns 1 if the expiry was put off.
+/// milliseconds. `ARGV[3]`, `ARGV[4]`: milliseconds until the metadata and the values expire. The set of ids stays as
+/// long as the values. Returns 1 if the expiry was put off.
 const RENEW: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 15) ~= ARGV[2] then return 0 end
 if redis.call('PTTL', KEYS[1]) >= tonumber(ARGV[5]) then return 0 end
@@ -55,8 +55,8 @@ for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
 if ARGV[1] ~= '' then redis.call('SREM', KEYS[2], ARGV[1]) end
 return 1";
 
-/// Removes those values that would expire in more than `ARGV[3]` milliseconds, or never, unless the metadata has the mark
-/// `ARGV[2]`. Returns how many were removed.
+/// Removes those values that would expire in more than `ARGV[3]` milliseconds, or never, unless the metadata has the
+/// mark `ARGV[2]`. Returns how many were removed.
 const REMOVE_ORPHANS: &str = "\
 if redis.call('GETRANGE', KEYS[1], 0, 15) == ARGV[2] then return 0 end
 local removed = 0

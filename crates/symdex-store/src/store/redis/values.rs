@@ -74,8 +74,8 @@ impl RedisValues {
         numbers.iter().zip(raw).map(open).collect()
     }
 
-    /// Reads those of the `fetched` values with these numbers again that seem to be damaged. Most often, only the transfer
-    /// went wrong.
+    /// Reads those of the `fetched` values with these numbers again that seem to be damaged. Most often, only the
+    /// transfer went wrong.
     fn read_damaged_again(&self, numbers: &[u64], fetched: &mut [FetchedValue]) -> Result<(), Error> {
         let damaged =
             numbers.iter().zip(fetched).filter(|(_, value)| matches!(value, FetchedValue::Damaged(_)));

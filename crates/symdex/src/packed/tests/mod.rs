@@ -159,7 +159,8 @@ fn image_of(chunk: ChunkRanges, names: usize) -> Image {
     image
 }
 
-/// Converts `table` to the types of this crate. In unit tests, `symdex_testkit::images` uses another copy of this crate.
+/// Converts `table` to the types of this crate. In unit tests, `symdex_testkit::images` uses another copy of this
+/// crate.
 fn own(table: &symdex_testkit::images::ChunkRanges) -> ChunkRanges {
     let id =
         |id: Option<symdex_testkit::images::NonMaxU32>| id.and_then(|id| NonMaxU32::new(id.get().into()));

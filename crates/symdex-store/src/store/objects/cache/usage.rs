@@ -24,8 +24,8 @@ impl Usage {
         Self { path }
     }
 
-    /// Adds `bytes`, which are in the folder already. If there may be more than `limit`, if the number is not known, and
-    /// once a day, calls `list`, which lists the folder, removes indexes and returns how many bytes are left.
+    /// Adds `bytes`, which are in the folder already. If there may be more than `limit`, if the number is not known,
+    /// and once a day, calls `list`, which lists the folder, removes indexes and returns how many bytes are left.
     pub(super) fn add(&self, bytes: u64, limit: u64, now: SystemTime, list: impl Fn() -> u64) {
         if self.try_add(bytes, limit, now, &list).is_err() {
             list();
