@@ -5,8 +5,14 @@
 //! have only the start; the end is found again when it is needed. A report that consists of frames of two members then
 //! takes less memory for its nodes than for its text.
 
+#[cfg(test)]
+mod tests;
+
+mod parser;
+
 use std::borrow::Cow;
 
+use self::parser::Parser;
 use crate::error::Error;
 use crate::report::{Site, Span, to_u32};
 use crate::steps::count;
@@ -67,9 +73,8 @@ pub(crate) struct Value<'j> {
 impl<'t> Json<'t> {
     /// Parses the document at `start`. White space may come first. The text after the document is not read.
     pub(crate) fn parse(text: &'t [u8], start: usize) -> Result<Self, Error> {
-        let mut parser = Parser { text, at: start, nodes: Vec::new(), open: Vec::new() };
-        parser.run()?;
-        Ok(Self { text, nodes: parser.nodes, end: parser.at })
+        let (nodes, end) = Parser::parse(text, start)?;
+        Ok(Self { text, nodes, end })
     }
 
     /// The end of the document, in bytes from the start of the text.
@@ -290,241 +295,5 @@ impl<'j> Iterator for Descendants<'j> {
             }
             return Some(Descendant { parent, key: self.key.take(), value });
         }
-    }
-}
-
-struct Parser<'t> {
-    text: &'t [u8],
-    at: usize,
-    nodes: Vec<u32>,
-    /// The nodes of open objects and arrays.
-    open: Vec<u32>,
-}
-
-/// The deepest nesting of objects and arrays that is read. A call tree has two levels for each call.
-const MAX_DEPTH: usize = 100_000;
-
-impl Parser<'_> {
-    fn run(&mut self) -> Result<(), Error> {
-        loop {
-            count(1);
-            // A value follows: after an opening bracket, a comma, a colon, or at the start.
-            self.skip_space();
-            let node = to_u32(self.nodes.len());
-            let start = to_u32(self.at);
-            match self.peek() {
-                Some(b'{' | b'[') => {
-                    if self.open.len() == MAX_DEPTH {
-                        return Err(self.malformed("objects and arrays nested too deep"));
-                    }
-                    // The positions of nodes have 32 bits. Reports near 4 GiB with few other bytes can have more.
-                    if self.nodes.len() > (u32::MAX as usize) - CONTAINER {
-                        return Err(self.malformed("too many values"));
-                    }
-                    self.at += 1;
-                    self.grow();
-                    self.nodes.extend([start, start, node]);
-                    self.open.push(node);
-                    self.skip_space();
-                    if self.peek() != Some(self.closing(node)) {
-                        if self.is_object(node) {
-                            self.key()?;
-                        }
-                        continue;
-                    }
-                }
-                Some(b'"') => self.string()?,
-                Some(b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z') => self.scalar(),
-                _ => return Err(self.malformed("expected a JSON value")),
-            }
-            // A value ended, or an empty object or array must be closed.
-            if !self.close()? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Closes the objects and arrays that end here. Returns whether another value follows.
-    fn close(&mut self) -> Result<bool, Error> {
-        loop {
-            let Some(open) = self.open.last().copied() else { return Ok(false) };
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => {
-                    self.at += 1;
-                    if self.is_object(open) {
-                        self.skip_space();
-                        self.key()?;
-                    }
-                    return Ok(true);
-                }
-                Some(byte) if byte == self.closing(open) => {
-                    self.at += 1;
-                    let (end, next) = (to_u32(self.at), to_u32(self.nodes.len()));
-                    self.nodes[open as usize + 1] = end;
-                    self.nodes[open as usize + 2] = next;
-                    self.open.pop();
-                }
-                _ => return Err(self.malformed("expected a comma or the end of an object or array")),
-            }
-        }
-    }
-
-    fn is_object(&self, node: u32) -> bool {
-        self.text.get(self.nodes[node as usize] as usize) == Some(&b'{')
-    }
-
-    fn closing(&self, node: u32) -> u8 {
-        if self.is_object(node) { b'}' } else { b']' }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
-    }
-
-    fn key(&mut self) -> Result<(), Error> {
-        if self.peek() != Some(b'"') {
-            return Err(self.malformed("expected a key in quotes"));
-        }
-        self.string()?;
-        self.skip_space();
-        if self.peek() != Some(b':') {
-            return Err(self.malformed("expected a colon"));
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), Error> {
-        let end = string_end(self.text, self.at).ok_or_else(|| self.malformed("a string without an end"))?;
-        self.leaf(end);
-        Ok(())
-    }
-
-    /// Skips a number or a word.
-    fn scalar(&mut self) {
-        self.leaf(scalar_end(self.text, self.at));
-    }
-
-    /// Adds the value from here to `end`, and moves there.
-    fn leaf(&mut self, end: usize) {
-        self.grow();
-        self.nodes.push(to_u32(self.at));
-        self.at = end;
-    }
-
-    /// Makes room for another value. A list that doubles could have twice the memory that it needs.
-    fn grow(&mut self) {
-        let len = self.nodes.len();
-        if self.nodes.capacity() - len < CONTAINER {
-            self.nodes.reserve_exact(CONTAINER + len / 4);
-        }
-    }
-
-    fn malformed(&self, what: &'static str) -> Error {
-        Error::Malformed { what, at: self.at }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(value: Option<Value<'_>>) -> String {
-        value.and_then(Value::text).expect("a string").into_owned()
-    }
-
-    #[test]
-    fn values_have_spans() {
-        let source = br#" {"a" : [1, {"b":"x\"\u00e4"}, []], "c":{}, "d":-1.5e3 , "a\/b": null } tail"#;
-        let json = Json::parse(source, 0).expect("JSON");
-        let root = json.root();
-        assert_eq!(&source[json.end()..], b" tail");
-        let array: Vec<_> = root.get("a").expect("a").elements().collect();
-        assert_eq!(array.len(), 3);
-        assert_eq!(array[0].number(), Some(1));
-        assert_eq!(text(array[1].get("b")), "x\"ä");
-        assert_eq!(array[2].bytes(), b"[]");
-        assert_eq!(root.get("c").expect("c").members().count(), 0);
-        assert_eq!(root.get("d").expect("d").bytes(), b"-1.5e3");
-        assert_eq!(root.get("d").expect("d").number(), None);
-        assert_eq!(root.members().count(), 4);
-        assert!(root.get("b").is_none() && array[0].get("b").is_none());
-    }
-
-    #[test]
-    fn integers_are_read_in_each_way_to_write_them() {
-        let number = |text: &str| Json::parse(text.as_bytes(), 0).expect("JSON").root().number();
-        for text in ["16", "16.0", "16.000", "1.6e1", "1.6E+1", "\"16\"", "\"16.0\"", "\"0x10\""] {
-            assert_eq!(number(text), Some(16), "{text}");
-        }
-        assert_eq!(number("18446744073709551615"), Some(u64::MAX));
-        assert_eq!(number("4294967296.0"), Some(1 << 32));
-        for text in ["9007199254740991.0", "9007199254740991e0"] {
-            assert_eq!(number(text), Some((1 << 53) - 1), "{text}");
-        }
-        for text in [
-            "16.5",
-            "-16",
-            "-16.0",
-            "1e30",
-            "18446744073709551616",
-            "null",
-            "true",
-            "[16]",
-            "\"\"",
-            "\"sixteen\"",
-            "\"-1\"",
-            "\"inf\"",
-            "inf",
-            "\".5\"",
-            "\"0x\"",
-            "\"0x+1\"",
-            "\" 16\"",
-            "16.00000000000000001",
-            "9007199254740992.0",
-            "9007199254740993.0",
-            "9007199254740993e0",
-            "9007199254740993.0e1",
-        ] {
-            assert_eq!(number(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn text_after_the_document_is_measured() {
-        let rest = |text: &[u8]| Json::parse(text, 0).expect("JSON").rest();
-        assert_eq!((rest(b"{} \n\0\n"), rest(b"{}\n{\"a\":1}"), rest(b"{}x\n")), (0, 7, 2));
-    }
-
-    #[test]
-    fn cut_or_invalid_json_is_an_error_with_its_position() {
-        let source = br#"{"a":[1,{"b":"x\"y"},[]],"c":{},"d":true}"#;
-        for cut in 0..source.len() {
-            assert!(Json::parse(&source[..cut], 0).is_err(), "{cut}");
-        }
-        for wrong in ["{1:2}", "[1 2]", "[1,]", "{\"a\" 1}", "[}", "{\"a\":1]", ",", "\"\\\""] {
-            assert!(Json::parse(wrong.as_bytes(), 0).is_err(), "{wrong}");
-        }
-        let error = Json::parse(b"[1 2]", 0).err();
-        let what = "expected a comma or the end of an object or array";
-        assert_eq!(error, Some(Error::Malformed { what, at: 3 }));
-    }
-
-    #[test]
-    fn nesting_does_not_recurse() {
-        let depth = MAX_DEPTH;
-        let source = "[".repeat(depth) + &"]".repeat(depth);
-        let json = Json::parse(source.as_bytes(), 0).expect("JSON");
-        assert_eq!(json.root().span(), 0..2 * depth);
-        let deeper = format!("[{source}]");
-        let error = Error::Malformed { what: "objects and arrays nested too deep", at: depth };
-        assert_eq!(Json::parse(deeper.as_bytes(), 0).err(), Some(error));
     }
 }
