@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use symdex::{ImageId, ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
+use symdex::{ImageId, ImageOffset, LinePolicy, MappedFile, Metadata, OwnedFrame, Scratch};
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DataSymbol, Declaration, Image, Variables, data_symbol, symbol_addresses};
 use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
@@ -50,6 +50,16 @@ pub(super) enum ModuleName {
         arch: Option<String>,
     },
     BuildId(IdPrefix),
+}
+
+impl ModuleName {
+    /// The architecture to use if the file has several.
+    fn arch(&self) -> Option<&str> {
+        match self {
+            Self::File { arch, .. } => arch.as_deref(),
+            Self::BuildId(_) => None,
+        }
+    }
 }
 
 /// What every module has.
@@ -157,11 +167,8 @@ impl Modules {
     ///
     /// If the module cannot be opened.
     pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<Data>, Failure> {
-        let module = self.module(name);
-        module.info.clone()?;
-        let asked = module.questions.send(Question::Data(address));
-        match (asked, module.answers.recv()) {
-            (Ok(()), Ok(Answer::Data(data))) => Ok(data),
+        match self.ask(name, Question::Data(address))? {
+            Answer::Data(data) => Ok(data),
             _ => Err(stopped(name)),
         }
     }
@@ -177,13 +184,18 @@ impl Modules {
         symbol: &str,
         offset: u64,
     ) -> Result<Vec<u64>, Failure> {
-        let module = self.module(name);
-        module.info.clone()?;
-        let asked = module.questions.send(Question::Symbol(symbol.to_owned(), offset));
-        match (asked, module.answers.recv()) {
-            (Ok(()), Ok(Answer::Symbol(addresses))) => Ok(addresses),
+        match self.ask(name, Question::Symbol(symbol.to_owned(), offset))? {
+            Answer::Symbol(addresses) => Ok(addresses),
             _ => Err(stopped(name)),
         }
+    }
+
+    /// Asks a question that has one answer.
+    fn ask(&mut self, name: &ModuleName, question: Question) -> Result<Answer, Failure> {
+        let module = self.module(name);
+        module.info.clone()?;
+        let asked = module.questions.send(question).ok();
+        asked.and_then(|()| module.answers.recv().ok()).ok_or_else(|| stopped(name))
     }
 
     fn module(&mut self, name: &ModuleName) -> &Module {
@@ -244,14 +256,13 @@ fn answer_all(
     answered: &SyncSender<Answer>,
 ) {
     let mut scratch = Scratch::default();
-    // Read when data is first asked for.
+    // Read when data or symbols are first asked for.
+    let (mapped, arch) = (OnceCell::new(), name.arch());
+    let mapped = || mapped.get_or_init(|| sources.files_of(name)).iter();
     let companions = Companions::new(sources.debug_dirs.clone());
     let (files, image, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
     let declaration = |symbol: &DataSymbol| {
-        let files: &Option<ImageFiles> = files.get_or_init(|| {
-            let (path, arch) = sources.file_of(name)?;
-            image_at(&path, arch.as_deref()).ok()
-        });
+        let files: &Option<ImageFiles> = files.get_or_init(|| image_at(&sources.path_of(name)?, arch).ok());
         let files = files.as_ref()?;
         let image: &Option<Image<'_>> = image.get_or_init(|| Some(files.load(&companions).ok()?.0));
         let image = image.as_ref()?;
@@ -275,15 +286,13 @@ fn answer_all(
                 answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
             }
             Question::Data(address) => {
-                let symbol = sources.in_files(name, |file, arch| data_symbol(file, arch, address));
+                let symbol = mapped().find_map(|file| data_symbol(file, arch, address));
                 let data = symbol.map(|symbol| Data { declaration: declaration(&symbol), symbol });
                 answered.send(Answer::Data(data))
             }
             Question::Symbol(symbol, offset) => {
-                let found = sources.in_files(name, |file, arch| {
-                    let addresses = symbol_addresses(file, arch, symbol.as_bytes(), offset);
-                    Some(addresses).filter(|addresses| !addresses.is_empty())
-                });
+                let mut found = mapped().map(|file| symbol_addresses(file, arch, symbol.as_bytes(), offset));
+                let found = found.find(|addresses| !addresses.is_empty());
                 answered.send(Answer::Symbol(found.unwrap_or_default()))
             }
         };
@@ -307,8 +316,8 @@ impl Sources {
         match name {
             ModuleName::BuildId(prefix) => {
                 let Some(id) = prefix.to_id() else { return Err(not_found(prefix)) };
-                if let Some((path, arch)) = self.file_of(name) {
-                    let files = image_at(&path, arch.as_deref())?;
+                if let Some(path) = self.path_of(name) {
+                    let files = image_at(&path, None)?;
                     if *files.id() == id {
                         return Ok(self.open_image(files));
                     }
@@ -340,24 +349,20 @@ impl Sources {
         AddressSource::DebugFiles { files: Box::new(files), _archive: None }
     }
 
-    /// What `find` returns for the first file of a module, and its architecture if the file may have several. Indexes
-    /// have neither data nor all symbols.
-    fn in_files<T>(&self, name: &ModuleName, find: impl Fn(&[u8], Option<&str>) -> Option<T>) -> Option<T> {
-        let (path, arch) = self.file_of(name)?;
-        let files = files_at(&path);
-        let mut files = files.files().iter().flatten();
-        files.find_map(|file| find(&symdex::map_file(file.path()).ok()?, arch.as_deref()))
+    /// The files of a module. Indexes have neither data nor all symbols.
+    fn files_of(&self, name: &ModuleName) -> Vec<MappedFile> {
+        let files = self.path_of(name).map(|path| files_at(&path));
+        let files = files.iter().flat_map(InputFiles::files).flatten();
+        files.filter_map(|file| symdex::map_file(file.path()).ok()).collect()
     }
 
-    /// The path of a module's file, and its architecture if it may have several. The file of a build id is in a debug
-    /// folder.
-    fn file_of(&self, name: &ModuleName) -> Option<(PathBuf, Option<String>)> {
+    /// The path of a module's file. The file of a build id is in a debug folder.
+    fn path_of(&self, name: &ModuleName) -> Option<PathBuf> {
         match name {
-            ModuleName::File { path, arch } => Some((path.clone(), arch.clone())),
+            ModuleName::File { path, .. } => Some(path.clone()),
             ModuleName::BuildId(prefix) => {
                 let folders = Companions::new(self.debug_dirs.clone());
-                let path = folders.by_build_id(&prefix.to_id()?).find(|path| path.is_file())?;
-                Some((path, None))
+                folders.by_build_id(&prefix.to_id()?).find(|path| path.is_file())
             }
         }
     }
