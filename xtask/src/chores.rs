@@ -5,6 +5,7 @@ use std::process::ExitCode;
 mod audit;
 mod corpus;
 mod host;
+mod installed;
 mod instructions;
 mod names;
 mod scale;

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::installed::is_installed;
+
 /// A program and the Debian package that contains it.
 pub(crate) type Program = (&'static str, &'static str);
 
@@ -13,7 +15,7 @@ pub(crate) type Program = (&'static str, &'static str);
 /// # Errors
 /// Programs are missing. The error lists them and the packages to install.
 pub(crate) fn need(programs: &[Program]) -> Result<()> {
-    let missing: Vec<&Program> = programs.iter().filter(|(program, _)| !has(program)).collect();
+    let missing: Vec<&Program> = programs.iter().filter(|(program, _)| !is_installed(program)).collect();
     let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
     let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
     ensure!(
@@ -23,12 +25,6 @@ pub(crate) fn need(programs: &[Program]) -> Result<()> {
         packages.join(" ")
     );
     Ok(())
-}
-
-/// Whether `program` is on the PATH.
-pub(crate) fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Runs `program` in `folder` with `args` and returns its output.

@@ -12,6 +12,7 @@ mod bench;
 mod demo;
 mod dist;
 mod fuzz;
+mod installed;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -11,7 +11,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::target::Target;
-use super::{example, is_installed, output, source};
+use super::{example, output, source};
+use crate::installed::is_installed;
 
 /// The folder of the image's files, in `dist`.
 const FOLDER: &str = "container";

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::installed::is_installed;
 use crate::workspace;
 
 mod compile;
@@ -180,12 +181,6 @@ fn make(target: &Target, variant: Variant, program: &Path, dist: &Path) -> Resul
     }
     fs::remove_dir_all(&stage)?;
     Ok(made)
-}
-
-/// Whether `program` is on the PATH.
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Runs `command` and returns its standard output. Its errors go to the terminal.

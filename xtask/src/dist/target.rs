@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{is_installed, output};
+use super::output;
+use crate::installed::is_installed;
 
 /// A target of a release.
 pub(crate) struct Target {

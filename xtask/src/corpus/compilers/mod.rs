@@ -13,6 +13,7 @@ use object::{Object as _, ObjectSymbol as _, SymbolKind};
 use self::variants::{Compiler, LTO_OBJECTS, Source, Target, Then, VARIANTS, Variant};
 use super::recipes::UNITS;
 use crate::host::{self, words};
+use crate::installed::is_installed;
 use crate::tools::Tools;
 
 const HOST: [host::Program; 5] =
@@ -92,7 +93,7 @@ pub(crate) fn make(ours: &Path, out: &Path) -> Result<()> {
     download(scratch.path())?;
     let maker = Maker { tools: &tools, ours, scratch: scratch.path() };
     for variant in VARIANTS {
-        if let Some(program) = needed(variant).filter(|program| !host::has(program)) {
+        if let Some(program) = needed(variant).filter(|program| !is_installed(program)) {
             println!("{}: skipped, {program} is not installed", variant.name);
             continue;
         }
