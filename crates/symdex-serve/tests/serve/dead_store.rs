@@ -10,7 +10,7 @@ use symdex_testkit::folders::folder;
 use symdex_testkit::redis;
 use symdex_testkit::testdata::{self, demo_files, testdata};
 
-use crate::server::{Answer, TestServer, command, store_of, symdex, symdex_on};
+use crate::server::{Answer, TestServer, command, demo_report, demo_store, store_of, symdex, symdex_on};
 
 /// The URL of a store at a port that no program listens to.
 fn dead() -> String {
@@ -27,10 +27,6 @@ fn start_with(stores: &[&str], options: &[&str]) -> TestServer {
     serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0"]).args(options);
     stores.iter().for_each(|store| _ = serve.args(["--store", store]));
     TestServer::spawn(serve)
-}
-
-fn report() -> Vec<u8> {
-    fs::read(testdata().join("demo/demo.crash")).expect("the demo's report")
 }
 
 fn is_store_failure(answer: &Answer) -> bool {
@@ -56,7 +52,7 @@ pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() 
     let url = dead();
     let server = start(&[&url]);
     let begun = Instant::now();
-    let answer = server.post("/v1/symbolicate", report());
+    let answer = server.post("/v1/symbolicate", demo_report());
     let first = begun.elapsed();
     assert!(is_store_failure(&answer), "{}", answer.text());
     let ids: Vec<_> = demo_files().iter().map(|(id, _)| json!(id)).collect();
@@ -85,7 +81,7 @@ pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() 
         "{}",
         mozilla.text()
     );
-    let batch = json!({"name": "a", "report": String::from_utf8(report()).expect("text")}).to_string();
+    let batch = json!({"name": "a", "report": String::from_utf8(demo_report()).expect("text")}).to_string();
     let batch = server.post_with("/v1/symbolicate", &[("content-type", "application/x-ndjson")], batch);
     assert_eq!((batch.status, &batch.json()["error"]["status"]), (200, &json!(503)), "{}", batch.text());
 
@@ -113,18 +109,16 @@ pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
 }
 
 pub(crate) fn images_that_another_store_has_are_answered() {
-    let demo = folder();
-    let built = symdex_on(demo.path(), &format!("build {} --store {{}}", testdata().join("demo").display()));
-    assert_eq!(built.code, Some(0), "{}", built.err);
+    let demo = demo_store();
     let live = demo.path().to_str().expect("UTF-8");
-    let expected = start(&[live]).post("/v1/symbolicate", report());
+    let expected = start(&[live]).post("/v1/symbolicate", demo_report());
     let server = start(&[&dead(), live]);
-    let answer = server.post("/v1/symbolicate", report());
+    let answer = server.post("/v1/symbolicate", demo_report());
     assert_eq!((answer.status, answer.text()), (200, expected.text()));
     assert_eq!((answer.header("retry-after"), expected.header("retry-after")), ("5", ""));
     let log = server.log();
     assert!(log.contains("a store cannot be queried"), "{log}");
-    let views = server.post("/v1/symbolicate?format=json", report()).json();
+    let views = server.post("/v1/symbolicate?format=json", demo_report()).json();
     let status = |app: bool| {
         let images = views["images"].as_array().expect("a list");
         let of = images.iter().filter(|image| image["is_app"] == app && image["status"] != "unused");
@@ -167,12 +161,12 @@ pub(crate) fn a_store_that_is_back_is_asked_again() {
     let server = start(&[&redis.url()]);
     assert_eq!(server.get("/readyz").status, 200);
     redis.kill();
-    assert!(is_store_failure(&server.post("/v1/symbolicate", report())));
+    assert!(is_store_failure(&server.post("/v1/symbolicate", demo_report())));
     until(&server, || server.get("/readyz").text().contains("/0 cannot be queried"));
     redis.restart();
     redis.wait();
     fill(&redis);
-    until(&server, || server.post("/v1/symbolicate", report()).status == 200);
+    until(&server, || server.post("/v1/symbolicate", demo_report()).status == 200);
     until(&server, || server.get("/readyz").status == 200);
     assert!(server.log().contains("a store can be queried again"), "{}", server.log());
 }

@@ -1,6 +1,7 @@
 //! `symdex serve`: the command as it is, over HTTP, some of it with a browser, openssl and Redis.
 
 mod abuse;
+mod applecrashreport;
 mod browse;
 mod browser;
 mod dead_store;
@@ -135,9 +136,9 @@ symdex_testkit::main! {
     sentry::an_elf_image_is_found_by_its_build_id_or_its_debug_id,
     sentry::a_damaged_index_is_malformed,
     sentry::an_answer_that_is_not_ready_in_time_is_fetched_later,
-    sentry::a_crash_report_is_symbolicated_as_llvm_symbolizer_does,
-    sentry::a_crash_report_keeps_its_packages_registers_and_thread_names,
-    sentry::forms_without_a_readable_report_are_refused,
+    applecrashreport::a_crash_report_is_symbolicated_as_llvm_symbolizer_does,
+    applecrashreport::a_crash_report_keeps_its_packages_registers_and_thread_names,
+    applecrashreport::forms_without_a_readable_report_are_refused,
     sentry::requests_that_are_wrong_are_refused_with_problem_details,
     sentry::answers_have_the_form_of_symbolicators_own,
     sentry::candidates_say_what_each_store_has,

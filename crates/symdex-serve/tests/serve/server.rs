@@ -11,7 +11,7 @@ use serde_json::Value;
 use symdex_testkit::command::CommandOutput;
 use symdex_testkit::folders::folder;
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
-use symdex_testkit::testdata::dsym;
+use symdex_testkit::testdata::{dsym, testdata};
 use tempfile::TempDir;
 use ureq::http::Response;
 use ureq::{Agent, Body};
@@ -249,5 +249,18 @@ pub(crate) fn elf_store() -> TempDir {
     let built = symdex_on(&library, &format!("build {{}} --json --store {}", store.path().display()));
     assert_eq!(built.code, Some(0), "{}", built.err);
     assert_eq!(built.images()[0]["id"], ELF_BUILD_ID);
+    store
+}
+
+/// The crash report of the demo app.
+pub(crate) fn demo_report() -> Vec<u8> {
+    std::fs::read(testdata().join("demo/demo.crash")).expect("the demo's report")
+}
+
+/// A store with the demo's indexes.
+pub(crate) fn demo_store() -> TempDir {
+    let store = folder();
+    let line = format!("build {} --store {{}}", testdata().join("demo").display());
+    assert_eq!(symdex_on(store.path(), &line).code, Some(0));
     store
 }

@@ -10,20 +10,7 @@ use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Proces
 use symdex_testkit::testdata::testdata;
 use tempfile::TempDir;
 
-use crate::server::{TestServer, symdex_on};
-
-/// The demo's report.
-fn report() -> Vec<u8> {
-    fs::read(testdata().join("demo/demo.crash")).expect("the demo's report")
-}
-
-/// A store with the demo's indexes.
-fn demo_store() -> TempDir {
-    let store = folder();
-    let line = format!("build {} --store {{}}", testdata().join("demo").display());
-    assert_eq!(symdex_on(store.path(), &line).code, Some(0));
-    store
-}
+use crate::server::{TestServer, demo_report, demo_store, symdex_on};
 
 /// What the command writes for the demo's report.
 fn from_command(store: &TempDir, arguments: &str) -> String {
@@ -41,7 +28,7 @@ pub(crate) fn the_answer_is_what_the_command_writes() {
         ("?lines=exact&inlines=false&addresses=as-given", "--lines exact --no-inlines --addresses as-given"),
         ("?demangle=false&only_missing=true", "--no-demangle --only-missing"),
     ] {
-        let answer = server.post(&format!("/v1/symbolicate{query}"), report());
+        let answer = server.post(&format!("/v1/symbolicate{query}"), demo_report());
         assert_eq!((answer.status, answer.text()), (200, &*from_command(&store, arguments)), "{query}");
         assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8", "{query}");
         assert_eq!(answer.header("content-length"), answer.body.len().to_string());
@@ -52,7 +39,7 @@ pub(crate) fn json_is_that_of_the_command() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let answer =
-        server.post_with("/v1/symbolicate?name=a", &[("accept", "application/json")], report()).json();
+        server.post_with("/v1/symbolicate?name=a", &[("accept", "application/json")], demo_report()).json();
     let expected: Value = serde_json::from_str(&from_command(&store, "--json")).expect("JSON");
     assert_eq!(answer["report"], "a");
     for member in ["format", "header", "images", "threads"] {
@@ -92,7 +79,7 @@ pub(crate) fn a_minidump_is_answered_as_by_the_command() {
 
 /// The demo's report without its list of images, so that no image has an id.
 fn report_without_ids() -> Vec<u8> {
-    let report = String::from_utf8(report()).expect("text");
+    let report = String::from_utf8(demo_report()).expect("text");
     report.split_once("Binary Images:").expect("a list of images").0.as_bytes().to_vec()
 }
 
@@ -147,7 +134,7 @@ pub(crate) fn an_assumption_names_one_image_of_a_store_and_never_a_file() {
         (&many, "at most 32"),
         ("match_by_name=maybe", "maybe"),
     ] {
-        let answer = server.post(&format!("/v1/symbolicate?{query}"), report());
+        let answer = server.post(&format!("/v1/symbolicate?{query}"), demo_report());
         let found = answer.json()["detail"].to_string();
         assert_eq!((answer.status, found.contains(detail)), (400, true), "{query}: {found}");
     }
@@ -157,9 +144,9 @@ pub(crate) fn compressed_reports_are_read_and_other_encodings_refused() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&report()).expect("written to memory");
+    gzip.write_all(&demo_report()).expect("written to memory");
     let gzip = gzip.finish().expect("written to memory");
-    let zstd = zstd::encode_all(&report()[..], 3).expect("compressed");
+    let zstd = zstd::encode_all(&demo_report()[..], 3).expect("compressed");
     let expected = from_command(&store, "");
     let post = |encoding: &str, body: &[u8]| {
         server.post_with("/v1/symbolicate", &[("content-encoding", encoding)], body)
@@ -190,14 +177,14 @@ pub(crate) fn a_body_past_the_limit_is_refused_before_and_after_it_is_decompress
         (no_report.status, &no_report.json()["type"]),
         (422, &json!("urn:symdex:problem:not-a-report"))
     );
-    let wrong = server.post("/v1/symbolicate?lines=all", report());
+    let wrong = server.post("/v1/symbolicate?lines=all", demo_report());
     assert_eq!((wrong.status, &wrong.json()["type"]), (400, &json!("urn:symdex:problem:bad-request")));
 }
 
 pub(crate) fn a_batch_has_a_line_for_each_report() {
     let store = demo_store();
     let server = TestServer::start(store.path(), &[]);
-    let line = json!({"name": "a", "report": String::from_utf8(report()).expect("text")});
+    let line = json!({"name": "a", "report": String::from_utf8(demo_report()).expect("text")});
     let batch = format!("{line}\n\n{{\"name\": \"b\", \"report\": \"hello\"}}\nno json\n{line}");
     let answer = server.post_with("/v1/symbolicate", &[("content-type", "application/x-ndjson")], batch);
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/x-ndjson"));
