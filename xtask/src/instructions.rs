@@ -43,8 +43,7 @@ impl Arguments {
     }
 }
 
-/// What a counted process does after it has opened an index, but for the build. `xtask-chores counted TASK FILE` does
-/// it.
+/// What a counted process does: `xtask-chores counted TASK FILE`.
 #[derive(Clone, Copy)]
 enum Task {
     /// Build the index of the first slice of a debug file.
@@ -127,7 +126,7 @@ fn counts(file: &Path) -> Result<(String, BTreeMap<&'static str, u64>)> {
     std::fs::write(&index_path, bytes)?;
     let opened = count("open-once", &index_path)?;
     let mut counts = BTreeMap::new();
-    // An empty process has about as many instructions as one that opens an index once.
+    // A process that opens the index once stands for the start of every process.
     counts.insert("build", count("build", file)?.saturating_sub(opened));
     counts.insert("open", count("open-often", &index_path)?.saturating_sub(opened) / OPENS);
     let uncached = count("lookup-uncached", &index_path)?;
