@@ -23,6 +23,7 @@
 //! An answer is not cached if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`]
 //! of the cache.
 
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -36,11 +37,11 @@ use crate::index::StringPool;
 use crate::names::low_half;
 use crate::packed::SourceLocation;
 
+use slots::{Rejected, Slots};
+
 /// Bits of a place.
 const PLACE_BITS: u32 = 28;
 const PLACES: u32 = (1 << PLACE_BITS) - 1;
-/// The slots that are searched for a hash. This bounds the cost of forged indexes whose hashes collide.
-const PROBES: usize = 32;
 /// How many answers are not cached at first, because a few lookups are faster without a cache.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. The full table touches more memory than a few hundred answers are worth.
@@ -51,6 +52,10 @@ const SMALLEST: usize = 64 << 10;
 const BYTES_PER_SLOT: usize = 64;
 /// An answer takes at most 1/`SHARE` of the cache.
 const SHARE: usize = 64;
+/// A full cache is emptied when more than 1/`PATIENCE` as many rejected answers as it has were asked for again. Less
+/// patience reads more answers again if slightly more than fit are asked in turns; more patience keeps answers longer
+/// that nobody asks for any more.
+const PATIENCE: usize = 4;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
 /// The name has a readable name.
@@ -66,15 +71,18 @@ const LAST_STARTS: u16 = 1 << 14;
 
 /// Answers by key, in a limited number of bytes.
 ///
-/// A full cache does not change until it has rejected as many answers as it holds. Then it is emptied. So if
-/// slightly more addresses than fit are asked in turns, most are still found.
+/// A full cache does not change, so that most addresses are found if slightly more than fit are asked in turns. It is
+/// emptied when many of the answers that it rejected were asked for again. Addresses that are asked once empty no cache.
 #[derive(Default)]
 pub(crate) struct AnswerCache {
     /// The most bytes that it takes.
     capacity: usize,
-    /// Answers that were not cached: the first few, later those without room.
+    /// The first answers, which were not cached.
     passed: usize,
     kept: usize,
+    /// Rejected answers that were asked for again.
+    again: usize,
+    rejected: Rejected,
     slots: Slots,
     arena: Vec<u8>,
 }
@@ -182,7 +190,7 @@ impl AnswerCache {
         }
         let share = self.capacity / SHARE;
         let size = ANSWER_HEAD + frames.len() * FRAME_SIZE;
-        if size > share || !self.has_room(share, 2 + 2 * frames.len()) {
+        if size > share || !self.has_room(start.hash(), share, 2 + 2 * frames.len()) {
             return Ok(None);
         }
         let place = self.arena.len();
@@ -195,13 +203,19 @@ impl AnswerCache {
         let end = place + share;
         self.arena.resize(at + frames.len() * FRAME_SIZE, 0);
         let names = key.asked & !(1 << 31 | 1);
+        // The file of the frame before, and its place. Neighbouring frames are often in one file.
+        let mut last = (0, 0);
         for frame in frames {
             let SourceLocation { name, file, line } = frame.source;
-            let file = match file {
-                0 => Some(0),
-                file => self.text(0, names | 1, file, end, buffer, &read_string)?,
-            };
-            let Some(file) = file else { return Ok(None) };
+            if file != last.0 {
+                let place = match file {
+                    0 => Some(0),
+                    file => self.text(0, names | 1, file, end, buffer, &read_string)?,
+                };
+                let Some(place) = place else { return Ok(None) };
+                last = (file, place);
+            }
+            let (_, file) = last;
             let name = match (file, name) {
                 (0, 0) => Some(0),
                 (_, name) => self.text(file, names, name, end, buffer, &read_string)?,
@@ -274,11 +288,11 @@ impl AnswerCache {
         Some((place, string?))
     }
 
-    /// Makes room for this many bytes and slots. Returns whether there is room.
-    fn has_room(&mut self, size: usize, slots: usize) -> bool {
+    /// Makes room for this many bytes and slots, for an answer with this hash. Returns whether there is room.
+    fn has_room(&mut self, hash: u64, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
-        let arena_size = self.capacity - all_slots * size_of::<u32>();
-        if self.slots.slots.is_empty() {
+        let arena_size = self.capacity - all_slots * size_of::<u32>() - Rejected::size(all_slots);
+        if self.slots.len() == 0 {
             self.passed += 1;
             if self.passed <= UNHURRIED || self.capacity < SMALLEST {
                 return false;
@@ -288,13 +302,13 @@ impl AnswerCache {
             self.arena = Vec::with_capacity(arena_size);
             self.clear();
         }
-        if !self.slots.have_room(slots) && self.slots.slots.len() < all_slots {
+        if !self.slots.have_room(slots) && self.slots.len() < all_slots {
             self.slots = Slots::new(all_slots);
             self.clear();
         }
         if self.arena.len() + size > arena_size || !self.slots.have_room(slots) {
-            self.passed += 1;
-            if self.passed <= self.kept {
+            self.again += usize::from(self.rejected.insert(hash, all_slots));
+            if self.again <= self.kept / PATIENCE {
                 return false;
             }
             self.slots.clear();
@@ -304,7 +318,8 @@ impl AnswerCache {
     }
 
     fn clear(&mut self) {
-        (self.passed, self.kept) = (0, 0);
+        (self.kept, self.again) = (0, 0);
+        self.rejected.clear();
         self.arena.clear();
         // Place 0 means "none".
         self.arena.push(0);
@@ -396,63 +411,4 @@ impl<'a> CachedAnswer<'a> {
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },
         }
     }
-}
-
-/// A hash table of places.
-#[derive(Default)]
-struct Slots {
-    /// Each slot has bits of a hash and, below them, a place. A free slot is 0.
-    slots: Vec<u32>,
-    taken: usize,
-}
-
-impl Slots {
-    fn new(len: usize) -> Self {
-        Self { slots: vec![0; len], taken: 0 }
-    }
-
-    /// Whether the table has room for `places` more places. A part of the slots stays free, for short searches.
-    fn have_room(&self, places: usize) -> bool {
-        self.taken + places <= self.slots.len() / 8 * 7
-    }
-
-    fn clear(&mut self) {
-        self.slots.fill(0);
-        self.taken = 0;
-    }
-
-    /// The place in the slots of `hash` for which `is_right` returns true.
-    #[inline]
-    fn find(&self, hash: u64, is_right: impl Fn(usize) -> bool) -> Option<u32> {
-        let slots = self.slots.get(self.range(hash))?;
-        let taken = slots.iter().take_while(|slot| **slot != 0);
-        let mut places = taken.filter(|slot| **slot & !PLACES == tag(hash)).map(|slot| slot & PLACES);
-        places.find(|place| is_right(*place as usize))
-    }
-
-    /// Enters `place`, which is not 0, under `hash`. If all slots of the hash are taken, it replaces the first.
-    fn enter(&mut self, hash: u64, place: usize) {
-        let range = self.range(hash);
-        let (Some(slots), Ok(place)) = (self.slots.get_mut(range), u32::try_from(place)) else { return };
-        let free = slots.iter().position(|slot| *slot == 0);
-        if let Some(slot) = slots.get_mut(free.unwrap_or(0)) {
-            *slot = tag(hash) | place;
-        }
-        self.taken += usize::from(free.is_some());
-    }
-
-    /// The slots that `hash` may lead to.
-    #[inline]
-    fn range(&self, hash: u64) -> Range<usize> {
-        // The high half spreads over any number of slots.
-        let first = ((hash >> 32) * self.slots.len().saturating_sub(PROBES) as u64) >> 32;
-        let first = low_half(first) as usize;
-        first..first + PROBES
-    }
-}
-
-/// The low bits of the hash, above the place in a slot. The high bits choose the slot.
-#[inline]
-fn tag(hash: u64) -> u32 {
-    low_half(hash) & !PLACES
 }

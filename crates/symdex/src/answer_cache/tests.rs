@@ -74,7 +74,7 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
 }
 
 fn memory(cache: &AnswerCache) -> usize {
-    cache.slots.slots.len() * size_of::<u32>() + cache.arena.capacity()
+    cache.slots.len() * size_of::<u32>() + Rejected::size(cache.slots.len()) + cache.arena.capacity()
 }
 
 /// Looks up an offset of one of `ranges` ranges, `times` times, in two indexes under both policies. Returns how many
@@ -160,7 +160,7 @@ fn a_few_addresses_too_many_are_found_mostly() {
             missed += 1;
         }
     }
-    assert!((4_000..10_000).contains(&missed), "{missed}");
+    assert!((4_000..14_000).contains(&missed), "{missed}");
 }
 
 #[test]

@@ -110,15 +110,12 @@ pub(crate) struct Codes {
 /// most of the time to open an index.
 const SHORT: u32 = 7;
 
-/// The code of one context.
-#[derive(Clone)]
-struct Code {
-    /// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16,
-    /// plus the length of the code word. Or [`LONG`], or [`UNUSED`].
-    short: [u16; 1 << SHORT],
-    /// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
-    long: [LongWords; 2],
-}
+/// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus the
+/// length of the code word. Or [`LONG`], or [`UNUSED`].
+type ShortWords = [u16; 1 << SHORT];
+
+/// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
+type LongCode = [LongWords; 2];
 
 /// The long code words of one length.
 #[derive(Clone, Copy, Default)]
@@ -192,7 +189,8 @@ impl Codes {
 
 /// The codes of `N` contexts.
 pub(crate) struct CodeTables<const N: usize> {
-    codes: Box<[Code; N]>,
+    short: Box<[ShortWords; N]>,
+    long: [LongCode; N],
     /// The symbols of all codes.
     symbols: Box<[u8]>,
 }
@@ -200,11 +198,14 @@ pub(crate) struct CodeTables<const N: usize> {
 impl<const N: usize> CodeTables<N> {
     /// The codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let unused = Code { short: [UNUSED; 1 << SHORT], long: Default::default() };
-        let mut codes: Box<[Code; N]> = vec![unused; N].try_into().ok()?;
+        let mut tables = Self {
+            short: vec![[0; 1 << SHORT]; N].try_into().ok()?,
+            long: [LongCode::default(); N],
+            symbols: Box::default(),
+        };
         let mut all = Vec::with_capacity(bytes.len());
         let mut cursor = Cursor::new(bytes);
-        for code in &mut *codes {
+        for (short, long) in tables.short.iter_mut().zip(&mut tables.long) {
             let [symbols] = cursor.array()?;
             let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
             let symbols = cursor.bytes(symbols.into())?;
@@ -213,20 +214,21 @@ impl<const N: usize> CodeTables<N> {
                 return None;
             }
             match symbols {
-                [] => {}
-                [symbol] => code.short.fill(u16::from(*symbol) << 4),
-                _ => *code = code_of(counts, symbols, u16::try_from(all.len()).ok()?)?,
+                [] => short.fill(UNUSED),
+                [symbol] => short.fill(u16::from(*symbol) << 4),
+                _ => *long = decode_code(short, counts, symbols, u16::try_from(all.len()).ok()?)?,
             }
             all.extend_from_slice(symbols);
         }
-        cursor.is_empty().then(|| Self { codes, symbols: all.into_boxed_slice() })
+        tables.symbols = all.into_boxed_slice();
+        cursor.is_empty().then_some(tables)
     }
 
-    /// The entry, as in [`Code::short`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`]
-    /// bits of `word`.
+    /// The entry, as in [`ShortWords`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`] bits
+    /// of `word`.
     #[inline(never)]
-    fn long(&self, code: &Code, word: u64) -> u32 {
-        let [shorter, longest] = code.long;
+    fn long(&self, context: u8, word: u64) -> u32 {
+        let [shorter, longest] = self.long.get(usize::from(context)).copied().unwrap_or_default();
         let (words, unused) = if word < shorter.end.into() { (shorter, 1) } else { (longest, 0) };
         let number = (u32::from(words.first) + (low_half(word) >> unused)) & 0xffff;
         let symbol = self.symbols.get(number as usize);
@@ -236,10 +238,10 @@ impl<const N: usize> CodeTables<N> {
     /// The next number of `context`. Returns `None` if the bits begin with no code word.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
-        let code = self.codes.get(usize::from(context))?;
+        let code = self.short.get(usize::from(context))?;
         let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
-        let short = *code.short.get(usize::try_from(word >> (MAX_LEN - SHORT)).ok()?)?;
-        let entry = if short == LONG { self.long(code, word) } else { short.into() };
+        let short = *code.get(usize::try_from(word >> (MAX_LEN - SHORT)).ok()?)?;
+        let entry = if short == LONG { self.long(context, word) } else { short.into() };
         reader.skip(entry & 0xf);
         let symbol = entry >> 4;
         let Some(above) = symbol.checked_sub(LITERALS) else { return Some(symbol.into()) };
@@ -251,12 +253,16 @@ impl<const N: usize> CodeTables<N> {
     }
 }
 
-/// The code with these symbols, the first of which has number `first` among the symbols of all codes. `counts` states
-/// how many code words have each length. Returns `None` if the code words leave bits without a code word, or if there
-/// are fewer or more of them than symbols.
-fn code_of(counts: [u8; MAX_LEN as usize], mut symbols: &[u8], first: u16) -> Option<Code> {
-    let mut code = Code { short: [LONG; 1 << SHORT], long: Default::default() };
-    let mut free = code.short.as_mut_slice();
+/// Writes the short code words of the code with these symbols to `words`, and returns the long ones. The first symbol
+/// has number `first` among the symbols of all codes. `counts` states how many code words have each length. Returns
+/// `None` if the code words leave bits without a code word, or if there are fewer or more of them than symbols.
+fn decode_code(
+    words: &mut ShortWords,
+    counts: [u8; MAX_LEN as usize],
+    mut symbols: &[u8],
+    first: u16,
+) -> Option<LongCode> {
+    let mut free = words.as_mut_slice();
     let (short, long) = counts.split_at_checked(SHORT as usize)?;
     let mut number = first;
     for (len, count) in (1u16..).zip(short).filter(|(_, count)| **count != 0) {
@@ -276,10 +282,12 @@ fn code_of(counts: [u8; MAX_LEN as usize], mut symbols: &[u8], first: u16) -> Op
         number += u16::from(*count);
         (free, symbols) = (rest, longer);
     }
+    free.fill(LONG);
     // The code words so far are those of lower bits.
+    let mut code = LongCode::default();
     let mut end = u16::try_from((1 << SHORT) - free.len()).ok()? << (MAX_LEN - SHORT);
     let mut left = symbols.len();
-    for ((words, count), unused) in code.long.iter_mut().zip(long).zip([1, 0]) {
+    for ((words, count), unused) in code.iter_mut().zip(long).zip([1, 0]) {
         let first = number.wrapping_sub(end >> unused);
         end = end.checked_add(u16::from(*count) << unused)?;
         *words = LongWords { end, first };
