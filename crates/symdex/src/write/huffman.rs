@@ -74,30 +74,29 @@ impl Encoder {
 /// length is 0 if there is only one symbol.
 ///
 /// The package-merge algorithm finds the best lengths up to [`MAX_LEN`]. Each round joins the packages of the round
-/// before in pairs, and adds a package for each single symbol. The length of a symbol's code word is how many of the
-/// cheapest packages of the last round have the symbol.
+/// before in pairs, and adds a package for each single symbol. A symbol's code word is as long as the number of its
+/// packages among the cheapest ones of the last round, and among the packages of earlier rounds that those consist of.
 fn code_lens(counts: &[u64]) -> Vec<(u8, u8)> {
     let occurring = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
-    let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (*count, vec![s])).collect();
+    let mut symbols: Vec<(u64, u8)> = occurring.map(|(symbol, count)| (*count, symbol)).collect();
     // Symbols with equal counts keep their order.
-    coins.sort_by_key(|(count, _)| *count);
-    let mut packages = coins.clone();
-    for _ in 1..MAX_LEN {
-        let pairs = packages.chunks_exact(2).filter_map(|pair| match pair {
-            [(a, left), (b, right)] => Some((a + b, [left.as_slice(), right].concat())),
-            _ => None,
-        });
-        packages = pairs.chain(coins.iter().cloned()).collect();
+    symbols.sort_by_key(|(count, _)| *count);
+    // The packages of each round: how often their symbols occur, and whether they are single symbols.
+    let singles = || symbols.iter().map(|(count, _)| (*count, true));
+    let mut rounds: Vec<Vec<(u64, bool)>> = vec![singles().collect()];
+    while let Some(last) = rounds.last().filter(|_| rounds.len() < MAX_LEN as usize) {
+        let pairs = last.as_chunks().0.iter().map(|[(a, _), (b, _)]| (a + b, false));
+        let mut packages: Vec<_> = pairs.chain(singles()).collect();
         packages.sort_by_key(|(count, _)| *count);
+        rounds.push(packages);
     }
-    let mut lens = [0u8; SYMBOLS];
-    let cheapest = packages.iter().take((2 * coins.len()).saturating_sub(2));
-    for symbol in cheapest.flat_map(|(_, symbols)| symbols) {
-        lens.get_mut(usize::from(*symbol)).into_iter().for_each(|len| *len += 1);
+    let mut sorted: Vec<(u8, u8)> = symbols.iter().map(|(_, symbol)| (0, *symbol)).collect();
+    let mut taken = (2 * symbols.len()).saturating_sub(2);
+    for packages in rounds.iter().rev() {
+        let single = packages.iter().take(taken).filter(|(_, is_single)| *is_single).count();
+        sorted.iter_mut().take(single).for_each(|(len, _)| *len += 1);
+        taken = 2 * (taken - single);
     }
-    let len = |symbol: u8| lens.get(usize::from(symbol)).copied().unwrap_or_default();
-    let symbols = coins.iter().flat_map(|(_, symbol)| symbol);
-    let mut sorted: Vec<(u8, u8)> = symbols.map(|symbol| (len(*symbol), *symbol)).collect();
     sorted.sort_unstable();
     sorted
 }
