@@ -124,10 +124,33 @@ pub(crate) enum FrameStorage<'a> {
 }
 
 /// Where the name, the file and the readable name of a frame lie in a text.
-pub(crate) type StringRanges = [Option<StringRange>; 3];
+pub(crate) type StringRanges = [StringRange; 3];
 
 /// Where a string lies in a text.
-pub(crate) type StringRange = std::ops::Range<usize>;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StringRange {
+    start: u32,
+    end: u32,
+}
+
+impl StringRange {
+    /// No string: no text has this range.
+    pub(crate) const NONE: Self = Self { start: 1, end: 0 };
+
+    /// A string that begins at `start` of a text, and its readable form, which begins at `readable` and ends at `end`.
+    pub(crate) fn pair(start: usize, readable: Option<usize>, end: usize) -> [Self; 2] {
+        // The strings of an answer take less than 4 GiB. A range beyond that would be no range of the text.
+        let [start, middle, end] =
+            [start, readable.unwrap_or(end), end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        let second = readable.map_or(Self::NONE, |_| Self { start: middle, end });
+        [Self { start, end: middle }, second]
+    }
+
+    #[inline]
+    fn of(self, text: &[u8]) -> Option<&[u8]> {
+        text.get(self.start as usize..self.end as usize)
+    }
+}
 
 /// A frame of an answer, with its strings by id.
 #[derive(Clone, Copy, Debug)]
@@ -149,6 +172,7 @@ impl<'a> Frames<'a> {
     }
 
     /// The frames, innermost first.
+    #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
         let source = self.0;
         (0..self.len()).map(move |number| match source {
@@ -181,11 +205,11 @@ impl<'a> Frames<'a> {
 }
 
 /// Frame `number` of those just found.
+#[inline]
 fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], number: usize) -> Frame<'a> {
     let frame = frames.get(number);
-    let string = |range: &Option<StringRange>| text.get(range.clone()?);
     let [name, file, readable] =
-        strings.get(number).map_or([None; 3], |strings| strings.each_ref().map(string));
+        strings.get(number).map_or([None; 3], |strings| strings.map(|string| string.of(text)));
     Frame {
         name,
         readable,

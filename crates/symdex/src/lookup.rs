@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
+use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRange, StringRanges};
 use crate::answer_cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
@@ -225,10 +225,10 @@ impl<B: AsRef<[u8]>> Index<B> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
         // The file of the last frame: its id plus one, its place in the cache, and its range in the text.
-        let mut last = (0, 0, None);
+        let mut last = (0, 0, StringRange::NONE);
         for frame in frames.iter() {
             let mut string = |pool, stored: u32, file| {
-                let Some(id) = stored.checked_sub(1) else { return Ok((0, None, None)) };
+                let Some(id) = stored.checked_sub(1) else { return Ok((0, [StringRange::NONE; 2])) };
                 let start = text.len();
                 let (place, readable) = match answers.string(self.serial, pool, stored, file) {
                     Some((place, kept)) => {
@@ -239,16 +239,15 @@ impl<B: AsRef<[u8]>> Index<B> {
                     }
                     None => (0, self.append_string(pool, id, text)?),
                 };
-                let own = start..readable.unwrap_or(text.len());
-                Ok::<_, Error>((place, Some(own), readable.map(|start| start..text.len())))
+                Ok::<_, Error>((place, StringRange::pair(start, readable, text.len())))
             };
             // Neighbouring frames are often in one file.
             if last.0 != frame.source.file {
-                let (place, file, _) = string(StringPool::Files, frame.source.file, 0)?;
+                let (place, [file, _]) = string(StringPool::Files, frame.source.file, 0)?;
                 last = (frame.source.file, place, file);
             }
-            let (_, place, file) = last.clone();
-            let (_, name, readable) = string(StringPool::Names, frame.source.name, place)?;
+            let (_, place, file) = last;
+            let (_, [name, readable]) = string(StringPool::Names, frame.source.name, place)?;
             strings.push([name, file, readable]);
         }
         Ok(())

@@ -18,10 +18,14 @@ pub(crate) struct RecentStrings {
 }
 
 /// A string by its pool and its id plus one, and where it and its readable form lie in the text.
-#[derive(Clone, Default)]
+#[derive(Clone, Copy)]
 struct Slot {
     key: u64,
-    ranges: [Option<StringRange>; 2],
+    ranges: [StringRange; 2],
+}
+
+impl Slot {
+    const FREE: Self = Self { key: 0, ranges: [StringRange::NONE; 2] };
 }
 
 impl RecentStrings {
@@ -29,7 +33,7 @@ impl RecentStrings {
     pub(crate) fn make_room(&mut self) {
         if self.text.len() >= ENOUGH {
             self.text.clear();
-            self.slots.fill(Slot::default());
+            self.slots.fill(Slot::FREE);
         }
     }
 
@@ -38,7 +42,7 @@ impl RecentStrings {
         &self.text
     }
 
-    /// Where the string with id `stored` - 1 and its readable form lie in the text; `None` twice for 0. `read` appends
+    /// Where the string with id `stored` - 1 and its readable form lie in the text; [`StringRange::NONE`] twice for 0. `read` appends
     /// a string that is not there to the text, and its readable form, and returns where that begins.
     #[inline]
     pub(crate) fn string(
@@ -46,22 +50,21 @@ impl RecentStrings {
         pool: StringPool,
         stored: u32,
         read: impl FnOnce(u32, &mut Vec<u8>) -> Result<Option<usize>, Error>,
-    ) -> Result<[Option<StringRange>; 2], Error> {
-        let Some(id) = stored.checked_sub(1) else { return Ok([None, None]) };
+    ) -> Result<[StringRange; 2], Error> {
+        let Some(id) = stored.checked_sub(1) else { return Ok(Slot::FREE.ranges) };
         if self.slots.is_empty() {
-            self.slots = vec![Slot::default(); SLOTS];
+            self.slots = vec![Slot::FREE; SLOTS];
         }
         let key = u64::from(stored) << 1 | u64::from(pool == StringPool::Files);
         // Ids of neighbouring functions are neighbours, and so are their slots.
         let number = usize::try_from(key % SLOTS as u64).unwrap_or(0);
         let Self { slots, text } = self;
-        let Some(slot) = slots.get_mut(number) else { return Ok([None, None]) };
+        let Some(slot) = slots.get_mut(number) else { return Ok(Slot::FREE.ranges) };
         if slot.key != key {
             let start = text.len();
             let readable = read(id, text)?;
-            let own = start..readable.unwrap_or(text.len());
-            *slot = Slot { key, ranges: [Some(own), readable.map(|start| start..text.len())] };
+            *slot = Slot { key, ranges: StringRange::pair(start, readable, text.len()) };
         }
-        Ok(slot.ranges.clone())
+        Ok(slot.ranges)
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::answer::StringRange;
 use symdex_testkit::images::Random;
 
 /// A string of one of several lengths, the same for an id in every index.
@@ -56,17 +57,18 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
     let Some(kept) = kept else { return frames.is_empty() };
     let (mut all, mut strings) = (Vec::new(), Vec::new());
     for frame in frames {
-        let mut string = |pool, stored: u32| {
+        let mut string = |pool, stored: u32, readable: Option<Vec<u8>>| {
+            let Some(id) = stored.checked_sub(1) else { return [StringRange::NONE; 2] };
             let start = all.len();
-            all.extend(text(pool, stored.checked_sub(1)?));
-            Some(start..all.len())
+            all.extend(text(pool, id));
+            let own_end = all.len();
+            all.extend(readable.iter().flatten());
+            StringRange::pair(start, readable.map(|_| own_end), all.len())
         };
-        let (name, file) =
-            (string(StringPool::Names, frame.source.name), string(StringPool::Files, frame.source.file));
-        let start = all.len();
-        let readable = frame.source.name.checked_sub(1).and_then(readable);
-        all.extend(readable.iter().flatten());
-        strings.push([name, file, readable.map(|_| start..all.len())]);
+        let SourceLocation { name, file, .. } = frame.source;
+        let [file, _] = string(StringPool::Files, file, None);
+        let [name, readable] = string(StringPool::Names, name, name.checked_sub(1).and_then(readable));
+        strings.push([name, file, readable]);
     }
     let found = crate::Frames(crate::answer::FrameStorage::Found(frames, &strings, &all));
     let kept = crate::Frames(crate::answer::FrameStorage::Cached(kept));
