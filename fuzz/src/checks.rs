@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use symdex::write::ChunkRanges;
 use symdex::{Frame, FrameState, Frames, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table};
-use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, build, slices};
+use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, slices};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many chunks are walked, and how many offsets are looked up.
@@ -174,9 +174,10 @@ pub fn image(image: &Image<'_>) {
 }
 
 fn image_on_this_thread(image: &Image<'_>) {
-    let Ok(bytes) = build(image).map(|built| built.bytes) else { return };
+    let build = || BuildOptions::new().unwind_rows(true).build(image).map(|built| built.bytes);
+    let Ok(bytes) = build() else { return };
     if xxh3_64(&bytes).is_multiple_of(WITH_TWO_THREADS) {
-        let again = TWO.install(|| build(image)).map(|built| built.bytes);
+        let again = TWO.install(build);
         assert!(again.is_ok_and(|again| again == bytes), "another index with two threads");
     }
     index(&bytes);
@@ -201,7 +202,8 @@ fn symbol_file_on_this_thread(bytes: &[u8]) {
     if file.id().is_none() {
         file = file.with_id(ImageId::of_hash(1));
     }
-    let build = || BuildOptions::new().build_symbol_file_into(&file, Vec::new()).map(|built| built.bytes);
+    let options = BuildOptions::new().unwind_rows(true);
+    let build = || options.build_symbol_file_into(&file, Vec::new()).map(|built| built.bytes);
     let Ok(bytes) = build() else { return };
     if xxh3_64(&bytes).is_multiple_of(WITH_TWO_THREADS) {
         let again = TWO.install(build);

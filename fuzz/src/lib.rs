@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     target!(symbol_map),
     target!(breakpad),
     target!(gsym),
+    target!(unwind),
     target!(shared_cache),
     target!(split),
     target!(report),

@@ -1,7 +1,9 @@
 //! Sources of answers for reports.
 
-use symdex::{ImageOffset, Table};
-use symdex_report::{Answer, Answers, Function, Question, Unanswered};
+use symdex::{ImageOffset, Index, OwnedUnwindRow, Table};
+use symdex_report::{Answer, Answers, Function, Question, ReportImage, Source, Unanswered};
+
+use crate::input;
 
 /// The id of the app's image in the seeds.
 const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
@@ -18,6 +20,39 @@ pub fn app(question: &Question<'_>) -> Result<Answers, Unanswered> {
     match &image.id {
         Some(id) if id.to_string() != APP => Err(Unanswered::Missing),
         _ => Ok(offsets.iter().map(|offset| answer(*offset)).collect::<Vec<_>>().into()),
+    }
+}
+
+/// Answers as [`app`] does, and has an unwind row for any offset of any image.
+pub struct Unwound {
+    rows: Vec<OwnedUnwindRow>,
+}
+
+impl Unwound {
+    /// The rows of the [`input::indexes`].
+    #[must_use]
+    pub fn of_indexes() -> Self {
+        let rows = |bytes: Vec<u8>| {
+            let index = Index::open(bytes).expect("an index");
+            let rows = index.unwind_rows().expect("whole");
+            rows.map(|row| OwnedUnwindRow::from(row.expect("whole"))).collect::<Vec<_>>()
+        };
+        Self { rows: input::indexes().into_iter().flat_map(rows).collect() }
+    }
+}
+
+impl Source for Unwound {
+    fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
+        questions.iter().map(app).collect()
+    }
+
+    fn unwind_row(
+        &mut self,
+        _: &ReportImage,
+        offset: ImageOffset,
+    ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
+        let row = usize::try_from(offset.0).ok().and_then(|offset| offset.checked_rem(self.rows.len()));
+        Ok(row.and_then(|row| self.rows.get(row)).cloned())
     }
 }
 

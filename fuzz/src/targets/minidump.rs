@@ -1,29 +1,38 @@
 //! Minidumps and stack lists: the walk of their stacks, and the reports that they become.
 
+use std::cell::RefCell;
+
 use symdex_minidump::walk;
-use symdex_report::{Options, Report, symbolicate};
+use symdex_report::{Options, Report, Source, symbolicate};
 use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 
-use crate::source::{app, nothing};
+use crate::source::{Unwound, app, nothing};
+
+thread_local! {
+    static UNWOUND: RefCell<Unwound> = RefCell::new(Unwound::of_indexes());
+}
 
 pub fn run(data: &[u8]) {
-    for mut source in [nothing, app] {
-        let Some(Ok(mut walked)) = walk(data, &mut source) else { continue };
-        let report = Report::parse(&walked.report);
-        let Ok(report) = report else {
-            assert!(
-                !walked.report.windows(16).any(|text| text == b"\"module_offset\":"),
-                "frames, but no report"
-            );
-            continue;
-        };
-        let symbolicated = symbolicate(&report, &mut source, &Options::new());
-        symbolicated.write_text(&mut Vec::new()).expect("memory");
-        let Some(process) = &mut walked.process else { continue };
-        process.answer(&symbolicated);
-        process.write_text(&mut Vec::new()).expect("memory");
-        process.write_json(&mut Vec::new()).expect("memory");
-    }
+    check(data, &mut nothing);
+    check(data, &mut app);
+    UNWOUND.with_borrow_mut(|unwound| check(data, unwound));
+}
+
+fn check(data: &[u8], source: &mut (impl Source + Send)) {
+    let Some(Ok(mut walked)) = walk(data, source) else { return };
+    let Ok(report) = Report::parse(&walked.report) else {
+        assert!(
+            !walked.report.windows(16).any(|text| text == b"\"module_offset\":"),
+            "frames, but no report"
+        );
+        return;
+    };
+    let symbolicated = symbolicate(&report, source, &Options::new());
+    symbolicated.write_text(&mut Vec::new()).expect("memory");
+    let Some(process) = &mut walked.process else { return };
+    process.answer(&symbolicated);
+    process.write_text(&mut Vec::new()).expect("memory");
+    process.write_json(&mut Vec::new()).expect("memory");
 }
 
 #[must_use]

@@ -19,4 +19,5 @@ pub mod shared_cache;
 pub mod split;
 pub mod symbol_map;
 pub mod units;
+pub mod unwind;
 pub mod value;

@@ -1,0 +1,3 @@
+#![no_main]
+
+symdex_libfuzzer::program!(unwind);
