@@ -119,12 +119,14 @@ pub struct MinidumpModule<'m> {
 /// in indexes of the symbol files of Breakpad. symdex makes no indexes of PDB files.
 impl From<MinidumpModule<'_>> for ReportImage {
     fn from(module: MinidumpModule<'_>) -> Self {
+        // A module without a debug id has only zeros.
+        let is_known = module.debug_id.bytes().any(|digit| !matches!(digit, b'0' | b'-'));
+        let debug_id = if is_known { module.debug_id } else { "" };
         let (id, is_id_cut) = match module.os {
-            "Windows NT" | "Mac OS X" | "iOS" => (debug_id::uuid(module.debug_id), false),
-            // The code id of an ELF image is its build id.
-            _ => match module.code_id.parse::<ImageId>() {
-                Ok(id) => (Some(id), false),
-                Err(_) => (debug_id::build_id_start(module.debug_id), true),
+            "Windows NT" | "Mac OS X" | "iOS" => (debug_id::uuid(debug_id), false),
+            _ => match build_id(module.code_id, debug_id) {
+                Some(id) => (Some(id), false),
+                None => (debug_id::build_id_start(debug_id), true),
             },
         };
         Self {
@@ -138,6 +140,17 @@ impl From<MinidumpModule<'_>> for ReportImage {
             ..Self::default()
         }
     }
+}
+
+/// The build id of an ELF image, which is its code id. `None` if the code id is that of a file of Windows: a time and a
+/// size. Older versions of Breakpad and Crashpad write the modules of Linux as those of Windows.
+fn build_id(code_id: &str, debug_id: &str) -> Option<ImageId> {
+    const TIME_AND_SIZE: usize = 8;
+    let id: ImageId = code_id.parse().ok()?;
+    let begins_debug_id = |start: ImageId| id.as_bytes().iter().zip(start.as_bytes()).all(|(a, b)| a == b);
+    let is_build_id =
+        id.as_bytes().len() > TIME_AND_SIZE || debug_id::build_id_start(debug_id).is_none_or(begins_debug_id);
+    is_build_id.then_some(id)
 }
 
 fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> ReportImage {
@@ -258,4 +271,28 @@ fn function(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
         ("line", resolved.line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_and_a_size_are_no_build_id() {
+        const DEBUG_ID: &str = "33221100554477668899AABBCCDDEEFF0";
+        let id = |code_id, debug_id| {
+            let module = MinidumpModule { os: "Linux", code_id, debug_id, ..MinidumpModule::default() };
+            let image = ReportImage::from(module);
+            image.id.map(|id| (id.to_string(), image.is_id_cut))
+        };
+        let start = Some(("00112233445566778899aabbccddeeff".to_owned(), true));
+        assert_eq!(id("00000000385000", DEBUG_ID), start);
+        assert_eq!(id("5f3b2c1a00385000", DEBUG_ID), start);
+        assert_eq!(id("", DEBUG_ID), start);
+        assert_eq!(id("", "000000000000000000000000000000000"), None);
+        for build_id in ["0011223344556677", "00112233445566778899aabbccddeeff01234567"] {
+            assert_eq!(id(build_id, DEBUG_ID), Some((build_id.to_owned(), false)));
+            assert_eq!(id(build_id, ""), Some((build_id.to_owned(), false)));
+        }
+    }
 }
