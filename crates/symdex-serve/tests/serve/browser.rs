@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use symdex_testkit::folders::folder;
+use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 use symdex_testkit::testdata::testdata;
 use symdex_testkit::{Need, ignore, program, target_file};
 
@@ -59,6 +60,8 @@ fn demo_server(debug_files: &[&str]) -> (tempfile::TempDir, TestServer) {
 }
 
 const BOTH: [&str; 2] = ["DemoApp.app.dSYM", "DemoKit.framework.dSYM"];
+/// The UUID of DemoKit.
+const KIT_ID: u128 = 0x4c4c_4427_5555_3144_a19d_bd91_3be7_90e0;
 
 pub(crate) fn a_pasted_crash_shows_the_expected_frames() {
     let programs = Programs::find();
@@ -117,6 +120,26 @@ pub(crate) fn images_without_ids_are_matched_by_name_on_the_page() {
     let programs = Programs::find();
     let (_store, server) = demo_server(&BOTH);
     programs.run("unnamed", &server, &[]);
+}
+
+pub(crate) fn frames_that_a_search_of_the_stack_has_found_are_marked() {
+    const STACK: u64 = 0x7000_0000;
+    let programs = Programs::find();
+    let (store, server) = demo_server(&BOTH[1..]);
+    let module = DumpedModule {
+        base: 0x1_0498_c000,
+        size: 0x1_0000,
+        path: "/DemoKit".to_owned(),
+        build_id: KIT_ID.to_be_bytes().to_vec(),
+    };
+    let mut registers = vec![0; 33];
+    (registers[31], registers[32]) = (STACK, 0x1_0499_0158);
+    let stack: Vec<u8> = [0, 0, 0x1_0499_0134, 0].into_iter().flat_map(u64::to_le_bytes).collect();
+    let thread = DumpedThread { id: 1, registers, stack_address: STACK, stack };
+    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
+    let path = store.path().join("crash.dmp");
+    std::fs::write(&path, process.to_bytes()).expect("written");
+    programs.run("scanned", &server, &[path.to_str().expect("UTF-8")]);
 }
 
 pub(crate) fn an_uploaded_debug_file_answers_the_open_report() {
