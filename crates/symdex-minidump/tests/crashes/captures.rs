@@ -17,6 +17,27 @@ pub(crate) struct Capture {
     pub(crate) frames: Vec<GdbFrame>,
 }
 
+impl Capture {
+    /// The value of a register.
+    pub(crate) fn register(&self, name: &str) -> u64 {
+        let word = |word: &str| Some(number(word.strip_prefix(name)?.strip_prefix('=')?));
+        self.lines.split_whitespace().find_map(word).expect("gdb prints all registers")
+    }
+
+    /// The address and the bytes of the stack.
+    pub(crate) fn memory(&self) -> (u64, Vec<u8>) {
+        let line = self.lines.lines().find_map(|line| line.strip_prefix("memory "));
+        let (address, digits) = line.and_then(|line| line.split_once(' ')).expect("gdb prints the stack");
+        let bytes = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("digits"));
+        (number(address), bytes.map(|pair| u8::from_str_radix(pair, 16).expect("digits")).collect())
+    }
+}
+
+/// A hexadecimal number.
+fn number(digits: &str) -> u64 {
+    u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("a hexadecimal number")
+}
+
 /// A frame of gdb.
 #[derive(Clone, Debug)]
 pub(crate) struct GdbFrame {
@@ -126,9 +147,6 @@ fn captures(mut gdb: Command, target: Target, title: &str) -> Vec<Capture> {
     let mut all: Vec<Capture> = Vec::new();
     for line in text.lines() {
         let (keyword, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let number = |digits: &str| {
-            u64::from_str_radix(digits.trim_start_matches("0x"), 16).expect("a hexadecimal number")
-        };
         if keyword == "capture" {
             let title = format!("{} {title} {}", target.arch(), all.len());
             let (lines, maps, frames) = (String::new(), Vec::new(), Vec::new());

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, ImageOffset, Index, OwnedUnwindRow, Scratch};
 use symdex_build::{BuildOptions, Companions, Image, slices};
 use symdex_report::{Answers, Question, ReportImage, Source, Unanswered, answer_from_index};
+use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 
 use super::captures::Capture;
 
@@ -21,6 +23,21 @@ pub(crate) fn compile(compiler: &str, options: &[&str]) -> PathBuf {
     assert!(compile.status().expect("the compiler starts").success(), "{compiler} {options:?}");
     program
 }
+
+/// A copy of the program at `path`, in a folder of its own.
+pub(crate) fn copy_of(path: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crash-large");
+    std::fs::create_dir_all(&folder).expect("created");
+    let copy = folder.join("program");
+    std::fs::copy(path, &copy).expect("copied");
+    copy
+}
+
+/// The registers of x86_64, in the order of a minidump.
+const REGISTERS: [&str; 17] = [
+    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15", "rip",
+];
 
 /// The indexes of the files of a process.
 pub(crate) struct Indexes {
@@ -59,18 +76,38 @@ impl Indexes {
     /// The stack list of a capture.
     pub(crate) fn stack_list(&self, capture: &Capture) -> String {
         let mut list = format!("stack-list {} linux\n", capture.target.arch());
-        for (path, id) in &self.by_path {
-            let metadata = self.indexes[id].metadata();
-            let maps = || capture.maps.iter().filter(|(_, _, mapped)| mapped == path);
-            let range = match self.is_static {
-                true => Some((metadata.base, metadata.base + metadata.image_size)),
-                false => maps().map(|map| map.0).min().zip(maps().map(|map| map.1).max()),
-            };
-            if let Some((start, end)) = range {
-                writeln!(list, "image {start:#x} {:#x} {id} {path}", end - start).expect("memory");
-            }
+        for (path, id, Range { start, end }) in self.images(capture) {
+            writeln!(list, "image {start:#x} {:#x} {id} {path}", end - start).expect("memory");
         }
         list + "thread 1 main\ncrashed\n" + &capture.lines
+    }
+
+    /// The minidump of a capture of x86_64.
+    pub(crate) fn minidump(&self, capture: &Capture) -> Vec<u8> {
+        let module = |(path, id, range): (&String, &ImageId, Range<u64>)| DumpedModule {
+            base: range.start,
+            size: u32::try_from(range.end - range.start).expect("less than 4 GiB"),
+            path: path.clone(),
+            build_id: id.as_bytes().to_vec(),
+        };
+        let (stack_address, stack) = capture.memory();
+        let registers = REGISTERS.map(|name| capture.register(name)).to_vec();
+        let thread = DumpedThread { id: 1, registers, stack_address, stack };
+        let modules = self.images(capture).map(module).collect();
+        DumpedProcess { modules, threads: vec![thread], processor: Processor::X86_64 }.to_bytes()
+    }
+
+    /// The path, the id and the addresses of each image of a capture.
+    fn images(&self, capture: &Capture) -> impl Iterator<Item = (&String, &ImageId, Range<u64>)> {
+        self.by_path.iter().filter_map(|(path, id)| {
+            let metadata = self.indexes[id].metadata();
+            let maps = || capture.maps.iter().filter(|(_, _, mapped)| mapped == path);
+            let (start, end) = match self.is_static {
+                true => (metadata.base, metadata.base + metadata.image_size),
+                false => maps().map(|map| map.0).min().zip(maps().map(|map| map.1).max())?,
+            };
+            Some((path, id, start..end))
+        })
     }
 
     /// The paths of the files.
