@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// commandRow is a row as symdex lookup --unwind --json prints it.
+// commandRow is a row as symdex lookup --unwind-rows --json prints it.
 type commandRow struct {
 	Start         string            `json:"start"`
 	End           string            `json:"end"`
@@ -40,7 +40,7 @@ func TestUnwindRowsOfCommand(t *testing.T) {
 				t.Skip("no unwind rows of x86_64 or arm64")
 			}
 			offsets, scratch, rows := randomOffsets(index), &Scratch{}, 0
-			for i, answer := range askCommand(t, program, path, offsets, "--unwind") {
+			for i, answer := range askCommand(t, program, path, offsets, "--unwind-rows") {
 				row, err := index.UnwindRow(offsets[i], scratch)
 				if err == ErrNoUnwindRow && answer.Unwind == nil {
 					continue
@@ -154,7 +154,7 @@ func TestDamagedUnwindRowsAsCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		scratch := &Scratch{}
-		for i, answer := range askCommand(t, program, path, offsets, "--unwind") {
+		for i, answer := range askCommand(t, program, path, offsets, "--unwind-rows") {
 			row, err := index.UnwindRow(offsets[i], scratch)
 			var got *commandRow
 			if err == nil {

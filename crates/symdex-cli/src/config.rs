@@ -40,12 +40,16 @@ pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
 /// The sources of debug files.
 pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
 
-const KEYS: [Key; 36] = [
+const KEYS: [Key; 40] = [
     STORE,
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
     DEBUG_SOURCE,
     key("symbol-map", "SYMDEX_SYMBOL_MAP", true),
+    key("unwind", "SYMDEX_UNWIND", false),
+    key("map", "SYMDEX_MAP", false),
+    key("cache-size", "SYMDEX_CACHE_SIZE", false),
+    key("store-timeout", "SYMDEX_STORE_TIMEOUT", false),
     key("jobs", "SYMDEX_JOBS", false),
     key("max-memory", "SYMDEX_MAX_MEMORY", false),
     key("max-seconds", "SYMDEX_MAX_SECONDS", false),
@@ -138,7 +142,11 @@ impl Config {
                 let arg = arg.env(key.variable).hide_env_values(true);
                 let Some(setting) = self.setting(key) else { return arg };
                 let takes = if matches!(arg.get_action(), ArgAction::Append) { usize::MAX } else { 1 };
-                arg.hide_default_value(true).default_values(setting.values.iter().take(takes).cloned())
+                let arg = match arg.get_action().takes_values() {
+                    true => arg.hide_default_value(true),
+                    false => arg,
+                };
+                arg.default_values(setting.values.iter().take(takes).cloned())
             })
         })
     }
@@ -214,7 +222,10 @@ fn settings(text: &str, path: &Path) -> Result<Vec<Setting>, Failure> {
             DeValue::Array(values) => values.iter().map(|value| value_of(value.get_ref())).collect(),
             value => value_of(value).map(|value| vec![value]),
         };
-        let expected = || wrong(line, &format!("`{}` is no text, no number and no list of them", key.name));
+        let expected = || {
+            let what = "expected a text, a whole number, true, false, or a list of these";
+            wrong(line, &format!("`{}`: {what}", key.name))
+        };
         let values = values.ok_or_else(expected)?;
         let values = values.into_iter().map(|value| if key.is_path { in_folder(value, path) } else { value });
         settings.push(Setting { key, values: values.collect(), line });
@@ -228,6 +239,7 @@ fn value_of(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
+        DeValue::Boolean(is_set) => Some(is_set.to_string()),
         _ => None,
     }
 }
@@ -333,12 +345,13 @@ mod tests {
 
     #[test]
     fn texts_numbers_and_lists_are_values_and_paths_start_at_the_file() {
-        let text = "# ours\nstore = [\"a\", \"/b\", \"s3://c/d\", \"dir:e\", \"gdb+f\"]\njobs = 8\n\nmax-memory = \"512MB\"\n";
+        let text = "# ours\nstore = [\"a\", \"/b\", \"s3://c/d\", \"dir:e\", \"gdb+f\"]\njobs = 8\n\nmax-memory = \"512MB\"\nunwind = true\n";
         let store =
             ["/project/a", "/b", "s3://c/d", "dir:/project/e", "gdb+/project/f"].map(str::to_owned).to_vec();
         let expected =
-            vec![("store", store, 2), ("jobs", vec!["8".into()], 3), ("max-memory", vec!["512MB".into()], 5)];
-        assert_eq!(read(text), Ok(expected));
+            [("store", store, 2), ("jobs", vec!["8".into()], 3), ("max-memory", vec!["512MB".into()], 5)];
+        let expected = expected.into_iter().chain([("unwind", vec!["true".into()], 6)]);
+        assert_eq!(read(text), Ok(expected.collect()));
     }
 
     #[test]
@@ -350,9 +363,22 @@ mod tests {
         );
         let syntax = read("jobs = 8\nstore = [\n").expect_err("no TOML");
         assert!(syntax.starts_with("/project/symdex.toml:"), "{syntax}");
-        for value in ["true", "1.5", "{ a = 1 }", "[[1]]", "0x10"] {
+        for value in ["1.5", "{ a = 1 }", "[[1]]", "0x10"] {
             let wrong = read(&format!("jobs = {value}\n")).expect_err("no value");
-            assert_eq!(wrong, "/project/symdex.toml:1: `jobs` is no text, no number and no list of them");
+            let expected = "expected a text, a whole number, true, false, or a list of these";
+            assert_eq!(wrong, format!("/project/symdex.toml:1: `jobs`: {expected}"));
         }
+    }
+
+    /// As docs/SERVICE.md says.
+    #[cfg(feature = "serve")]
+    #[test]
+    fn every_option_of_serve_is_a_key() {
+        use clap::CommandFactory as _;
+        let commands = crate::Cli::command();
+        let serve = commands.find_subcommand("serve").expect("a command");
+        let options = serve.get_arguments().filter_map(clap::Arg::get_long);
+        let missing: Vec<_> = options.filter(|name| KEYS.iter().all(|key| key.name != *name)).collect();
+        assert_eq!(missing, ["new-token", "no-unwind"]);
     }
 }

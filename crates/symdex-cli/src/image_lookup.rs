@@ -6,7 +6,7 @@ use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, S
 use symdex_build::DirectLookup;
 use symdex_store::IndexBytes;
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::stores::FoundImage;
 
 /// The index or debug file that answers.
@@ -62,16 +62,21 @@ impl<'i> ImageLookup<'i, '_> {
         found.map_err(|error| Failure::index(self.path(), &error))
     }
 
-    /// The unwind row of the code at `offset`; see [`Index::unwind_row`].
+    /// Whether there are unwind rows; of an image that a store keeps as values, in the value that answers `offset`.
+    pub(crate) fn has_unwind_rows(&self, offset: ImageOffset) -> Result<bool, Failure> {
+        match self {
+            Self::Index { index, .. } => Ok(index.has_unwind_rows()),
+            Self::Stored(found) => found.has_unwind_rows(offset),
+            Self::DebugFile { .. } => Ok(false),
+        }
+    }
+
+    /// The unwind row of the code at `offset`; see [`Index::unwind_row`]. A debug file has none.
     pub(crate) fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Failure> {
         let found = match self {
-            Self::Index { index, .. } if index.has_unwind_rows() => index.unwind_row(offset),
+            Self::Index { index, .. } => index.unwind_row(offset),
             Self::Stored(found) => return found.unwind_row(offset),
-            Self::Index { .. } | Self::DebugFile { .. } => {
-                let path = self.path().display();
-                let message = format!("{path}: no unwind rows; give an index that was built with --unwind");
-                return Err(Failure::new(FailureKind::NotFound, message));
-            }
+            Self::DebugFile { .. } => return Ok(None),
         };
         let found = found.map_err(|error| Failure::index(self.path(), &error))?;
         Ok(found.map(OwnedUnwindRow::from))

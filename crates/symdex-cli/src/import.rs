@@ -7,7 +7,7 @@ use std::time::Instant;
 use symdex::{Arch, ImageId};
 use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions, SymbolFileInput};
 
-use crate::build::{self, BuildLimits, BuildTotals, Destination, Reporting};
+use crate::build::{self, BuildLimits, BuildTotals, Destination, Reporting, UnwindOption};
 use crate::failure::{CommandResult, Failure, FailureKind};
 use crate::lookup::stdin_failed;
 
@@ -41,9 +41,8 @@ pub(crate) struct Args {
     /// The architecture of the images, such as arm64 or x86_64. GSYM does not state it. Reports of 32-bit ARM need it
     #[arg(long, value_name = "ARCH", value_parser = arch)]
     arch: Option<Arch>,
-    /// Store unwind rows in the index, too, from records STACK CFI of Breakpad
-    #[arg(long)]
-    unwind: bool,
+    #[command(flatten)]
+    unwind: UnwindOption,
     #[command(flatten)]
     reporting: Reporting,
 }
@@ -80,7 +79,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         return Err(Failure::new(FailureKind::Usage, message).into());
     }
     let mut options = args.limits.add_to(PipelineOptions::default());
-    options.unwind_rows = args.unwind;
+    options.unwind_rows = args.unwind.is_wanted();
     let pipeline = Pipeline::new(options)?;
     let stores = args.destination.open()?;
     let (put, mut totals) = (args.destination.put_options(), BuildTotals::default());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 use symdex_report::{AnsweredFunction, Function};
 
-use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::image_lookup::ImageLookup;
 use crate::number::ListNotation;
 use crate::open::AccessOption;
@@ -66,10 +66,10 @@ pub(crate) struct Args {
     /// Print mangled names, as they are in the symbol table
     #[arg(long)]
     no_demangle: bool,
-    /// Print also how the frame is unwound: where the caller's registers and the return address are. FILE has to be an
-    /// index that was built with --unwind
+    /// Print the unwind row of each address, too: where the caller's registers and the return address are. FILE has to
+    /// be an index that was built with `symdex build --unwind`
     #[arg(long)]
-    unwind: bool,
+    unwind_rows: bool,
     /// Print JSON, one object per line for each address
     #[arg(long)]
     json: bool,
@@ -90,12 +90,14 @@ JSON:
     \"signal_frame\", \"signed\", \"at_calls_only\"},
    \"reason\", \"error\": {\"kind\", \"message\"}}
 The address is the offset in the image. If nothing is known there, frames is empty, reason says
-why, and there is no error. With --unwind, unwind is null for code without unwind information. A function that the linker folded with others has their names as aliases.
+why, and there is no error. A function that the linker folded with others has their names as
+aliases. With --unwind-rows, unwind is null for code without unwind information. It is left out
+if the index has no unwind rows; standard error then says so once, and the exit code is 3.
 docs/schema/lookup.schema.json describes every member.
 
 Exit codes:
   0  every address was answered
-  3  an address has no answer, or FILE has no such image
+  3  an address has no answer, FILE has no such image, or it has no unwind rows
   2  an argument is not an address, or a list mixes decimal and hexadecimal addresses
   4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 
 fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::CommandResult {
     let (scratch, notation) = (Scratch::default(), ListNotation::default());
-    let mut lookup = Lookup { args, answers, scratch, notation, gravest: None };
+    let mut lookup = Lookup { args, answers, scratch, notation, gravest: None, has_complained: false };
     let mut out = BufWriter::new(io::stdout().lock());
     let first = args.file.as_ref().filter(|_| args.stores.are_given()).map(|first| first.to_string_lossy());
     let addresses: Vec<_> =
@@ -148,6 +150,8 @@ struct Lookup<'a, 'i, 'd> {
     scratch: Scratch,
     notation: ListNotation,
     gravest: Option<FailureKind>,
+    /// Whether standard error says that there are no unwind rows.
+    has_complained: bool,
 }
 
 /// The answer for one address. With `--json`, it is one line.
@@ -155,7 +159,7 @@ struct Lookup<'a, 'i, 'd> {
 struct AddressAnswer {
     address: String,
     frames: Vec<AnsweredFrame>,
-    /// With `--unwind`, the unwind row, if there is one.
+    /// With `--unwind-rows`, the unwind row, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     unwind: Option<Option<UnwindView>>,
     /// Why there are no frames.
@@ -181,8 +185,8 @@ struct ErrorText {
     message: String,
 }
 
-/// The frames of an address, and its unwind row.
-type Answered = (Vec<AnsweredFrame>, Option<UnwindView>);
+/// The frames of an address, and its unwind row, if unwind rows are printed and there are any.
+type Answered = (Vec<AnsweredFrame>, Option<Option<UnwindView>>);
 
 impl Lookup<'_, '_, '_> {
     /// Answers each of these addresses.
@@ -204,12 +208,14 @@ impl Lookup<'_, '_, '_> {
             Err(failure) => (typed.to_owned(), Err(failure.clone())),
         };
         let kind = match &result {
-            Ok((frames, row)) => (frames.is_empty() && row.is_none()).then_some(FailureKind::NotFound),
+            Ok((frames, row)) => {
+                (frames.is_empty() && !matches!(row, Some(Some(_)))).then_some(FailureKind::NotFound)
+            }
             Err((kind, _)) => Some(*kind),
         };
         self.gravest = self.gravest.max(kind);
         let (frames, unwind, error) = match result {
-            Ok((frames, row)) => (frames, self.args.unwind.then_some(row), None),
+            Ok((frames, row)) => (frames, row, None),
             Err((kind, message)) => (Vec::new(), None, Some(ErrorText { kind: kind.name(), message })),
         };
         let is_unknown = frames.is_empty() && error.is_none();
@@ -266,15 +272,31 @@ impl Lookup<'_, '_, '_> {
         format!("beyond the end of the image's code, {end:#x}: {hint}")
     }
 
-    /// The frames and, with `--unwind`, the unwind row.
+    /// The frames and, with `--unwind-rows`, the unwind row.
     fn all(&mut self, offset: ImageOffset) -> Result<Answered, (FailureKind, String)> {
+        let failed = |failure: Failure| (failure.kind, failure.message);
         let frames = self.frames(offset)?;
-        if !self.args.unwind {
+        if !self.args.unwind_rows {
             return Ok((frames, None));
         }
-        let row = self.answers.unwind_row(offset).map_err(|failure| (failure.kind, failure.message))?;
+        if !self.answers.has_unwind_rows(offset).map_err(failed)? {
+            self.complain_without_rows();
+            return Ok((frames, None));
+        }
+        let row = self.answers.unwind_row(offset).map_err(failed)?;
         let arch = &self.answers.metadata().arch;
-        Ok((frames, row.map(|row| UnwindView::of(&row.row(), arch))))
+        Ok((frames, Some(row.map(|row| UnwindView::of(&row.row(), arch)))))
+    }
+
+    /// Says once that there are no unwind rows.
+    fn complain_without_rows(&mut self) {
+        self.gravest = self.gravest.max(Some(FailureKind::NotFound));
+        if !std::mem::replace(&mut self.has_complained, true) {
+            let path = self.answers.path().display();
+            complain(&format!(
+                "{path}: no unwind rows; give an index that was built with `symdex build --unwind`"
+            ));
+        }
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {

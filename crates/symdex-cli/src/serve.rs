@@ -9,6 +9,7 @@ use symdex_pipeline::isolate::Isolation;
 use symdex_serve::{NewToken, Reloader, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::{OnConflict, ReaderOptions};
 
+use crate::build::UnwindOption;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
@@ -120,9 +121,8 @@ struct UploadArgs {
     #[arg(long, help_heading = UPLOADS, value_name = "SECONDS", default_value = "3600",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_seconds: u64,
-    /// Store unwind rows in the indexes of uploads, as `symdex build --unwind` does, for minidumps and stacks
-    #[arg(long, help_heading = UPLOADS)]
-    unwind: bool,
+    #[command(flatten, next_help_heading = UPLOADS)]
+    unwind: UnwindOption,
     /// Which index to keep if an upload yields a different one of the same image: keep (the existing one, unless the
     /// same token uploaded both), replace (the new one), more (the one with more functions). A damaged one is always
     /// replaced. The default is keep with tokens, more without
@@ -148,7 +148,7 @@ impl UploadArgs {
         }
         options.build_memory = self.max_memory;
         options.build_seconds = self.max_seconds;
-        options.build_unwind_rows = self.unwind;
+        options.build_unwind_rows = self.unwind.is_wanted();
         options.keep_jobs = self.keep_jobs;
         options.on_conflict = self.on_conflict;
         options.publish_within = self.publish_within;

@@ -180,6 +180,15 @@ impl FoundImage {
         self.ask(|image| image.unwind_row(offset))
     }
 
+    /// Whether the index has unwind rows. Of an image that is kept as values, this is whether the value that answers
+    /// `offset` has some; true if none answers it.
+    pub(crate) fn has_unwind_rows(&self, offset: ImageOffset) -> Result<bool, Failure> {
+        Ok(match self.image.image() {
+            StoredImage::Index(index) => index.has_unwind_rows(),
+            StoredImage::Values(_) => self.value_at(offset)?.is_none_or(|value| value.has_unwind_rows()),
+        })
+    }
+
     /// The value that answers `offset` of an image that is kept as values; `None` if none does.
     pub(crate) fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Failure> {
         self.ask(|image| image.value_at(offset))

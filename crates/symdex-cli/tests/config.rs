@@ -77,6 +77,22 @@ fn stores_of_the_file_are_used_if_no_option_and_no_variable_names_any() {
 }
 
 #[test]
+fn a_key_without_a_value_is_true_or_false() {
+    let (_root, below) = project("unwind = true\n");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/elf/gcc-parts.so");
+    let has_rows = |output: &str, variables: &[(&str, &str)], options: &[&str]| {
+        let build = [&["build", file.to_str().expect("UTF-8"), "-o", output], options].concat();
+        assert_eq!(run(&below, variables, &build).code, Some(0));
+        let index = format!("{output}/318e3a4a9b7cb3461e8534a38e7dc66e825362ea.symdex");
+        run(&below, &[], &["inspect", &index]).ok().contains("unwind: 42 rows")
+    };
+    assert!(has_rows("file", &[], &[]));
+    assert!(!has_rows("option", &[], &["--no-unwind"]));
+    assert!(!has_rows("variable", &[("SYMDEX_UNWIND", "false")], &[]));
+    assert!(has_rows("both", &[("SYMDEX_UNWIND", "false")], &["--unwind"]));
+}
+
+#[test]
 fn the_configuration_in_force_is_shown_with_its_sources() {
     let (root, below) = project("debug-dir = [\"debug\", \"/usr/lib/debug\"]\nmax-memory = \"512MB\"\n");
     let shown = run(&below, &[("SYMDEX_JOBS", "3")], &["config", "--json"]);

@@ -1,5 +1,5 @@
-//! Unwind rows at the command line: `build --unwind`, `lookup --unwind` and `inspect`. The expected rows are those that
-//! `llvm-dwarfdump --eh-frame` prints.
+//! Unwind rows at the command line: `build --unwind`, `lookup --unwind-rows` and `inspect`. The expected rows are those
+//! that `llvm-dwarfdump --eh-frame` prints.
 
 mod common;
 
@@ -27,14 +27,14 @@ fn rows_read_as_formulas() {
     let index = built(root.path(), &["--unwind"]);
     // In the middle of `reload`: `0x1137: CFA=RSP+32: RBX=[CFA-16], RIP=[CFA-8]`.
     assert_eq!(
-        symdex_on(&index, "lookup {} --unwind 0x1139").ok(),
+        symdex_on(&index, "lookup {} --unwind-rows 0x1139").ok(),
         "0x1139        reload + 0x9 at /src/symdex/elf/parts.c:8\n\
          \x20             unwind: 0x1137..0x1155 CFA = rsp + 32; return address = [CFA - 8]; rbx = [CFA - 16]\n"
     );
     // A stub of the PLT, whose CFA is a DWARF expression.
-    let stub = symdex_on(&index, "lookup {} --unwind 0x1020").ok();
+    let stub = symdex_on(&index, "lookup {} --unwind-rows 0x1020").ok();
     assert!(stub.contains("CFA = DWARF expression 77 08 80 00 3f 1a 3b 2a 33 24 22"), "{stub}");
-    let outside = symdex_on(&index, "lookup {} --unwind 0x110d").out;
+    let outside = symdex_on(&index, "lookup {} --unwind-rows 0x110d").out;
     assert!(outside.ends_with("unwind: no information here\n"), "{outside}");
 }
 
@@ -42,7 +42,7 @@ fn rows_read_as_formulas() {
 fn json_has_rows_and_null_without_information() {
     let root = folder();
     let index = built(root.path(), &["--unwind"]);
-    let answers = symdex_on(&index, "lookup {} --unwind --json 0x1139 0x110d").json();
+    let answers = symdex_on(&index, "lookup {} --unwind-rows --json 0x1139 0x110d").json();
     let unwind: Vec<&Value> = answers.iter().map(|answer| &answer["unwind"]).collect();
     let row = json!({
         "start": "0x1137", "end": "0x1155", "cfa": "rsp + 32", "return_address": "[CFA - 8]",
@@ -57,9 +57,19 @@ fn json_has_rows_and_null_without_information() {
 fn an_index_without_rows_says_how_to_get_them() {
     let root = folder();
     let index = built(root.path(), &[]);
-    let run = symdex_on(&index, "lookup {} --unwind 0x1139");
-    assert_ne!(run.code, Some(0), "{}", run.out);
-    assert!(run.out.contains("no unwind rows; give an index that was built with --unwind"), "{}", run.out);
+    let run = symdex_on(&index, "lookup {} --unwind-rows 0x1139 0x1140");
+    assert_eq!((run.code, run.out.lines().count()), (Some(3), 2), "{}", run.out);
+    assert!(run.out.starts_with("0x1139        reload + 0x9 at "), "{}", run.out);
+    let expected = "no unwind rows; give an index that was built with `symdex build --unwind`\n";
+    assert_eq!(run.err.matches(expected).count(), 1, "{}", run.err);
+    let json = symdex_on(&index, "lookup {} --unwind-rows --json 0x1139").json();
+    assert_eq!((json[0].get("unwind"), &json[0]["frames"][0]["function"]), (None, &"reload".into()));
+    let file = symdex_on(&parts(), "lookup {} --unwind-rows 0x1139");
+    assert!(
+        file.code == Some(3) && file.out.contains("reload") && file.err.contains(expected),
+        "{}",
+        file.err
+    );
     assert!(!symdex_on(&index, "inspect {}").ok().contains("unwind"));
     // The same build with --unwind takes its place.
     assert!(symdex_on(&built(root.path(), &["--unwind"]), "inspect {}").ok().contains("unwind: 42 rows"));

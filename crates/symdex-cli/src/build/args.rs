@@ -7,7 +7,7 @@ use symdex_pipeline::PipelineOptions;
 use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
 
-use super::common::{BuildLimits, Destination, Reporting};
+use super::common::{BuildLimits, Destination, Reporting, UnwindOption};
 use super::inputs::InputArgs;
 use crate::failure::Failure;
 
@@ -78,17 +78,8 @@ pub(crate) struct Args {
     /// comparison may take four times the memory, and its time counts towards --max-seconds
     #[arg(long)]
     verify: bool,
-    /// Store unwind rows in the index, too: for each address of the code, where the frame has the return address and
-    /// the saved registers. They turn registers and stack memory into a stack, without frame pointers
-    ///
-    /// The rows come from .eh_frame, .debug_frame, .ARM.exidx and Apple's compact unwind information. A dSYM has none
-    /// of these: give its binary, too. `symdex lookup --unwind` prints the row of an address. An index that exists
-    /// already without unwind rows is built again.
-    #[arg(long, overrides_with = "no_unwind")]
-    unwind: bool,
-    /// Store no unwind rows, which is the default
-    #[arg(long, overrides_with = "unwind")]
-    no_unwind: bool,
+    #[command(flatten)]
+    unwind: UnwindOption,
     /// Read each debug file in a child process with limits. Use this for untrusted debug files
     ///
     /// A child may use 1.25 times --max-memory and 256 MB. It is killed 2 seconds after --max-seconds. On Linux, it can
@@ -119,7 +110,7 @@ impl Args {
         options.debug_dirs.clone_from(&self.debug_dir);
         options.symbol_maps.clone_from(&self.symbol_map);
         options.verify = self.verify;
-        options.unwind_rows = self.unwind && !self.no_unwind;
+        options.unwind_rows = self.unwind.is_wanted();
         options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
         if let Some(folder) = &self.destination.output {
             options.unpublished.clone_from(folder);

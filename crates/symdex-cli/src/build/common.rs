@@ -1,4 +1,5 @@
-//! The options that `symdex build` and `symdex import` share: where indexes go, limits, output.
+//! The options that `symdex build`, `symdex import` and `symdex serve` share: where indexes go, limits, unwind rows,
+//! output.
 
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,22 @@ pub(crate) struct BuildLimits {
     /// index that exists already without readable names is built again
     #[arg(long)]
     readable_names: bool,
+}
+
+/// Whether indexes get unwind rows.
+#[derive(clap::Args)]
+pub(crate) struct UnwindOption {
+    /// Store unwind rows in the index, too: for each address of the code, where the frame has the return address and
+    /// the saved registers. They turn registers and stack memory into a stack, without frame pointers
+    ///
+    /// The rows come from .eh_frame, .debug_frame, .ARM.exidx and Apple's compact unwind information, or from records
+    /// STACK CFI of a symbol file of Breakpad. A dSYM has none of these: give its binary, too. `symdex lookup
+    /// --unwind-rows` prints the row of an address. An index that exists already without unwind rows is built again.
+    #[arg(long, overrides_with = "no_unwind")]
+    unwind: bool,
+    /// Store no unwind rows, which is the default
+    #[arg(long, overrides_with = "unwind")]
+    no_unwind: bool,
 }
 
 /// What is printed.
@@ -127,6 +144,12 @@ impl BuildLimits {
         options.max_seconds = self.max_seconds;
         options.readable_names = self.readable_names;
         options
+    }
+}
+
+impl UnwindOption {
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.unwind && !self.no_unwind
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 use symdex_pipeline::Pipeline;
 
 pub(crate) use self::args::Args;
-pub(crate) use self::common::{BuildLimits, Destination, Reporting};
+pub(crate) use self::common::{BuildLimits, Destination, Reporting, UnwindOption};
 use self::run::{Build, BuildHost};
 pub(crate) use self::summary::{outcome_words, publish, report, report_failure};
 pub(crate) use self::totals::BuildTotals;

@@ -103,16 +103,23 @@ pub(crate) fn an_upload_is_built_and_a_lookup_finds_it_at_once() {
 pub(crate) fn indexes_of_uploads_have_unwind_rows_if_asked_for() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/elf/gcc-parts.so");
     let body = fs::read(file).expect("readable");
-    let has_rows = |options: &[&str]| {
-        let store = folder();
-        let server = TestServer::start(store.path(), options);
+    let config = folder();
+    fs::write(config.path().join("symdex.toml"), "unwind = true\n").expect("written");
+    let has_rows = |folder: &Path, options: &[&str]| {
+        let store = self::folder();
+        let mut serve = command();
+        serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
+        serve.args(options);
+        let server = TestServer::spawn(serve);
         assert_eq!(built(&server, "libparts.so", &body)["state"], "done");
         let [name] = &indexes_in(store.path())[..] else { panic!("not one index") };
         let path = store.path().join(&name[..2]).join(name);
         symdex::Index::open(fs::read(path).expect("readable")).expect("whole").has_unwind_rows()
     };
-    assert!(has_rows(&["--unwind"]));
-    assert!(!has_rows(&[]));
+    assert!(has_rows(config.path(), &[]));
+    assert!(!has_rows(config.path(), &["--no-unwind"]));
+    assert!(has_rows(config.path(), &["--no-config", "--unwind"]));
+    assert!(!has_rows(config.path(), &["--no-config"]));
 }
 
 pub(crate) fn archives_are_unpacked_and_built_and_their_uploads_deleted() {
