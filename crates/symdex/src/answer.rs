@@ -6,6 +6,7 @@ use crate::answer_cache::CachedAnswer;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::packed::SourceLocation;
+use crate::ranges::NonMaxU32;
 
 /// Which line rows a lookup uses. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -178,6 +179,22 @@ impl<'a> Frames<'a> {
         (0..self.len()).map(move |number| match source {
             FrameStorage::Found(frames, strings, text) => found(frames, strings, text, number),
             FrameStorage::Cached(kept) => kept.frame(number),
+        })
+    }
+
+    /// The ids of the name and of the file of each frame, in the order of [`Self::iter`]. In one index, equal ids are
+    /// equal strings, and [`crate::Index::strings`] reads the string of an id. So a caller that converts strings can
+    /// convert each once.
+    pub fn string_ids(&self) -> impl ExactSizeIterator<Item = [Option<NonMaxU32>; 2]> + use<'a> {
+        let source = self.0;
+        (0..self.len()).map(move |number| {
+            let stored = match source {
+                FrameStorage::Found(frames, ..) => {
+                    frames.get(number).map_or([0; 2], |frame| [frame.source.name, frame.source.file])
+                }
+                FrameStorage::Cached(kept) => kept.stored_ids(number),
+            };
+            stored.map(NonMaxU32::from_stored)
         })
     }
 

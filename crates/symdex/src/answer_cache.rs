@@ -395,12 +395,9 @@ impl<'a> CachedAnswer<'a> {
     #[inline]
     pub(crate) fn frame(&self, number: usize) -> Frame<'a> {
         let inlined = number + 1 < self.frames.len();
-        // `number` is less than `len`. All zeros would be a frame without a name.
-        let [a, b, c, d, e, f] = self.frames.get(number).copied().unwrap_or_default();
-        let frame = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-        let (place, line) = (low_half(frame) & PLACES, low_half(frame >> PLACE_BITS));
+        let (place, line) = self.place_and_line(number);
         // A frame without a name and a file has no text.
-        let (file, name) = string_at(self.arena, place as usize).unwrap_or_default();
+        let (file, name) = string_at(self.arena, place).unwrap_or_default();
         Frame {
             name: name.map(|name| name.text),
             readable: name.and_then(|name| name.readable),
@@ -410,5 +407,23 @@ impl<'a> CachedAnswer<'a> {
             function_start: self.function_start.filter(|_| !inlined || self.flags & LAST_STARTS == 0),
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },
         }
+    }
+
+    /// The ids of the name and of the file of frame `number`, plus one; 0 for none.
+    pub(crate) fn stored_ids(&self, number: usize) -> [u32; 2] {
+        let (name, _) = self.place_and_line(number);
+        let file = read(self.arena, name).filter(|_| name != 0).map_or(0, u32::from_le_bytes) as usize;
+        let id_at =
+            |place: usize| read(self.arena, place + 8).filter(|_| place != 0).map_or(0, u32::from_le_bytes);
+        [name, file].map(id_at)
+    }
+
+    /// The place of the name of frame `number`, and its line plus one.
+    #[inline]
+    fn place_and_line(&self, number: usize) -> (usize, u32) {
+        // `number` is less than `len`. All zeros would be a frame without a name.
+        let [a, b, c, d, e, f] = self.frames.get(number).copied().unwrap_or_default();
+        let frame = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        ((low_half(frame) & PLACES) as usize, low_half(frame >> PLACE_BITS))
     }
 }

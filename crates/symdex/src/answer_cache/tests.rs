@@ -72,7 +72,7 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
     }
     let found = crate::Frames(crate::answer::FrameStorage::Found(frames, &strings, &all));
     let kept = crate::Frames(crate::answer::FrameStorage::Cached(kept));
-    kept.iter().eq(found.iter()) && !frames.is_empty()
+    kept.iter().eq(found.iter()) && kept.string_ids().eq(found.string_ids()) && !frames.is_empty()
 }
 
 fn memory(cache: &AnswerCache) -> usize {
