@@ -1,5 +1,6 @@
 // The WebAssembly module: its memory, and how calls to it fail. src/exports.rs has the other side.
 
+import { Answers } from "./answers.js";
 import { SymdexError } from "./error.js";
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -31,6 +32,7 @@ class Engine {
     this.exports = new WebAssembly.Instance(module, {}).exports;
     this.bytes = new Uint8Array();
     this.numbers = new Uint32Array();
+    this.answers = new Answers();
   }
 
   /** Returns what `work` returns, which calls functions of the module. `advice` says what helps if the module ends. */
@@ -45,10 +47,10 @@ class Engine {
     }
   }
 
-  /** Makes the views of the memory, which growing the memory has made invalid. */
+  /** Makes the views of the memory. When it grows, the former views become empty. */
   refresh() {
+    if (this.numbers.length > 0) return;
     const { buffer } = this.exports.memory;
-    if (this.bytes.buffer === buffer) return;
     this.bytes = new Uint8Array(buffer);
     this.numbers = new Uint32Array(buffer);
   }
@@ -75,8 +77,12 @@ class Engine {
 
   /** The result as text. */
   text() {
-    const bytes = this.result();
-    return bytes.length === 0 ? "" : decoder.decode(bytes);
+    return decoder.decode(this.result());
+  }
+
+  /** Text in the memory. */
+  decode(at, size) {
+    return size === 0 ? "" : decoder.decode(this.bytes.subarray(at, at + size));
   }
 
   /** The error that is the result. */

@@ -1,6 +1,5 @@
 // The package: indexes, lookups and reports. index.d.ts documents it.
 
-import { AnswerReader } from "./answers.js";
 import { engine, newEngine } from "./engine.js";
 import { SymdexError } from "./error.js";
 
@@ -11,7 +10,8 @@ const encoder = new TextEncoder();
 /** Closes the indexes that nobody has closed and nobody can use any more. */
 const unused = new FinalizationRegistry(close);
 
-function close({ engine: from, number }) {
+function close({ engine: from, number, places }) {
+  from.answers.close(places);
   if (!from.isBroken) from.guard((exports) => exports.index_close(number));
 }
 
@@ -56,6 +56,9 @@ function isSecond(value, words, what) {
 const isExact = ({ lines } = {}) => isSecond(lines, ["statement", "exact"], "lines");
 const isReadable = ({ demangle = true } = {}) => Boolean(demangle);
 
+/** The map of cached answers for these options. */
+const placesOf = (places, exact, readable) => places[(exact ? 2 : 0) + (readable ? 1 : 0)];
+
 export class Index {
   #opened;
   #metadata;
@@ -76,7 +79,7 @@ export class Index {
         from.input(encoder.encode(name));
         exports.index_name(number);
       }
-      return new Index({ engine: from, number });
+      return new Index({ engine: from, number, places: from.answers.open() });
     });
   }
 
@@ -113,26 +116,38 @@ export class Index {
   }
 
   lookup(offset, options) {
-    const { engine: from, number } = this.#open;
+    const { engine: from, number, places } = this.#open;
     const at = offsetOf(offset);
-    const [exact, readable] = [isExact(options), isReadable(options)];
+    const exact = isExact(options);
+    const readable = isReadable(options);
+    const ofOptions = placesOf(places, exact, readable);
+    const place = from.isBroken ? undefined : ofOptions.get(at);
+    if (place !== undefined) return from.answers.cached(place, at);
     const answer = from.guard((exports) => {
-      exports.lookup(number, at, exact, readable);
-      return new AnswerReader(from).next(at);
+      const address = exports.lookup(number, at, exact, readable);
+      return from.answers.read(from, address >>> 0).next(at, ofOptions);
     });
     if (answer instanceof SymdexError) throw answer;
     return answer;
   }
 
   lookupMany(offsets, options) {
-    const { engine: from, number } = this.#open;
-    const numbers = Float64Array.from(offsets, offsetOf);
-    const [exact, readable] = [isExact(options), isReadable(options)];
+    const { engine: from, number, places } = this.#open;
+    const asked = Array.from(offsets, offsetOf);
+    const exact = isExact(options);
+    const readable = isReadable(options);
+    const ofOptions = placesOf(places, exact, readable);
     return from.guard((exports) => {
-      from.input(new Uint8Array(numbers.buffer));
-      exports.lookup_many(number, exact, readable);
-      const reader = new AnswerReader(from);
-      return Array.from(numbers, (offset) => reader.next(offset));
+      const answers = asked.map((offset) => {
+        const place = ofOptions.get(offset);
+        return place === undefined ? undefined : from.answers.cached(place, offset);
+      });
+      const others = asked.filter((_, at) => answers[at] === undefined);
+      if (others.length === 0) return answers;
+      from.input(new Uint8Array(Float64Array.from(others).buffer));
+      const address = exports.lookup_many(number, exact, readable);
+      const reader = from.answers.read(from, address >>> 0);
+      return answers.map((answer, at) => (answer === undefined ? reader.next(asked[at], ofOptions) : answer));
     });
   }
 

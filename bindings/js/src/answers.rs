@@ -1,28 +1,33 @@
 //! The answers of lookups, as numbers and one text.
 //!
 //! Building JavaScript's objects from JSON takes longer than the lookup. So the answers are numbers of 32 bits, and
-//! their strings one text, which JavaScript decodes in one call. `answers.js` reads both.
+//! their new strings one text, which JavaScript decodes in one call. It keeps the strings, and later answers refer to
+//! them by number. `answers.js` reads both.
+//!
+//! The first numbers of a call are [how many strings](SentStrings) JavaScript has before the call; it forgets all
+//! others. Then the address and the size of the text, and the address of the lengths of the new strings in it, and their
+//! count. Lengths count UTF-16 units, as JavaScript does. Then come the answers:
 //!
 //! | answer | numbers |
 //! | --- | --- |
 //! | frames | their count, then those of each frame |
 //! | a gap | 0 |
-//! | damage | [`DAMAGED`], the length of the message |
+//! | damage | [`DAMAGED`], the number of the message among the strings |
 //!
-//! A frame has seven numbers: [flags](INLINED), the line, the start of its function (low half, high half), and the
-//! lengths of name, readable name and file. Lengths count UTF-16 units, as JavaScript does. An absent line, start or
-//! string is [`NONE`]. A readable name that is the name itself is [`SAME`].
+//! The seven numbers of a frame are [flags](INLINED), the line, the start of its function (low half, high half), and
+//! the numbers of its name, readable name and file. An absent line, start or string is [`NONE`].
 
-use symdex::{Error, Frame, Frames, Table};
+use std::borrow::Cow;
+
+use symdex::{Error, Frame, Frames, NonMaxU32, Table};
 
 use crate::failure::Failure;
+use crate::sent_strings::{SentStrings, StringKey, StringKind};
 
 /// In place of a count: the index is damaged at this offset.
 const DAMAGED: u32 = u32::MAX;
 /// No value.
 const NONE: u32 = u32::MAX;
-/// The readable name is the name.
-const SAME: u32 = u32::MAX - 1;
 
 /// The frame is inlined into the next one.
 const INLINED: u32 = 1;
@@ -34,69 +39,139 @@ const FROM_SYMBOL_TABLE: u32 = 2;
 pub(crate) struct EncodedAnswers {
     pub(crate) numbers: Vec<u32>,
     pub(crate) text: Vec<u8>,
+    /// The lengths of the new strings in the text.
+    lengths: Vec<u32>,
 }
 
 impl EncodedAnswers {
     pub(crate) fn clear(&mut self) {
         self.numbers.clear();
         self.text.clear();
+        self.lengths.clear();
+    }
+}
+
+/// Encodes the answers of one call.
+pub(crate) struct AnswerEncoder<'a> {
+    out: &'a mut EncodedAnswers,
+    sent: &'a mut SentStrings,
+    /// The [`StringKey::index`] of the strings.
+    index: u32,
+    demangle: bool,
+}
+
+impl<'a> AnswerEncoder<'a> {
+    /// Begins the answers of the index with this number among all that were opened. With `demangle`, frames have
+    /// readable names.
+    pub(crate) fn begin(
+        out: &'a mut EncodedAnswers,
+        sent: &'a mut SentStrings,
+        index: u32,
+        demangle: bool,
+    ) -> Self {
+        sent.make_room();
+        out.clear();
+        out.numbers.extend([sent.count(), NONE, NONE, NONE, NONE]);
+        Self { out, sent, index, demangle }
     }
 
-    /// Adds one answer. With `demangle`, its frames have readable names.
-    pub(crate) fn add(&mut self, answer: Result<Option<Frames<'_>>, Error>, demangle: bool) {
+    /// Ends the answers. Returns where their numbers are.
+    pub(crate) fn end(self) -> *const u32 {
+        let EncodedAnswers { numbers, text, lengths } = self.out;
+        let buffers = [text.as_ptr().addr(), text.len(), lengths.as_ptr().addr(), lengths.len()];
+        if let Some([_, head @ ..]) = numbers.first_chunk_mut::<5>() {
+            // Addresses of WebAssembly have 32 bits.
+            *head = buffers.map(|number| u32::try_from(number).unwrap_or(NONE));
+        }
+        numbers.as_ptr()
+    }
+
+    /// Adds one answer.
+    pub(crate) fn add(&mut self, answer: Result<Option<Frames<'_>>, Error>) {
         match answer {
-            Ok(None) => self.numbers.push(0),
+            Ok(None) => self.out.numbers.push(0),
             Ok(Some(frames)) => {
-                self.numbers.push(u32::try_from(frames.len()).unwrap_or(u32::MAX));
-                frames.iter().for_each(|frame| self.frame(&frame, demangle));
+                self.out.numbers.push(u32::try_from(frames.len()).unwrap_or(u32::MAX));
+                for (frame, ids) in frames.iter().zip(frames.string_ids()) {
+                    self.frame(&frame, ids);
+                }
             }
             Err(error) => {
-                self.numbers.push(DAMAGED);
-                self.string(Failure::from(&error).message.as_bytes());
+                let message = Failure::from(&error).message;
+                self.out.numbers.extend([DAMAGED, self.sent.add_text(message.len())]);
+                self.text(message.as_bytes());
             }
         }
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, demangle: bool) {
+    fn frame(&mut self, frame: &Frame<'_>, [name_id, file_id]: [Option<NonMaxU32>; 2]) {
         let inlined = if frame.inlined { INLINED } else { 0 };
         let from_symbol_table = if frame.table == Table::SymbolTable { FROM_SYMBOL_TABLE } else { 0 };
         let start = frame.function_start.map_or(u64::MAX, |start| start.0);
         let [low, high] = [start, start >> 32].map(|half| u32::try_from(half & 0xffff_ffff).unwrap_or(NONE));
-        self.numbers.extend([inlined | from_symbol_table, frame.line.unwrap_or(NONE), low, high]);
-        match frame.name {
-            Some(name) => {
-                self.string(name);
-                match frame.readable.filter(|_| demangle) {
-                    Some(stored) => self.string(stored),
-                    None => self.readable(name, demangle),
-                }
+        self.out.numbers.extend([inlined | from_symbol_table, frame.line.unwrap_or(NONE), low, high]);
+        match (frame.name, name_id) {
+            (Some(name), Some(id)) => {
+                let number = self.string(self.key(StringKind::Name, id), name);
+                self.readable(self.key(StringKind::ReadableName, id), name, number, frame.readable);
             }
-            None => self.numbers.extend([NONE, NONE]),
+            _ => self.out.numbers.extend([NONE, NONE]),
         }
-        match frame.file {
-            Some(file) => self.string(file),
-            None => self.numbers.push(NONE),
-        }
-    }
-
-    fn readable(&mut self, name: &[u8], demangle: bool) {
-        // Names in no mangling, such as those of C, need no copy.
-        let readable = demangle && symdex_demangle::language(name).is_some();
-        match readable.then(|| symdex_demangle::demangle(name)) {
-            Some(readable) if readable.as_bytes() != name => self.string(readable.as_bytes()),
-            _ => self.numbers.push(SAME),
+        match (frame.file, file_id) {
+            (Some(file), Some(id)) => _ = self.string(self.key(StringKind::File, id), file),
+            _ => self.out.numbers.push(NONE),
         }
     }
 
-    /// Appends a string. Bytes that are not UTF-8 become U+FFFD.
-    fn string(&mut self, bytes: &[u8]) {
+    /// Adds the readable form of a name with this number. `stored` is the one that the index has.
+    fn readable(&mut self, key: StringKey, name: &[u8], number: u32, stored: Option<&[u8]>) {
+        if !self.demangle {
+            return self.out.numbers.push(number);
+        }
+        if let Some(known) = self.sent.find(key) {
+            return self.out.numbers.push(known);
+        }
+        let readable = match stored {
+            Some(stored) => Cow::Borrowed(stored),
+            None => match symdex_demangle::demangle(name) {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            },
+        };
+        if readable == name {
+            self.sent.add_same(key, number);
+            self.out.numbers.push(number);
+        } else {
+            self.string(key, &readable);
+        }
+    }
+
+    fn key(&self, kind: StringKind, id: NonMaxU32) -> StringKey {
+        StringKey { index: self.index, kind, id: id.get() }
+    }
+
+    /// Adds a string. Returns its number.
+    fn string(&mut self, key: StringKey, bytes: &[u8]) -> u32 {
+        if let Some(number) = self.sent.find(key) {
+            self.out.numbers.push(number);
+            return number;
+        }
+        let number = self.sent.add(key, bytes.len());
+        self.out.numbers.push(number);
+        self.text(bytes);
+        number
+    }
+
+    /// Appends a string to the text. Bytes that are not UTF-8 become U+FFFD.
+    fn text(&mut self, bytes: &[u8]) {
+        let EncodedAnswers { text, lengths, .. } = &mut *self.out;
         if bytes.is_ascii() {
-            self.text.extend_from_slice(bytes);
-            self.numbers.push(u32::try_from(bytes.len()).unwrap_or(NONE));
+            text.extend_from_slice(bytes);
+            lengths.push(u32::try_from(bytes.len()).unwrap_or(NONE));
             return;
         }
-        let text = String::from_utf8_lossy(bytes);
-        self.text.extend_from_slice(text.as_bytes());
-        self.numbers.push(u32::try_from(text.encode_utf16().count()).unwrap_or(NONE));
+        let shown = String::from_utf8_lossy(bytes);
+        text.extend_from_slice(shown.as_bytes());
+        lengths.push(u32::try_from(shown.encode_utf16().count()).unwrap_or(NONE));
     }
 }

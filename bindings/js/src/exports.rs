@@ -4,18 +4,20 @@ use std::cell::RefCell;
 
 use symdex::{FrameAddress, ImageOffset, LinePolicy, Scratch};
 
-use crate::answers::EncodedAnswers;
+use crate::answers::{AnswerEncoder, EncodedAnswers};
 use crate::build::build_indexes;
 use crate::failure::Failure;
 use crate::indexes::Indexes;
 use crate::metadata::MetadataView;
 use crate::report;
+use crate::sent_strings::SentStrings;
 
 /// Everything that lives between calls. WebAssembly has one thread.
 #[derive(Default)]
 struct State {
     input: Vec<u8>,
     out: EncodedAnswers,
+    sent: SentStrings,
     indexes: Indexes,
     scratch: Scratch,
 }
@@ -114,31 +116,33 @@ pub extern "C" fn index_metadata(number: u32) {
     });
 }
 
-/// The answer at an offset, encoded.
+/// The answer at an offset, encoded. Returns where its numbers are.
 #[unsafe(no_mangle)]
-pub extern "C" fn lookup(number: u32, offset: f64, is_exact: bool, demangle: bool) {
+pub extern "C" fn lookup(number: u32, offset: f64, is_exact: bool, demangle: bool) -> *const u32 {
     with(|state| {
-        let State { out, indexes, scratch, .. } = state;
-        out.clear();
-        let Some(open) = indexes.get(number) else { return };
-        let answer = open.index.lookup(image_offset_of(offset), lines(is_exact), scratch);
-        out.add(answer, demangle);
-    });
+        let State { out, sent, indexes, scratch, .. } = state;
+        let Some(open) = indexes.get(number) else { return std::ptr::null() };
+        let mut encoder = AnswerEncoder::begin(out, sent, open.serial, demangle);
+        encoder.add(open.index.lookup(image_offset_of(offset), lines(is_exact), scratch));
+        encoder.end()
+    })
 }
 
 /// The answers at the offsets in the input, which are numbers of 64 bits in the format of IEEE 754, in their order.
+/// Returns where their numbers are.
 #[unsafe(no_mangle)]
-pub extern "C" fn lookup_many(number: u32, is_exact: bool, demangle: bool) {
+pub extern "C" fn lookup_many(number: u32, is_exact: bool, demangle: bool) -> *const u32 {
     with(|state| {
-        let State { input, out, indexes, scratch } = state;
-        out.clear();
-        let Some(open) = indexes.get(number) else { return };
+        let State { input, out, sent, indexes, scratch } = state;
+        let Some(open) = indexes.get(number) else { return std::ptr::null() };
+        let mut encoder = AnswerEncoder::begin(out, sent, open.serial, demangle);
         let (offsets, _) = input.as_chunks();
         for offset in offsets {
             let offset = image_offset_of(f64::from_le_bytes(*offset));
-            out.add(open.index.lookup(offset, lines(is_exact), scratch), demangle);
+            encoder.add(open.index.lookup(offset, lines(is_exact), scratch));
         }
-    });
+        encoder.end()
+    })
 }
 
 /// The offset of an address in an image that is loaded at `load_address`. Returns -1 if the address is below it, or so far

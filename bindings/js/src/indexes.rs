@@ -10,6 +10,8 @@ pub(crate) struct OpenIndex {
     pub(crate) index: Index<Vec<u8>>,
     /// Its name in messages and in reports.
     pub(crate) name: String,
+    /// How many indexes had been opened before.
+    pub(crate) serial: u32,
 }
 
 impl OpenIndex {
@@ -22,7 +24,11 @@ impl OpenIndex {
 
 /// All open indexes. Numbers of closed ones are used again.
 #[derive(Default)]
-pub(crate) struct Indexes(Vec<Option<OpenIndex>>);
+pub(crate) struct Indexes {
+    open: Vec<Option<OpenIndex>>,
+    /// How many were opened.
+    opened: u32,
+}
 
 impl Indexes {
     /// Opens the index in `bytes`, and returns its number.
@@ -33,19 +39,21 @@ impl Indexes {
     pub(crate) fn open(&mut self, bytes: Vec<u8>) -> Result<u32, Failure> {
         let index = Index::open(bytes).map_err(|error| Failure::from(&error))?;
         let name = format!("{}.symdex", index.id());
-        let free = self.0.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.0.push(None);
-            self.0.len() - 1
+        let serial = self.opened;
+        self.opened = self.opened.wrapping_add(1);
+        let free = self.open.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.open.push(None);
+            self.open.len() - 1
         });
-        if let Some(place) = self.0.get_mut(free) {
-            *place = Some(OpenIndex { index, name });
+        if let Some(place) = self.open.get_mut(free) {
+            *place = Some(OpenIndex { index, name, serial });
         }
         // A process has memory for far fewer indexes than a number of 32 bits has values.
         Ok(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     pub(crate) fn get(&self, number: u32) -> Option<&OpenIndex> {
-        self.0.get(usize::try_from(number).ok()?)?.as_ref()
+        self.open.get(usize::try_from(number).ok()?)?.as_ref()
     }
 
     /// Sets the name that messages and reports have for an index.
@@ -56,11 +64,11 @@ impl Indexes {
     }
 
     fn place(&mut self, number: u32) -> Option<&mut OpenIndex> {
-        self.0.get_mut(usize::try_from(number).ok()?)?.as_mut()
+        self.open.get_mut(usize::try_from(number).ok()?)?.as_mut()
     }
 
     pub(crate) fn close(&mut self, number: u32) {
-        if let Some(place) = usize::try_from(number).ok().and_then(|number| self.0.get_mut(number)) {
+        if let Some(place) = usize::try_from(number).ok().and_then(|number| self.open.get_mut(number)) {
             *place = None;
         }
     }

@@ -26,5 +26,6 @@ mod failure;
 mod indexes;
 mod metadata;
 mod report;
+mod sent_strings;
 
 pub use exports::*;

@@ -143,6 +143,37 @@ test("a closed index says so, and closing it again does nothing", () => {
   other.close();
 });
 
+test("strings that JavaScript has already, and strings that it has forgotten, leave the answers as they are", () => {
+  const options = [{}, { demangle: false }, { lines: "exact" }];
+  const answers = (index) => {
+    const below = random(1);
+    const offsets = Array.from({ length: 200 }, () => below(index.metadata.size));
+    return options.flatMap((own) => [...offsets.map((at) => index.lookup(at, own)), ...index.lookupMany(offsets, own)]);
+  };
+  const all = golden.map((name) => {
+    // A new engine has no strings yet.
+    engine().isBroken = true;
+    const bytes = read(name);
+    return { name, bytes, expected: answers(Index.open(bytes)) };
+  });
+  const isReadable = ({ name, function: shown }) => name !== shown;
+  assert.ok(all.some(({ expected }) => expected.some((frames) => frames?.some(isReadable))));
+  const { strings } = engine().answers;
+  let isForgotten = false;
+  // An index that is opened anew has strings of its own.
+  for (let round = 0; !isForgotten; round += 1) {
+    const before = strings.length;
+    for (const { name, bytes, expected } of all) {
+      const index = Index.open(bytes);
+      if (round % 100 === 0 || strings.length < before) assert.deepEqual(answers(index), expected, name);
+      else index.lookupMany(Array.from({ length: 100 }, (_, at) => at * 16));
+      index.close();
+    }
+    isForgotten = strings.length < before;
+    assert.ok(strings.length < 300_000, `${strings.length} strings`);
+  }
+});
+
 test("indexes that are closed leave their memory to others", () => {
   const bytes = read(golden[0]);
   const open = () => Index.open(bytes).close();
