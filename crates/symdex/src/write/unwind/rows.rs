@@ -7,7 +7,7 @@ use crate::packed::codes::NUMBER_BITS;
 use crate::unwind::{CONTEXTS, MAX_BLOCK_RANGES};
 use crate::write::bits::{BitWriter, encode_rows, put_varint};
 use crate::write::huffman::{Counts, Encoder};
-use crate::write::symbol_stream::{BLOCK, SymbolReader, SymbolStream};
+use crate::write::symbol_stream::{SymbolReader, SymbolStream};
 
 /// Code that has the same rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +36,7 @@ impl EncodedUnwindRows {
         let runs = used.runs(ranges);
         let steps = Steps::of(blocks(&runs), used.rules.len());
         let mut stream = SymbolStream::default();
-        for block in blocks(&runs) {
-            stream.number(BLOCK, block.first().map_or(0, |run| run.start));
-            steps.write(block, &mut stream);
-        }
+        steps.write(blocks(&runs), &mut stream);
         Ok(Self { section: section(&used, &steps, &stream, runs.last().map_or(0, |run| run.end)) })
     }
 }

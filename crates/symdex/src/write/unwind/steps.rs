@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use super::rows::Run;
 use crate::unwind::{AFTER_GAP, LENGTH, RULE, align_up, step_context};
 use crate::write::interner::Interner;
-use crate::write::symbol_stream::SymbolStream;
+use crate::write::symbol_stream::{BLOCK, SymbolStream};
 
 /// How often a length has to follow a rule for a step of its own. A step takes about three bytes.
 const OWN_STEP: u64 = 4;
@@ -29,6 +29,8 @@ pub(super) struct Steps {
     keys: Interner,
     /// For each key: the number of its step among those of the rule before, plus 1, or 0 if it has none.
     numbers: Vec<u64>,
+    /// The number of the key of each range, in the order of the blocks.
+    ranges: Vec<u32>,
     /// The rule and the length of each step.
     rows: Vec<[u64; 2]>,
     /// Where the steps of each rule begin, and the end of those of the last one.
@@ -46,22 +48,25 @@ struct Counted {
 impl Steps {
     /// The steps of `blocks`, which have `rules` rules.
     pub(super) fn of<'r>(blocks: impl Iterator<Item = &'r [Run]>, rules: usize) -> Self {
-        let (mut keys, mut counts) = (Interner::new(), Vec::new());
+        let (mut keys, mut counts, mut ranges) = (Interner::new(), Vec::new(), Vec::new());
         for (before, run) in blocks.flat_map(with_before) {
-            let number = keys.number(&key(before, run.rule, length(run))).0 as usize;
-            if number == counts.len() {
+            let (number, is_new) = keys.number(key(before, run.rule, length(run)).as_flattened());
+            if is_new {
                 counts.push(0);
             }
-            counts.get_mut(number).into_iter().for_each(|count| *count += 1);
+            counts.get_mut(number as usize).into_iter().for_each(|count| *count += 1);
+            ranges.push(number);
         }
         let mut steps = chosen(&keys, &counts);
         steps.sort_unstable_by_key(|step| (step.before, Reverse(step.count), step.rule, step.length));
-        let mut all = Self { keys, numbers: vec![0; counts.len()], rows: Vec::new(), firsts: Vec::new() };
+        let (rows, firsts) = (Vec::new(), Vec::new());
+        let mut all = Self { keys, numbers: vec![0; counts.len()], ranges, rows, firsts };
         for step in steps {
             all.begin(step.before);
             let first = all.firsts.last().copied().unwrap_or_default();
             all.rows.push([step.rule, step.length]);
-            let number = all.keys.number(&key_of([step.before, step.rule, step.length])).0 as usize;
+            let number =
+                all.keys.number(key_of([step.before, step.rule, step.length]).as_flattened()).0 as usize;
             // A step without a length may be a key that did not occur before.
             all.numbers.resize(all.numbers.len().max(number + 1), 0);
             all.numbers.get_mut(number).into_iter().for_each(|own| *own = all.rows.len() as u64 - first);
@@ -87,29 +92,37 @@ impl Steps {
         self.firsts.iter().copied()
     }
 
-    /// Appends the ranges of a block.
-    pub(super) fn write(&self, block: &[Run], out: &mut SymbolStream) {
-        for (before, run) in with_before(block) {
-            let firsts = self.firsts.get(before as usize..).and_then(<[u64]>::first_chunk);
-            let context = step_context(firsts.map_or(0, |[first, next]| next - first));
-            let own = length(run);
-            let own_step = self.step(before, run.rule, own);
-            let step = if own_step != 0 { own_step } else { self.step(before, run.rule, STATED) };
-            out.number(context, step);
-            if step == 0 {
-                out.number(RULE, run.rule.into());
-            }
-            if own_step == 0 || own == STATED {
-                let is_after_gap = run.rule == 0 || before == 0;
-                out.number(if is_after_gap { AFTER_GAP } else { LENGTH }, run.end - run.start);
+    /// Appends the blocks, each with its mark. They are those of [`Self::of`].
+    pub(super) fn write<'r>(&self, blocks: impl Iterator<Item = &'r [Run]>, out: &mut SymbolStream) {
+        let mut keys = self.ranges.iter();
+        for block in blocks {
+            out.number(BLOCK, block.first().map_or(0, |run| run.start));
+            for ((before, run), key) in with_before(block).zip(keys.by_ref()) {
+                self.write_range(before, run, *key, out);
             }
         }
     }
 
-    /// The number of a step plus 1, or 0 if there is none.
-    fn step(&self, before: u32, rule: u32, length: u64) -> u64 {
-        let number = self.keys.find(&key(before, rule, length));
-        number.and_then(|number| self.numbers.get(number as usize)).copied().unwrap_or_default()
+    /// Appends a range whose key has the number `key`.
+    fn write_range(&self, before: u32, run: Run, key: u32, out: &mut SymbolStream) {
+        let firsts = self.firsts.get(before as usize..).and_then(<[u64]>::first_chunk);
+        let context = step_context(firsts.map_or(0, |[first, next]| next - first));
+        let own_step = self.step(key);
+        let stated = || self.keys.find(self::key(before, run.rule, STATED).as_flattened());
+        let step = if own_step != 0 { own_step } else { stated().map_or(0, |key| self.step(key)) };
+        out.number(context, step);
+        if step == 0 {
+            out.number(RULE, run.rule.into());
+        }
+        if own_step == 0 || length(run) == STATED {
+            let is_after_gap = run.rule == 0 || before == 0;
+            out.number(if is_after_gap { AFTER_GAP } else { LENGTH }, run.end - run.start);
+        }
+    }
+
+    /// The number of the step of a key plus 1, or 0 if there is none.
+    fn step(&self, key: u32) -> u64 {
+        self.numbers.get(key as usize).copied().unwrap_or_default()
     }
 }
 
@@ -128,15 +141,12 @@ fn length(run: Run) -> u64 {
     }
 }
 
-fn key(before: u32, rule: u32, length: u64) -> [u8; 24] {
+fn key(before: u32, rule: u32, length: u64) -> [[u8; 8]; 3] {
     key_of([before.into(), rule.into(), length])
 }
 
-fn key_of(numbers: [u64; 3]) -> [u8; 24] {
-    let mut key = [0; 24];
-    let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
-    key.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
-    key
+fn key_of(numbers: [u64; 3]) -> [[u8; 8]; 3] {
+    numbers.map(u64::to_le_bytes)
 }
 
 /// The steps that are worth their place, from the keys that occur and how often each does.
