@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     profile: Option<String>,
     variants: Vec<Variant>,
     targets: Vec<String>,
-    /// A program that is there already.
+    /// A program that is there already: of the target, or else what `cargo build` makes on this machine.
     program: Option<PathBuf>,
 }
 
@@ -108,16 +108,10 @@ impl Arguments {
                 target => targets.push(target.to_owned()),
             }
         }
-        if program.is_some() {
-            // Nothing is compiled: there is one program, of this machine.
-            return (targets.is_empty() && variants.len() == 1).then_some(Self {
-                profile,
-                variants,
-                targets,
-                program,
-            });
+        if program.is_some() && (targets.len() > 1 || variants.len() > 1) {
+            return None;
         }
-        if targets.is_empty() {
+        if targets.is_empty() && program.is_none() {
             targets = TARGETS.map(str::to_owned).to_vec();
         }
         Some(Self { profile, variants, targets, program })
@@ -146,7 +140,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut made = Vec::new();
     for &variant in &arguments.variants {
         if let Some(program) = &arguments.program {
-            made.extend(make(&Target::of_this_machine()?, variant, program, &dist)?);
+            let of_this_machine = Target::of_this_machine()?;
+            made.extend(make(targets.first().unwrap_or(&of_this_machine), variant, program, &dist)?);
+            continue;
         }
         for target in &targets {
             let begun = Instant::now();
