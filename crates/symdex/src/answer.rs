@@ -124,6 +124,17 @@ pub(crate) enum FrameStorage<'a> {
     Cached(CachedAnswer<'a>),
 }
 
+impl<'a> FrameStorage<'a> {
+    /// Frame `number`, counted from the innermost. Callers seldom read all of a frame.
+    #[inline(always)]
+    fn frame(self, number: usize) -> Frame<'a> {
+        match self {
+            Self::Found(frames, strings, text) => found(frames, strings, text, number),
+            Self::Cached(kept) => kept.frame(number),
+        }
+    }
+}
+
 /// Where the name, the file and the readable name of a frame lie in a text.
 pub(crate) type StringRanges = [StringRange; 3];
 
@@ -175,11 +186,8 @@ impl<'a> Frames<'a> {
     /// The frames, innermost first.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
-        let source = self.0;
-        (0..self.len()).map(move |number| match source {
-            FrameStorage::Found(frames, strings, text) => found(frames, strings, text, number),
-            FrameStorage::Cached(kept) => kept.frame(number),
-        })
+        let storage = self.0;
+        (0..self.len()).map(move |number| storage.frame(number))
     }
 
     /// The ids of the name and of the file of each frame, in the order of [`Self::iter`]. In one index, equal ids are

@@ -14,6 +14,7 @@ pub struct Digest(u64);
 
 impl Digest {
     /// Adds a frame. This is part of the measured time, and only one step of each frame waits for the frame before.
+    #[inline]
     pub fn add(&mut self, frame: &Frame<'_>) {
         let hash = |text: Option<&[u8]>, turn| text.map_or(0, text_hash).rotate_left(turn);
         let texts = hash(frame.name, 7) ^ hash(frame.folder, 19) ^ hash(frame.file, 37);
