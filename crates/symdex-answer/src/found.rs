@@ -82,7 +82,7 @@ impl Symbolicator {
 
     /// The images `ids` in `store`. Those that were found to be damaged lately are not opened.
     fn find_in_store(&self, store: &Arc<SharedStore>, ids: &[ImageId]) -> Vec<FoundIndexes> {
-        let damage: Vec<_> = ids.iter().map(|id| self.damaged.known(&store.store().location(id))).collect();
+        let damage: Vec<_> = ids.iter().map(|id| self.damaged.known(|| store.store().location(id))).collect();
         let asked = ids.iter().zip(&damage).filter(|(_, damage)| damage.is_none());
         let asked: Vec<_> = asked.map(|(id, _)| id.clone()).collect();
         let mut opened = store.open_many(&asked).into_iter();
@@ -101,7 +101,7 @@ impl Symbolicator {
         opened: Result<Option<OpenImage>, Error>,
     ) -> FoundIndexes {
         let opened = opened.map_err(unanswered_by_store);
-        let opened = self.damaged.noting(&store.store().location(id), opened);
+        let opened = self.damaged.noting(|| store.store().location(id), opened);
         opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
     }
 }
@@ -142,8 +142,8 @@ impl FoundIndex {
         question: &Question<'_>,
         id: &ImageId,
         symbolicator: &Symbolicator,
-        scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
+        let scratch = &mut symbolicator.scratches.take();
         match self {
             Self::File(path) => {
                 let index = symbolicator.open_file(path, id).map_err(|error| unanswered(&error.into()))?;

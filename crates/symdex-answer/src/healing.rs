@@ -27,16 +27,25 @@ impl KnownDamage {
 
     /// The damage of the index at `location`, if it was found in the last ten minutes. The index is not asked again in
     /// that time: whether a new one has replaced it meanwhile depends on the order in which reports are answered.
-    pub(crate) fn known(&self, location: &str) -> Option<Unanswered> {
+    /// `location` is called only if there is any damage, because a folder is searched for the path.
+    pub(crate) fn known(&self, location: impl FnOnce() -> String) -> Option<Unanswered> {
+        if self.all().is_empty() {
+            return None;
+        }
+        let location = location();
         let all = self.all();
-        let (found, damage) = all.get(location)?;
+        let (found, damage) = all.get(&location)?;
         (found.elapsed() < REMEMBERED).then(|| Unanswered::Damaged(damage.clone()))
     }
 
     /// Returns `answered`, which the index at `location` has answered. Remembers it if it is damage.
-    pub(crate) fn noting<T>(&self, location: &str, answered: Result<T, Unanswered>) -> Result<T, Unanswered> {
+    pub(crate) fn noting<T>(
+        &self,
+        location: impl FnOnce() -> String,
+        answered: Result<T, Unanswered>,
+    ) -> Result<T, Unanswered> {
         if let Err(Unanswered::Damaged(damage)) = &answered {
-            self.all().insert(location.to_owned(), (Instant::now(), damage.clone()));
+            self.all().insert(location(), (Instant::now(), damage.clone()));
         }
         answered
     }

@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
         let needs_store = |at: &usize| {
             let Asked { id, question: Question { image, offsets, .. }, .. } = &*asked[*at];
             !store.is_in_memory(id, |metadata| offsets_in(metadata, image, offsets))
-                && self.symbolicator.damaged.known(&store.store().location(id)).is_none()
+                && self.symbolicator.damaged.known(|| store.store().location(id)).is_none()
         };
         let (left, here): (BTreeSet<_>, _) = left.into_iter().partition(needs_store);
         self.ask_of_place(Place::Store(store), &here, asked);

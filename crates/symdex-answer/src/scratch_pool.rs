@@ -1,4 +1,4 @@
-//! The working memory of lookups, passed on from session to session with the answers that it caches.
+//! The working memory of lookups, passed on from question to question with the answers that it caches.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,12 @@ use symdex::Scratch;
 
 /// How many bytes of answers each [`Scratch`] caches. The answers for ten thousand addresses take about this much.
 const CAPACITY: usize = 4 << 20;
-/// How many [`Scratch`]es wait for a session at most.
+/// How many [`Scratch`]es wait for a question at most.
 const MOST: usize = 32;
 
-/// The [`Scratch`]es that no session uses now. The one that was used last is taken first, so that there are as many as
-/// sessions have answered at one time, at most [`MOST`].
+/// The [`Scratch`]es that no session uses now. A session takes one only while it looks up addresses, and the one that
+/// was used last is taken first. So there are as many as questions were looked up at one time, at most [`MOST`]: about
+/// as many as the machine has CPUs, even if a server answers more requests at one time.
 #[derive(Default)]
 pub(crate) struct ScratchPool {
     free: Mutex<Vec<Scratch>>,
@@ -24,7 +25,7 @@ pub(crate) struct PooledScratch<'p> {
 }
 
 impl ScratchPool {
-    /// A [`Scratch`] that no other session uses.
+    /// A [`Scratch`] that nobody else uses.
     pub(crate) fn take(&self) -> PooledScratch<'_> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         PooledScratch { pool: self, scratch: free.unwrap_or_else(|| Scratch::with_capacity(CAPACITY)) }
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scratch_is_used_by_one_session_at_a_time_and_then_by_the_next() {
+    fn a_scratch_is_used_by_one_question_at_a_time_and_then_by_the_next() {
         let pool = ScratchPool::default();
         let free = || pool.free.lock().expect("not poisoned").len();
         let (first, second) = (pool.take(), pool.take());

@@ -13,7 +13,6 @@ use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
-use super::scratch_pool::PooledScratch;
 use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
@@ -23,7 +22,6 @@ pub struct Session<'a> {
     pub(crate) symbolicator: &'a Symbolicator,
     mode: Mode<'a>,
     matching: Option<&'a Matching>,
-    scratch: PooledScratch<'a>,
     /// What may have the unwind rows of the images that were asked for.
     row_sources: HashMap<ImageId, Vec<RowSource<'a>>>,
 }
@@ -93,8 +91,7 @@ impl Source for Session<'_> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
-        let row_sources = HashMap::new();
-        Self { symbolicator, mode, matching: None, scratch: symbolicator.scratches.take(), row_sources }
+        Self { symbolicator, mode, matching: None, row_sources: HashMap::new() }
     }
 
     /// Replaces the symbolicator's assumptions and its matching by name.
@@ -150,11 +147,11 @@ impl<'a> Session<'a> {
 
     fn ask_index(&mut self, asked: &mut Asked<'_>, index: &FoundIndex) {
         let (symbolicator, source) = (self.symbolicator, index.location());
-        let answered = match symbolicator.damaged.known(&source) {
+        let answered = match symbolicator.damaged.known(|| source.clone()) {
             Some(damage) => Err(damage),
             None => {
-                let answered = index.ask(asked.question, &asked.id, symbolicator, &mut self.scratch);
-                symbolicator.damaged.noting(&source, answered)
+                let answered = index.ask(asked.question, &asked.id, symbolicator);
+                symbolicator.damaged.noting(|| source.clone(), answered)
             }
         };
         if let (FoundIndex::Stored(image), Mode::Functions(_)) = (index, self.mode) {
@@ -216,12 +213,12 @@ impl<'a> Session<'a> {
         asked: &Asked<'_>,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<SourceAnswers, Unanswered> {
-        let (debug_files, scratch) = (self.symbolicator.debug_files(), &mut self.scratch);
+        let (debug_files, scratches) = (self.symbolicator.debug_files(), &self.symbolicator.scratches);
         let question = asked.question;
         let Question { image, offsets, .. } = *question;
         let is_direct = image.base != Base::Function && !asked.has_index;
         if is_direct && debug_files.are_few(file, offsets.len()) {
-            let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, scratch);
+            let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, &mut scratches.take());
             let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
             return Ok(answers_of_files(read, answers));
         }
@@ -229,9 +226,9 @@ impl<'a> Session<'a> {
         let answers = match location {
             IndexLocation::Stored(store) => {
                 let image = store.open(&asked.id).map_err(unanswered_by_store)?;
-                ask_stored(&image.ok_or(Unanswered::Missing)?, question, scratch)?
+                ask_stored(&image.ok_or(Unanswered::Missing)?, question, &mut scratches.take())?
             }
-            IndexLocation::Memory(index) => answer_from_index(index, question, scratch)?,
+            IndexLocation::Memory(index) => answer_from_index(index, question, &mut scratches.take())?,
         };
         Ok(answers_of_files(read.clone(), answers))
     }

@@ -171,8 +171,10 @@ fn is_cpp(name: &[u8]) -> bool {
 #[must_use]
 pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     // All control characters of ASCII are below the space, but for one. Almost all names are ASCII.
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~');
-    if text.bytes().all(is_plain) || !text.contains(char::is_control) {
+    // Without an early end, the compiler compares many bytes at once.
+    let is_special = |byte: u8| !matches!(byte, b' '..=b'~');
+    let has_special = text.bytes().fold(false, |found, byte| found | is_special(byte));
+    if !has_special || !text.contains(char::is_control) {
         return text;
     }
     let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };

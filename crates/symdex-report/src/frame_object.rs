@@ -1,11 +1,9 @@
 //! Frames that are JSON objects: their symbols, and the members for their answers.
 
-use serde_json::json;
-
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::json::{Descendant, Json, Value};
-use crate::json_edit::{Member, with_objects_before};
+use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 
@@ -75,27 +73,29 @@ impl FrameObject {
         let json = Json::parse(text, site.start).ok()?;
         let object = json.root();
         let (concrete, inlined) = resolution.frames.split_last()?;
-        let copy = |key: &'static str| Some((key, serde_json::from_slice(object.get(key)?.bytes()).ok()?));
+        let copy = |key: &'static str| {
+            Some((key, NewValue::Json(serde_json::from_slice(object.get(key)?.bytes()).ok()?)))
+        };
         let before = inlined.iter().map(|resolved| {
             let copied = self.copied.iter().filter_map(|key| copy(key));
-            copied.chain(self.answer(resolved, object, resolution)).chain([(INLINED, json!(true))]).collect()
+            copied.chain(self.answer(resolved, object, resolution)).chain([(INLINED, true.into())]).collect()
         });
         Some(with_objects_before(text, object, before, &self.answer(concrete, object, resolution)))
     }
 
-    fn answer(
+    fn answer<'s>(
         &self,
-        resolved: &ResolvedFrame,
+        resolved: &'s ResolvedFrame,
         object: Value<'_>,
         resolution: &Resolution<'_>,
-    ) -> Vec<Member<'static>> {
+    ) -> Vec<Member<'s>> {
         let start = || (self.address)(object)?.checked_sub(resolution.function_offset(resolved)?);
         let start = self.start.zip(resolved.function.as_ref().and_then(|_| start()));
         let members = [
-            resolved.function.as_ref().map(|function| (self.function, json!(function))),
-            start.map(|(key, start)| (key, json!(format!("{start:#x}")))),
-            resolved.line.map(|_| (self.file, json!(resolved.file_path()))),
-            resolved.line.map(|line| (self.line, json!(line))),
+            resolved.function.as_deref().map(|function| (self.function, function.into())),
+            start.map(|(key, start)| (key, format!("{start:#x}").into())),
+            resolved.line.map(|_| (self.file, resolved.file_path().into())),
+            resolved.line.map(|line| (self.line, line.into())),
         ];
         members.into_iter().flatten().collect()
     }

@@ -53,12 +53,28 @@ fn string_end(text: &[u8], start: usize) -> Option<usize> {
 
 /// The end of the number or word at `start`.
 fn scalar_end(text: &[u8], start: usize) -> usize {
-    let is_scalar = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
     let rest = text.get(start..).unwrap_or_default();
-    let len = rest.iter().take_while(|byte| is_scalar(byte)).count();
+    let len = rest.iter().take_while(|byte| is_scalar(**byte)).count();
     count(len);
     start + len
 }
+
+/// Whether `byte` belongs to a number or a word.
+fn is_scalar(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z')
+}
+
+/// The number at the start of `text`. `None` unless it has only digits and surely fits.
+fn short_number(text: &[u8]) -> Option<u64> {
+    let len = text.iter().take(MAX_DIGITS + 1).take_while(|byte| byte.is_ascii_digit()).count();
+    let is_whole = text.get(len).is_none_or(|byte| !is_scalar(*byte));
+    ((1..=MAX_DIGITS).contains(&len) && is_whole).then_some(())?;
+    count(len);
+    Some(text[..len].iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0')))
+}
+
+/// Every number with this many digits fits 64 bits.
+const MAX_DIGITS: usize = 19;
 
 /// 2^53. This integer and larger ones may have been rounded when they were written with a fraction or an exponent.
 const EXACT: u64 = 1 << 53;
@@ -154,8 +170,16 @@ impl<'j> Value<'j> {
 
     /// Returns the value of the last member with this key. Keys that contain escapes are not found.
     pub(crate) fn get(self, key: &str) -> Option<Value<'j>> {
-        let is_it = |name: &Value<'_>| name.unescaped() == key.as_bytes();
+        let is_it = |name: &Value<'_>| name.is_string(key);
         self.members().filter(|(name, _)| is_it(name)).last().map(|(_, value)| value)
+    }
+
+    /// Whether it is the string `text`, which has no quote and no backslash, written without escapes.
+    fn is_string(self, text: &str) -> bool {
+        let Json { text: all, nodes, .. } = self.json;
+        let written = all.get(nodes[self.node] as usize + 1..).unwrap_or_default();
+        // The closing quote is compared first, because it is elsewhere in most strings.
+        written.get(text.len()) == Some(&b'"') && written.starts_with(text.as_bytes())
     }
 
     /// Returns the text of a string. `None` for any other value and for an invalid string.
@@ -174,6 +198,11 @@ impl<'j> Value<'j> {
     /// `"0x10"`. `None` for any other value, also for one of 2^53 or more with a fraction or an exponent: it may be
     /// inexact.
     pub(crate) fn number(self) -> Option<u64> {
+        let Json { text, nodes, .. } = self.json;
+        let plain = text.get(nodes[self.node] as usize..).and_then(short_number);
+        if plain.is_some() {
+            return plain;
+        }
         let bytes = self.bytes();
         let text = bytes.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(bytes);
         let text = std::str::from_utf8(text).ok()?;

@@ -13,7 +13,7 @@ use crate::format::{Edits, Format};
 use crate::frame_object::{hexadecimal, lists};
 use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, with_members};
+use crate::json_edit::{Member, NewValue, with_members};
 use crate::limits::ReadLimit;
 use crate::registers::{Register, in_order};
 use crate::report::{
@@ -251,24 +251,24 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let (concrete, inlined) = resolution.frames.split_last()?;
     let mut members = function(concrete);
     if let Some(offset) = resolution.function_offset(concrete) {
-        members.push(("function_offset", json!(format!("{offset:#010x}"))));
+        members.push(("function_offset", format!("{offset:#010x}").into()));
     }
     let inlined = inlined.iter().map(|resolved| {
-        let members = function(resolved).into_iter().map(|(key, value)| (key.to_owned(), value));
+        let members = function(resolved).into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
         serde_json::Value::Object(members.collect())
     });
     let inlined: Vec<_> = inlined.collect();
     if !inlined.is_empty() {
-        members.push(("inlines", inlined.into()));
+        members.push(("inlines", NewValue::Json(inlined.into())));
     }
     Some(with_members(text, json.root(), &members))
 }
 
-fn function(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
+fn function(resolved: &ResolvedFrame) -> Vec<Member<'_>> {
     let members = [
-        ("file", resolved.line.map(|_| json!(resolved.file_path()))),
-        ("function", resolved.function.as_ref().map(|function| json!(function))),
-        ("line", resolved.line.map(|line| json!(line))),
+        ("file", resolved.line.map(|_| resolved.file_path().into())),
+        ("function", resolved.function.as_deref().map(NewValue::from)),
+        ("line", resolved.line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -228,7 +228,7 @@ impl Function {
     }
 
     /// The readable name: that of the index, if it stores readable names, else the one that
-    /// [`symdex_demangle::demangle`] returns. Each thread keeps up to 4 MiB of demangled names for the next call.
+    /// [`symdex_demangle::demangle`] returns. The process keeps up to 4 MiB of demangled names for the next call.
     #[must_use]
     pub fn demangled(&self) -> Option<Cow<'_, str>> {
         let stored = self.readable.as_deref().map(String::from_utf8_lossy);

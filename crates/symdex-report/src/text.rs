@@ -82,7 +82,7 @@ impl<'l> Cursor<'l> {
 
     /// Reads a decimal number.
     pub(crate) fn decimal(&mut self) -> Option<u64> {
-        self.digits(10, u8::is_ascii_digit)
+        self.digits(10)
     }
 
     /// Reads `0x` and a hexadecimal number.
@@ -96,7 +96,7 @@ impl<'l> Cursor<'l> {
 
     /// Reads a hexadecimal number without `0x`.
     pub(crate) fn hexadecimal_digits(&mut self) -> Option<u64> {
-        self.digits(16, u8::is_ascii_hexdigit)
+        self.digits(16)
     }
 
     /// Reads up to the next space or tab.
@@ -107,13 +107,16 @@ impl<'l> Cursor<'l> {
         (len != 0).then(|| &rest[..len])
     }
 
-    fn digits(&mut self, radix: u32, is_digit: impl Fn(&u8) -> bool) -> Option<u64> {
-        let rest = self.rest();
-        let len = rest.iter().take_while(|byte| is_digit(byte)).count();
-        let digits = std::str::from_utf8(&rest[..len]).ok()?;
-        let number = u64::from_str_radix(digits, radix).ok()?;
+    /// Reads digits up to another character. `None` if there is no digit, or if the number is too large.
+    fn digits(&mut self, radix: u32) -> Option<u64> {
+        let digits = self.rest().iter().map_while(|byte| char::from(*byte).to_digit(radix));
+        let (mut number, mut len) = (0_u64, 0);
+        for digit in digits {
+            number = number.checked_mul(radix.into())?.checked_add(digit.into())?;
+            len += 1;
+        }
         self.at += len;
-        Some(number)
+        (len != 0).then_some(number)
     }
 }
 

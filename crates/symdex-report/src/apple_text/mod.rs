@@ -12,7 +12,6 @@ mod lines;
 mod reader;
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::io;
 
 use crate::call_tree;
@@ -20,7 +19,7 @@ use crate::error::Error;
 use crate::format::{Edits, Format};
 use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
-use crate::text::{line_end, lines, lossy};
+use crate::text::{line_end, lines};
 use crate::write::Editor;
 pub(crate) use frame::frame;
 pub(crate) use header::HeaderReader;
@@ -41,7 +40,11 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let is_apples = |line: &[u8]| lines::is_images_header(line) || frame(line, 0).is_some();
+    // The first character decides of most lines of other formats.
+    let is_apples = |line: &[u8]| match line.trim_ascii_start().first() {
+        Some(b'0'..=b'9') => frame(line, 0).is_some(),
+        _ => lines::is_images_header(line),
+    };
     // Call trees have the same list of images.
     lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
 }
@@ -97,17 +100,25 @@ pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>)
 /// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `old` is the
 /// original text. It stands in place of an unknown name.
 pub(crate) fn answer(resolved: &ResolvedFrame, old: &[u8], resolution: &Resolution<'_>) -> String {
-    let mut out = match &resolved.function {
-        Some(function) => symdex_demangle::printable(function.into()).into_owned(),
-        None => lossy(old),
+    let function = match &resolved.function {
+        Some(function) => symdex_demangle::printable(function.into()),
+        None => String::from_utf8_lossy(old),
     };
-    // Writing to a string does not fail.
-    if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
-        let _ = write!(out, " + {offset}");
+    let file = resolved.line.map(|_| symdex_demangle::printable(resolved.file_name().into()));
+    let distance = resolution.function_offset(resolved).filter(|_| resolved.function.is_some());
+    let mut out = String::with_capacity(function.len() + file.as_ref().map_or(0, |file| file.len()) + 48);
+    out.push_str(&function);
+    // Numbers become texts without the machinery of `write!`, which takes longer than all else.
+    if let Some(distance) = distance {
+        out.push_str(" + ");
+        out.push_str(&distance.to_string());
     }
-    if let Some(line) = resolved.line {
-        let file = symdex_demangle::printable(resolved.file_name().into());
-        let _ = write!(out, " ({file}:{line})");
+    if let Some((file, line)) = file.zip(resolved.line) {
+        out.push_str(" (");
+        out.push_str(&file);
+        out.push(':');
+        out.push_str(&line.to_string());
+        out.push(')');
     }
     if resolved.inlined {
         out.push_str(" [inlined]");

@@ -89,6 +89,8 @@ impl<'l> SampleLine<'l> {
     /// Reads the frame. `None` for another kind of line.
     pub(super) fn node(&self) -> Option<Node<'l>> {
         let rest = self.rest();
+        // Lines of other formats have counts, too. Few of them have a bracket, which is found faster.
+        memchr::memrchr(b']', rest)?;
         let open = memchr::memmem::rfind(rest, b" [0x")? + 1;
         let mut cursor = Cursor::new(&rest[open + 1..]);
         let address = cursor.hexadecimal()?;

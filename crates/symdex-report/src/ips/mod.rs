@@ -10,14 +10,13 @@ pub(crate) mod stackshot;
 
 use std::borrow::Cow;
 
-use serde_json::json;
 use symdex::Arch;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, with_objects_before};
+use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::report::{
     AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
@@ -187,8 +186,8 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let before = inlined.iter().map(|resolved| {
         let address_members = ["imageOffset", "imageIndex"].into_iter();
         let address_members =
-            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        [("inline", json!(true))]
+            address_members.filter_map(|key| Some((key, object.get(key)?.number()?.into())));
+        [("inline", true.into())]
             .into_iter()
             .chain(address_members)
             .chain(answer(resolved, resolution))
@@ -198,13 +197,13 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
 }
 
 /// The members for a function. Code that the compiler generated has a file and no line.
-pub(crate) fn answer(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
+pub(crate) fn answer<'s>(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
     let line = resolved.line.filter(|line| *line != 0);
     let members = [
-        ("symbol", resolved.function.as_ref().map(|function| json!(function))),
-        ("symbolLocation", resolution.function_offset(resolved).map(|offset| json!(offset))),
-        ("sourceFile", resolved.line.map(|_| json!(resolved.file_name()))),
-        ("sourceLine", line.map(|line| json!(line))),
+        ("symbol", resolved.function.as_deref().map(NewValue::from)),
+        ("symbolLocation", resolution.function_offset(resolved).map(NewValue::from)),
+        ("sourceFile", resolved.line.map(|_| resolved.file_name().into())),
+        ("sourceLine", line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -146,11 +146,11 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let rest = json.root().elements().nth(2).map_or(offset.span().end, |symbol| symbol.span().end);
     let end = text.get(rest..site.end)?;
     let array = |resolved: &ResolvedFrame| {
-        let inline = resolved.inlined.then_some(("inline", serde_json::Value::Bool(true)));
+        let inline = resolved.inlined.then_some(("inline", true.into()));
         let members: serde_json::Map<_, _> = inline
             .into_iter()
             .chain(answer(resolved, resolution))
-            .map(|(key, value)| (key.to_owned(), value))
+            .map(|(key, value)| (key.to_owned(), serde_json::json!(value)))
             .collect();
         [address, b",", serde_json::Value::from(members).to_string().as_bytes(), end].concat()
     };

@@ -143,7 +143,8 @@ impl<'t> Parser<'t> {
     fn grow(&mut self) {
         let len = self.nodes.len();
         if self.nodes.capacity() - len < CONTAINER {
-            self.nodes.reserve_exact(CONTAINER + len / 4);
+            // Most objects of frames fit the first list.
+            self.nodes.reserve_exact(8 * CONTAINER + len / 4);
         }
     }
 

@@ -8,7 +8,6 @@ mod info;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use serde_json::json;
 use symdex::Arch;
 
 use crate::apple_text::is_nameless;
@@ -16,7 +15,7 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, with_objects_before};
+use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -181,25 +180,29 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let before = inlined.iter().map(|resolved| {
         let address_members = ["instruction_addr", "object_addr"].into_iter();
         let address_members =
-            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
+            address_members.filter_map(|key| Some((key, object.get(key)?.number()?.into())));
+        let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", name.into()));
         address_members
             .chain(name)
             .chain(answer(resolved, object, resolution))
-            .chain([("inlined", json!(true))])
+            .chain([("inlined", true.into())])
             .collect()
     });
     Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
 }
 
-fn answer(resolved: &ResolvedFrame, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
+fn answer<'s>(
+    resolved: &'s ResolvedFrame,
+    object: Value<'_>,
+    resolution: &Resolution<'_>,
+) -> Vec<Member<'s>> {
     let address = object.get("instruction_addr").and_then(Value::number);
     let start = || address?.checked_sub(resolution.function_offset(resolved)?);
     let members = [
-        ("symbol_addr", resolved.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
-        ("symbol_name", resolved.function.as_ref().map(|function| json!(function))),
-        ("source_file", resolved.line.map(|_| json!(resolved.file_name()))),
-        ("source_line", resolved.line.map(|line| json!(line))),
+        ("symbol_addr", resolved.function.as_ref().and_then(|_| start()).map(NewValue::from)),
+        ("symbol_name", resolved.function.as_deref().map(NewValue::from)),
+        ("source_file", resolved.line.map(|_| resolved.file_name().into())),
+        ("source_line", resolved.line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -12,7 +12,6 @@ use std::io;
 
 use std::collections::HashMap;
 
-use serde_json::json;
 use symdex::Arch;
 
 use crate::apple_text::is_nameless;
@@ -274,7 +273,9 @@ impl<'j> Node<'j> {
         let (set, added): (Vec<_>, Vec<_>) =
             ips::answer(concrete, resolution).into_iter().partition(|(key, _)| object.get(key).is_some());
         let set = set.into_iter().filter_map(|(key, value)| {
-            Some(Edit { span: object.get(key)?.span(), text: value.to_string().into_bytes() })
+            let mut text = Vec::new();
+            value.append_to(&mut text);
+            Some(Edit { span: object.get(key)?.span(), text })
         });
         let mut edits: Vec<Edit> = set.collect();
         let mut added = more_members(text, object, &added);
@@ -311,7 +312,7 @@ impl<'t> Wrap<'t> {
         let end = object.span().end;
         let last = object.members().last().map_or(end - 1, |(_, value)| value.span().end);
         // The member has a dummy value of one byte, which is removed.
-        let mut sub_frames = more_members(text, object, &[("subFrames", json!(0))]);
+        let mut sub_frames = more_members(text, object, &[("subFrames", 0_u32.into())]);
         sub_frames.pop();
         Wrap { close: &text[last..end], sub_frames }
     }
@@ -324,8 +325,8 @@ impl<'t> Wrap<'t> {
         resolved: &ResolvedFrame,
         resolution: &Resolution<'_>,
     ) -> Vec<u8> {
-        let number = |key| Some((key, json!(like.get(key)?.number()?)));
-        let string = |key| Some((key, json!(like.get(key)?.text()?)));
+        let number = |key| Some((key, like.get(key)?.number()?.into()));
+        let string = |key| Some((key, like.get(key)?.text()?.into()));
         let address_members = [
             string("binaryUUID"),
             number(OFFSET),
@@ -337,7 +338,7 @@ impl<'t> Wrap<'t> {
             .into_iter()
             .flatten()
             .chain(ips::answer(resolved, resolution))
-            .chain([("inline", json!(true))])
+            .chain([("inline", true.into())])
             .collect();
         let object = crate::json_edit::object_like(text, like, &members);
         object[..object.len() - self.close.len()].to_vec()

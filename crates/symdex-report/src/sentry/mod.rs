@@ -3,14 +3,13 @@
 
 mod info;
 
-use serde_json::json;
 use symdex::Arch;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, object_like, with_members};
+use crate::json_edit::{Member, NewValue, object_like, with_members};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -234,7 +233,7 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let mut out = with_members(text, object, &answer(concrete));
     for resolved in inlined.iter().rev() {
         let address_members = ["instruction_addr", "image_addr", "package"].into_iter();
-        let address_members = address_members.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
+        let address_members = address_members.filter_map(|key| Some((key, object.get(key)?.text()?.into())));
         let members: Vec<Member<'_>> = address_members.chain(answer(resolved)).collect();
         out.push(b',');
         out.extend(object_like(text, object, &members));
@@ -242,13 +241,13 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     Some(out)
 }
 
-fn answer(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
+fn answer(resolved: &ResolvedFrame) -> Vec<Member<'_>> {
     let members = [
-        ("function", resolved.function.as_ref().map(|function| json!(function))),
-        ("symbol", resolved.name.as_ref().map(|name| json!(name))),
-        ("filename", resolved.line.map(|_| json!(resolved.file_name()))),
-        ("abs_path", resolved.file.as_ref().map(|file| json!(file))),
-        ("lineno", resolved.line.map(|line| json!(line))),
+        ("function", resolved.function.as_deref().map(NewValue::from)),
+        ("symbol", resolved.name.as_deref().map(NewValue::from)),
+        ("filename", resolved.line.map(|_| resolved.file_name().into())),
+        ("abs_path", resolved.file.as_deref().map(NewValue::from)),
+        ("lineno", resolved.line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -76,9 +76,11 @@ impl IndexFolder {
     /// The indexes of `id` that [`find_all`](Self::find_all) does not find, in the folders below it.
     pub fn find_below(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> + use<'_> {
         let name = OsString::from(Self::file_name(id));
-        let here = self.find_all(id).unwrap_or_default();
-        let of_name = self.listed().from(&name).iter().take_while(move |(other, _)| *other == name);
-        of_name.map(|(_, path)| path.clone()).filter(move |path| !here.contains(path))
+        let named = self.listed().from(&name);
+        let named = &named[..named.iter().take_while(|(other, _)| *other == name).count()];
+        // Most images that are searched are in no folder. Their paths are not checked again.
+        let here = if named.is_empty() { Vec::new() } else { self.find_all(id).unwrap_or_default() };
+        named.iter().map(|(_, path)| path.clone()).filter(move |path| !here.contains(path))
     }
 
     /// The ids of the indexes in the folder and below it that begin with `start`.
