@@ -6,9 +6,10 @@ use std::sync::Arc;
 use symdex::{ImageId, Index, Metadata, Scratch};
 use symdex_pipeline::BuiltIndex;
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
-use symdex_store::{Error, IndexFolder, OpenImage, SharedStore, StoredImage};
+use symdex_store::{Error, OpenImage, SharedStore, StoredImage};
 
 use super::known::{known_index, known_of};
+use super::searched_folder::SearchedFolder;
 use super::{Symbolicator, unanswered, unanswered_by_store};
 
 /// A place that may have indexes. The places are searched in the order of [`Symbolicator::places`].
@@ -17,9 +18,9 @@ pub(crate) enum Place<'a> {
     /// The single indexes.
     Files,
     /// A folder.
-    Folder(&'a IndexFolder),
+    Folder(&'a SearchedFolder),
     /// The folders below a folder.
-    Below(&'a IndexFolder),
+    Below(&'a SearchedFolder),
     Store(&'a Arc<SharedStore>),
     /// The indexes of fetched files that could not be stored.
     Fetched,
@@ -63,7 +64,7 @@ impl Symbolicator {
             }
             Place::Folder(folder) => {
                 let failed = |error: Error| vec![Err(unanswered(&error.into()))];
-                let here = |id| folder.find_all(id).map(|paths| paths.into_iter().map(found).collect());
+                let here = |id| folder.search(id).map(|paths| paths.into_iter().map(found).collect());
                 ids.iter().map(|id| here(id).unwrap_or_else(failed)).collect()
             }
             Place::Below(folder) => ids.iter().map(|id| folder.find_below(id).map(found).collect()).collect(),

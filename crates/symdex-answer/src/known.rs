@@ -27,7 +27,7 @@ impl Symbolicator {
     /// 20,000 indexes. Stores that are not folders are left out: they may have any number of indexes.
     pub fn known(&self) -> &[KnownImage] {
         let known = self.known.get_or_init(|| {
-            let in_folders = self.folders.iter().flat_map(IndexFolder::all_below).map(Cow::Borrowed);
+            let in_folders = self.folders.iter().flat_map(|folder| folder.all_below()).map(Cow::Borrowed);
             let mut paths = in_folders.chain(self.paths_in_stores().into_iter().map(Cow::Owned));
             let indexes = paths.by_ref().take(MAX_OPENED).filter_map(|path| known_index(&path).ok());
             let files = self.files.iter().map(|(known, _)| known.clone());

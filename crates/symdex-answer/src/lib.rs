@@ -56,6 +56,7 @@ mod matching;
 mod open_files;
 mod options;
 mod scratch_pool;
+mod searched_folder;
 mod session;
 mod symbolicator;
 mod unwind;

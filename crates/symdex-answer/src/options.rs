@@ -43,7 +43,8 @@ impl SymbolicatorOptions {
         Self::default()
     }
 
-    /// Adds the index at `path`, or the folder of indexes with the folders below it.
+    /// Adds the index at `path`, or the folder of indexes with the folders below it. For a minute, a folder is not
+    /// searched again for an image that it does not have.
     pub fn index(mut self, path: impl Into<PathBuf>) -> Self {
         self.indexes.push(path.into());
         self

@@ -15,11 +15,12 @@ use super::healing::{Healer, KnownDamage};
 use super::known::{KnownImages, MAX_OPENED, known_index};
 use super::open_files::OpenFiles;
 use super::scratch_pool::ScratchPool;
+use super::searched_folder::SearchedFolder;
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
 use symdex_store::{
-    Error, IdPrefix, IndexAccess, IndexBytes, IndexFolder, OpenImage, PublishOutcome, PutOptions,
-    SharedStore, StoreCounts, StoreReader, open_store,
+    Error, IdPrefix, IndexAccess, IndexBytes, OpenImage, PublishOutcome, PutOptions, SharedStore,
+    StoreCounts, StoreReader, open_store,
 };
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
@@ -27,7 +28,7 @@ pub struct Symbolicator {
     /// Single indexes.
     pub(crate) files: Vec<(KnownImage, PathBuf)>,
     /// Folders of indexes, which are searched with the folders below them.
-    pub(crate) folders: Vec<IndexFolder>,
+    pub(crate) folders: Vec<SearchedFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
     debug_files: DebugFiles,
@@ -75,7 +76,7 @@ impl Symbolicator {
         for path in &options.indexes {
             let unreadable = |error| Error::Unreadable { path: path.clone(), error };
             match path.metadata().map_err(unreadable)?.is_dir() {
-                true => folders.push(IndexFolder::new(path.clone())),
+                true => folders.push(SearchedFolder::new(path.clone())),
                 false => match known_index(path) {
                     Ok(known) => files.push((known, path.clone())),
                     Err(error) => skipped(error.into()),
@@ -330,7 +331,7 @@ impl Symbolicator {
 impl fmt::Debug for Symbolicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let indexes: Vec<_> = self.files.iter().map(|(_, path)| path).collect();
-        let folders: Vec<_> = self.folders.iter().map(IndexFolder::path).collect();
+        let folders: Vec<_> = self.folders.iter().map(|folder| folder.path()).collect();
         let debug_files: Vec<_> = self.debug_files.known().collect();
         f.debug_struct("Symbolicator")
             .field("indexes", &indexes)
