@@ -4,9 +4,9 @@
 //! their new strings one text, which JavaScript decodes in one call. It keeps the strings, and later answers refer to
 //! them by number. `answers.js` reads both.
 //!
-//! The first numbers of a call are [how many strings](SentStrings) JavaScript has before the call; it forgets all
-//! others. Then the address and the size of the text, and the address of the lengths of the new strings in it, and their
-//! count. Lengths count UTF-16 units, as JavaScript does. Then come the answers:
+//! The first number of a call is [how many strings](SentStrings) JavaScript has before the call; it forgets all others.
+//! Then come the address and the size of the text, the address of the lengths of the new strings in it, and their count.
+//! Lengths count UTF-16 units, as JavaScript does. Then come the answers:
 //!
 //! | answer | numbers |
 //! | --- | --- |

@@ -142,11 +142,9 @@ impl Config {
                 let arg = arg.env(key.variable).hide_env_values(true);
                 let Some(setting) = self.setting(key) else { return arg };
                 let takes = if matches!(arg.get_action(), ArgAction::Append) { usize::MAX } else { 1 };
-                let arg = match arg.get_action().takes_values() {
-                    true => arg.hide_default_value(true),
-                    false => arg,
-                };
-                arg.default_values(setting.values.iter().take(takes).cloned())
+                let takes_values = arg.get_action().takes_values();
+                let values = setting.values.iter().take(takes).cloned();
+                arg.hide_default_value(takes_values).default_values(values)
             })
         })
     }

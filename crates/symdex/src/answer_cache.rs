@@ -52,10 +52,8 @@ const SMALLEST: usize = 64 << 10;
 const BYTES_PER_SLOT: usize = 64;
 /// An answer takes at most 1/`SHARE` of the cache.
 const SHARE: usize = 64;
-/// A full cache is emptied when more than 1/`PATIENCE` as many rejected answers as it has were asked for again. Less
-/// patience reads more answers again if slightly more than fit are asked in turns; more patience keeps answers longer
-/// that nobody asks for any more.
-const PATIENCE: usize = 4;
+/// A full cache is emptied if more than one in so many lookups asks again for an answer that it rejected.
+const PATIENCE: usize = 6;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
 /// The name has a readable name.
@@ -72,7 +70,7 @@ const LAST_STARTS: u16 = 1 << 14;
 /// Answers by key, in a limited number of bytes.
 ///
 /// A full cache does not change, so that most addresses are found if slightly more than fit are asked in turns. It is
-/// emptied when many of the answers that it rejected were asked for again. Addresses that are asked once empty no cache.
+/// emptied when other addresses are asked again and again. Addresses that are asked once do not empty it.
 #[derive(Default)]
 pub(crate) struct AnswerCache {
     /// The most bytes that it takes.
@@ -80,7 +78,9 @@ pub(crate) struct AnswerCache {
     /// The first answers, which were not cached.
     passed: usize,
     kept: usize,
-    /// Rejected answers that were asked for again.
+    /// Lookups since the last check of a full cache.
+    asked: usize,
+    /// How many of them asked for a rejected answer again.
     again: usize,
     rejected: Rejected,
     slots: Slots,
@@ -136,9 +136,15 @@ impl AnswerCache {
         Self { capacity: capacity.min(PLACES as usize), ..Self::default() }
     }
 
-    /// The place of the answer to `key`.
+    /// The place of the answer to `key`. Counts as a lookup.
     #[inline]
-    pub(crate) fn find(&self, key: AnswerKey) -> Option<u32> {
+    pub(crate) fn find(&mut self, key: AnswerKey) -> Option<u32> {
+        self.asked = self.asked.saturating_add(1);
+        self.place(key)
+    }
+
+    #[inline]
+    fn place(&self, key: AnswerKey) -> Option<u32> {
         self.slots.find(key.hash(), |place| {
             let Some([a, b, c, d, _, _, _, _, rest @ ..]) = read::<ANSWER_HEAD>(&self.arena, place) else {
                 return false;
@@ -182,7 +188,7 @@ impl AnswerCache {
         let start = AnswerKey { offset: range.start, ..key };
         let Some((distance, flags)) = summary(start, frames) else { return Ok(None) };
         let is_elsewhere = start.hash() != key.hash();
-        if is_elsewhere && let Some(place) = self.find(start) {
+        if is_elsewhere && let Some(place) = self.place(start) {
             if self.slots.have_room(1) {
                 self.slots.enter(key.hash(), place as usize);
             }
@@ -308,7 +314,13 @@ impl AnswerCache {
         }
         if self.arena.len() + size > arena_size || !self.slots.have_room(slots) {
             self.again += usize::from(self.rejected.insert(hash, all_slots));
-            if self.again <= self.kept / PATIENCE {
+            // Addresses that are asked in turns are rejected in rows. So a check counts as many lookups as answers.
+            if self.asked < self.kept {
+                return false;
+            }
+            let is_outdated = self.again > self.asked / PATIENCE;
+            (self.asked, self.again) = (0, 0);
+            if !is_outdated {
                 return false;
             }
             self.slots.clear();
@@ -318,7 +330,7 @@ impl AnswerCache {
     }
 
     fn clear(&mut self) {
-        (self.kept, self.again) = (0, 0);
+        (self.kept, self.asked, self.again) = (0, 0, 0);
         self.rejected.clear();
         self.arena.clear();
         // Place 0 means "none".

@@ -42,8 +42,8 @@ impl RecentStrings {
         &self.text
     }
 
-    /// Where the string with id `stored` - 1 and its readable form lie in the text; [`StringRange::NONE`] twice for 0. `read` appends
-    /// a string that is not there to the text, and its readable form, and returns where that begins.
+    /// Where the string with id `stored` - 1 and its readable form lie in the text; [`StringRange::NONE`] twice for 0.
+    /// `read` appends a string that is not there to the text, and its readable form, and returns where that begins.
     #[inline]
     pub(crate) fn string(
         &mut self,

@@ -42,9 +42,9 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores
     --builds             measure builds only, for example of files of several gigabytes
     --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
                          benchmark starts on this machine (redis-server, and moto in target/moto)
-    --minidumps FOLDER   compare `symdex minidump` with minidump-stackwalk on the minidumps in FOLDER instead: CPU, memory,
-                         frames. Indexes and symbol files are made of their modules that are files of this machine.
-                         Needs minidump-stackwalk and dump_syms
+    --minidumps FOLDER   compare `symdex minidump` with minidump-stackwalk on the minidumps in FOLDER instead: CPU,
+                         memory, frames. Indexes and symbol files are made of their modules that are files of this
+                         machine. Needs minidump-stackwalk and dump_syms
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
     --soak               the memory of the server over a million requests instead

@@ -110,8 +110,8 @@ pub(crate) struct Codes {
 /// most of the time to open an index.
 const SHORT: u32 = 7;
 
-/// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus the
-/// length of the code word. Or [`LONG`], or [`UNUSED`].
+/// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus
+/// the length of the code word. Or [`LONG`], or [`UNUSED`].
 type ShortWords = [u16; 1 << SHORT];
 
 /// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
@@ -224,8 +224,8 @@ impl<const N: usize> CodeTables<N> {
         cursor.is_empty().then_some(tables)
     }
 
-    /// The entry, as in [`ShortWords`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`] bits
-    /// of `word`.
+    /// The entry, as in [`ShortWords`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`]
+    /// bits of `word`.
     #[inline(never)]
     fn long(&self, context: u8, word: u64) -> u32 {
         let [shorter, longest] = self.long.get(usize::from(context)).copied().unwrap_or_default();
