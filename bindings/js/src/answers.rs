@@ -5,8 +5,8 @@
 //! them by number. `answers.js` reads both.
 //!
 //! The first number of a call is [how many strings](SentStrings) JavaScript has before the call; it forgets all others.
-//! Then come the address and the size of the text, the address of the lengths of the new strings in it, and their count.
-//! Lengths count UTF-16 units, as JavaScript does. Then come the answers:
+//! Then come the address and the size of the text, the address of the lengths of the new strings in it, and their
+//! count. Lengths count UTF-16 units, as JavaScript does. Then come the answers:
 //!
 //! | answer | numbers |
 //! | --- | --- |
