@@ -29,8 +29,7 @@ try:
 except ImportError:
     xxhash = None
 
-MAGIC, TRAILER_MAGIC = b"\x89SYMDEX\n", b"XEDMYS\n\x89"
-SECTIONS = ("metadata", "codes", "chunks", "names", "files", "checksums")
+MAGIC = b"\x89SYMDEX\n"
 TABLES = ("dwarf", "symbol_table")
 COUNTS = ("units", "functions", "ranges", "symbols", "names", "files")
 # The first context of each kind of number.
@@ -489,35 +488,34 @@ class Index:
         parts = self.read_header(data)
         self.metadata = self.read_metadata(Cursor(parts[0], "metadata"))
         self.span, counts = self.metadata["chunk_span"], self.metadata["counts"]
-        self.check_pages(parts[1:5], parts[5], 2)
-        self.chunks, cursor = parts[2], Cursor(parts[1], "codes")
+        _, codes, files, checksums, names, self.chunks = parts
+        self.check_pages([codes, files, names, self.chunks], checksums, 2)
+        cursor = Cursor(codes, "codes")
         end = cursor.number(2) + 2
         self.codes = [Code(cursor) for _ in range(CONTEXTS)]
         require(cursor.at == end, "codes: they have another size")
         self.group_bits = cursor.number(1)
         require(self.group_bits <= 4, "codes: groups are too large")
         self.places = Rows(cursor, cursor.take(1), sum(self.metadata[table][1] for table in TABLES) + 1)
-        self.names, self.files = (Strings(part, counts[what], what) for part, what in zip(parts[3:5], SECTIONS[3:5]))
+        self.names, self.files = Strings(names, counts["names"], "names"), Strings(files, counts["files"], "files")
         self.readable = ReadableNames(self.optional[0], counts["names"]) if 0 in self.optional else None
         self.unwind = UnwindRows(self.optional[1]) if 1 in self.optional else None
 
     def read_header(self, data: bytes) -> List[bytes]:
-        """Checks header and trailer, and returns the parts between them."""
-        require(data[:8] == MAGIC and len(data) >= 160, "not a symdex index, or the file was cut")
+        """Checks the header, and returns the parts after it."""
+        require(data[:8] == MAGIC and len(data) >= 144, "not a symdex index, or the file was cut")
         version, size = struct.unpack_from("<HH", data, 8)
         stored = data[max(size - 8, 0):size]
         found = struct.pack("<Q", xxhash.xxh3_64_intdigest(data[:max(size - 8, 0)])) if xxhash else stored
         require(found == stored, "header: wrong checksum")
-        require(version == 1 and size == 128, f"an index of version {version}, which this reader does not know")
+        require(version == 1 and size == 144, f"an index of version {version}, which this reader does not know")
         length, kind, zero, incompatible, features, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
         file_size, *sizes = struct.unpack_from("<7Q", data, 64)
-        require(incompatible & ~3 == 0, "an index with a feature that this reader does not know")
-        require(incompatible & 2 != 0, "an index from before the first release")
+        require(incompatible & ~1 == 0, "an index with a feature that this reader does not know")
         self.id = kind, self.padded_id[:length]
         require(1 <= length <= 32 and kind <= 1 and zero == 0, "header: the image id is not possible")
         require(file_size == len(data), f"header: the file has {len(data)} bytes instead of {file_size}")
-        require(data[-32:-24] == data[64:72] and data[-8:] == TRAILER_MAGIC, "trailer: wrong size or magic")
-        cursor = Cursor(data[128:-32], "file")
+        cursor = Cursor(data[144:], "file")
         parts = [cursor.take(size) for size in sizes]
         self.optional = {}  # by bit
         for bit in range(32):

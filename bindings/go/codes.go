@@ -49,7 +49,7 @@ type codes [contexts]code
 
 // bitReader reads the numbers of a chunk. Reading past the end is not an error at once: callers look at overrun.
 type bitReader struct {
-	// data can be read for 8 bytes from each byte up to end on.
+	// data goes on to the end of the file.
 	data []byte
 	// position and end are bits of data.
 	position, end uint64
@@ -63,7 +63,7 @@ func (r *bitReader) number(c *code) uint64 {
 	if r.position > r.end {
 		return 0
 	}
-	rest := binary.BigEndian.Uint64(r.data[at:at+8]) << (r.position & 7)
+	rest := bits64(r.data, at) << (r.position & 7)
 	entry := c.table[rest>>c.shift]
 	length := uint64(entry & 15)
 	symbol := uint64(entry >> 4)
@@ -82,7 +82,21 @@ func (r *bitReader) number(c *code) uint64 {
 
 // bitsAt returns width bits of data from the bit at on; width is at most 57.
 func bitsAt(data []byte, at uint64, width uint) uint64 {
-	return binary.BigEndian.Uint64(data[at>>3:]) << (at & 7) >> (64 - width)
+	return bits64(data, at>>3) << (at & 7) >> (64 - width)
+}
+
+// bits64 returns the 64 bits of data from the byte at on, which is at most its length. Zeros follow the end of data.
+func bits64(data []byte, at uint64) uint64 {
+	if at+8 <= uint64(len(data)) {
+		return binary.BigEndian.Uint64(data[at : at+8])
+	}
+	return tailBits(data[at:])
+}
+
+func tailBits(tail []byte) uint64 {
+	var bytes [8]byte
+	copy(bytes[:], tail)
+	return binary.BigEndian.Uint64(bytes[:])
 }
 
 // unfold returns the signed number that a folded number stands for.

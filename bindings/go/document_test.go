@@ -43,8 +43,8 @@ func documentIndex(t testing.TB) []byte { return documentBytes(t, "the dump begi
 // The index of FORMAT.md with the readable names there.
 func TestDocumentReadableNames(t *testing.T) {
 	index, section := documentIndex(t), documentBytes(t, "the readable names begin")
-	end := len(index) - trailerSize
-	data := slices.Concat(index[:end], section, index[end:])
+	end := len(index)
+	data := slices.Concat(index, section)
 	data[24] = 1
 	repair(data)
 	if !bytes.Equal(data[end:end+len(section)], section) {

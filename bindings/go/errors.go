@@ -22,8 +22,8 @@ var ErrCompressed = errors.New("symdex: the index is compressed with zstd, which
 
 // A DamagedError says that bytes of an index are not what was written.
 type DamagedError struct {
-	// Part is the part of the index: "header", "metadata", "codes", "chunks", "names", "files", "readable names",
-	// "unwind rows" or "trailer".
+	// Part is the part of the index: "header", "metadata", "codes", "files", "names", "chunks", "readable names"
+	// or "unwind rows".
 	Part string
 	// Problem is what was found.
 	Problem string

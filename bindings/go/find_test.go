@@ -19,7 +19,7 @@ func goldenFile(t testing.TB, name string) []byte {
 }
 
 func TestFindFS(t *testing.T) {
-	flat, fanned := goldenFile(t, "icf-1.symdex"), goldenFile(t, "plain-2.symdex")
+	flat, fanned := goldenFile(t, "icf-1.symdex"), goldenFile(t, "plain-1.symdex")
 	folder := fstest.MapFS{
 		"4c4c44ca55553144a1d690c32d816e24.symdex":    {Data: flat},
 		"4c/4c4c444e55553144a1e5129c2dc95135.symdex": {Data: fanned},

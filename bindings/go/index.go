@@ -5,19 +5,18 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"os"
+	"slices"
 	"sync/atomic"
 )
 
 const (
 	formatVersion = 1
-	headerSize    = 128
-	trailerSize   = 32
-	// preReleaseHeaderSize is the size of the headers of versions 1 and 2 before the first release.
-	preReleaseHeaderSize = 192
+	headerSize    = 144
+	digestAt      = 120
+	// checksumsPart is the number of the checksums among the six parts of every index.
+	checksumsPart = 3
 
-	featureAliases  = 1 << 0
-	featureReleased = 1 << 1
-	knownFeatures   = featureAliases | featureReleased
+	featureAliases = 1 << 0
 
 	// The compatible features of these bits have an optional section, whose numbers follow each other.
 	optionalBits     = 32
@@ -27,9 +26,8 @@ const (
 )
 
 const (
-	magic        = "\x89SYMDEX\n"
-	trailerMagic = "XEDMYS\n\x89"
-	zstdMagic    = "\x28\xb5\x2f\xfd"
+	magic     = "\x89SYMDEX\n"
+	zstdMagic = "\x28\xb5\x2f\xfd"
 )
 
 // An Index answers the addresses of one image. Any number of goroutines can use it at the same time, each with a
@@ -139,7 +137,7 @@ func open(data []byte) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata, codes, chunks, names, files, checksums := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+	metadata, codes, files, checksums, names, chunks := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
 	fields := data[metadata.Start:metadata.End]
 	if len(fields) < 8 || placedChecksum(fields[8:], h.id, 1) != word(fields, 0) {
 		return nil, damaged("metadata", "it has another checksum")
@@ -150,9 +148,9 @@ func open(data []byte) (*Index, error) {
 	}
 	rest := data[checksums.Start:checksums.End]
 	ix.codes, rest = newSection("codes", 2, h.id, data[codes.Start:], h.sizes[1], rest)
-	ix.chunks, rest = newSection("chunks", 3, h.id, data[chunks.Start:], h.sizes[2], rest)
-	ix.names.section, rest = newSection("names", 4, h.id, data[names.Start:], h.sizes[3], rest)
-	ix.files.section, _ = newSection("files", 5, h.id, data[files.Start:], h.sizes[4], rest)
+	ix.files.section, rest = newSection("files", 3, h.id, data[files.Start:], h.sizes[2], rest)
+	ix.names.section, rest = newSection("names", 4, h.id, data[names.Start:], h.sizes[4], rest)
+	ix.chunks, _ = newSection("chunks", 5, h.id, data[chunks.Start:], h.sizes[5], rest)
 	if err := ix.parseCodes(); err != nil {
 		return nil, err
 	}
@@ -163,7 +161,7 @@ func open(data []byte) (*Index, error) {
 		return nil, err
 	}
 	if contents := optional[readableNamesBit]; contents.End > 0 {
-		checksums := data[contents.End : len(data)-trailerSize]
+		checksums := data[contents.End:]
 		ix.readable.section, _ = newSection("readable names", firstOptional+readableNamesBit, h.id,
 			data[contents.Start:], contents.End-contents.Start, checksums)
 		if err := ix.readable.parse(ix.metadata.Counts.Names); err != nil {
@@ -171,7 +169,7 @@ func open(data []byte) (*Index, error) {
 		}
 	}
 	if contents := optional[unwindRowsBit]; contents.End > 0 {
-		checksums := data[contents.End : len(data)-trailerSize]
+		checksums := data[contents.End:]
 		ix.unwind.section, _ = newSection("unwind rows", firstOptional+unwindRowsBit, h.id,
 			data[contents.Start:], contents.End-contents.Start, checksums)
 	}
@@ -193,14 +191,15 @@ func parseHeader(data []byte) (*header, error) {
 	if xxh3(data[:size-8]) != word(data, size-8) {
 		return nil, damaged("header", "it has another checksum")
 	}
-	if version != formatVersion || size == preReleaseHeaderSize {
+	// Headers of 128 and of 192 bytes are from before the first release.
+	if version != formatVersion || size == 128 || size == 192 {
 		return nil, &UnsupportedError{Version: version}
 	}
 	if size != headerSize {
 		return nil, damaged("header", "it has %d bytes, and %d are expected", size, headerSize)
 	}
-	if features := word(data, 16); features&^knownFeatures != 0 || features&featureReleased == 0 {
-		return nil, &UnsupportedError{Version: version, Features: features &^ knownFeatures}
+	if unknown := word(data, 16) &^ featureAliases; unknown != 0 {
+		return nil, &UnsupportedError{Version: version, Features: unknown}
 	}
 	h := &header{id: ImageID{size: data[12], hash: data[13] == 1}, compatible: word(data, 24)}
 	copy(h.id.bytes[:], data[32:64])
@@ -213,8 +212,8 @@ func parseHeader(data []byte) (*header, error) {
 	return h, nil
 }
 
-// parts returns where the parts between header and trailer are, after a check of all sizes: those of every index, and
-// the contents of the optional sections by their bits, whose checksums follow them.
+// parts returns where the parts after the header are, after a check of all sizes: those of every index, and the
+// contents of the optional sections by their bits, whose checksums follow them.
 func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Range, err error) {
 	if stated := word(data, 64); stated != uint64(len(data)) {
 		return parts, optional, damaged("header", "the file has %d bytes, and the header states %d", len(data), stated)
@@ -227,12 +226,12 @@ func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Rang
 		}
 		parts[i] = Range{at, at + size}
 		at += size
-		if i >= 1 && i <= 4 {
+		if i != 0 && i != checksumsPart {
 			pages += (size + pageSize - 1) / pageSize
 		}
 	}
-	if h.sizes[5] != pages*checksumSize {
-		return parts, optional, damaged("header", "%d pages have %d bytes of checksums", pages, h.sizes[5])
+	if h.sizes[checksumsPart] != pages*checksumSize {
+		return parts, optional, damaged("header", "%d pages have %d bytes of checksums", pages, h.sizes[checksumsPart])
 	}
 	for bit := range optional {
 		if h.compatible&(1<<bit) == 0 {
@@ -249,13 +248,8 @@ func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Rang
 			return parts, optional, damaged("header", "optional section %d is larger than the file", bit)
 		}
 	}
-	if at+trailerSize != uint64(len(data)) {
-		return parts, optional, damaged("header", "the parts and the trailer end at %d, and the file has %d bytes",
-			at+trailerSize, len(data))
-	}
-	trailer := data[at:]
-	if word(trailer, 0) != uint64(len(data)) || string(trailer[24:]) != trailerMagic {
-		return parts, optional, damaged("trailer", "the file does not end as an index")
+	if at != uint64(len(data)) {
+		return parts, optional, damaged("header", "the parts end at %d, and the file has %d bytes", at, len(data))
 	}
 	return parts, optional, nil
 }
@@ -274,10 +268,17 @@ func (ix *Index) Verify() error {
 			}
 		}
 	}
-	end := len(ix.data) - trailerSize
-	high, low := xxh3Long128(ix.data[:end])
-	if trailer := ix.data[end:]; word(trailer, 8) != low || word(trailer, 16) != high {
-		return damaged("trailer", "the file has another digest")
+	start := uint64(len(ix.data) - len(ix.chunks.data))
+	if low, high := digest(ix.data, Range{start, start + ix.chunks.size}); word(ix.data, digestAt) != low ||
+		word(ix.data, digestAt+8) != high {
+		return damaged("header", "the file has another digest")
 	}
 	return nil
+}
+
+// digest returns the digest of an index whose chunks are there: its low and its high half.
+func digest(data []byte, chunks Range) (low, high uint64) {
+	others := slices.Concat(data[:digestAt], data[headerSize:chunks.Start], data[chunks.End:])
+	high, low = xxh3Long128(slices.Concat(data[chunks.Start:chunks.End], others))
+	return low, high
 }

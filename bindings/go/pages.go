@@ -14,7 +14,7 @@ const (
 // set of checked pages is the only state that goroutines share.
 type section struct {
 	name string
-	// data begins with the section, and goes on to the end of the file: 8 bytes can be read from each of its bytes on.
+	// data begins with the section, and goes on to the end of the file, so that wider reads may go beyond the section.
 	data []byte
 	// size is the size of the section itself.
 	size      uint64

@@ -1,10 +1,11 @@
 //! Makes the checksums of changed indexes correct, so that changes reach the code after the checks.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use symdex_testkit::images::seal::{HEADER_SIZE, seal};
+use xxhash_rust::xxh3::xxh3_64;
 
-const HEADER_SIZE: usize = 128;
-const TRAILER_SIZE: usize = 32;
 const PAGE_SIZE: usize = 512;
+/// Where the header states the sizes of the six sections, 8 bytes each.
+const SIZES: std::ops::Range<usize> = 72..120;
 const METADATA: u32 = 1;
 /// The section of compatible feature 0. That of each other feature is as much greater as its bit.
 const OPTIONAL: u32 = 9;
@@ -17,30 +18,27 @@ const KNOWN_FEATURES: u8 = 0b11;
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     let (header, mut rest) = data.split_at_checked(HEADER_SIZE)?;
     let mut out = header.to_vec();
-    out[..12].copy_from_slice(b"\x89SYMDEX\n\x01\0\x80\0");
+    out[..12].copy_from_slice(b"\x89SYMDEX\n\x01\0\x90\0");
     let id: [u8; 32] = header[32..64].try_into().ok()?;
-    let mut checksums = Vec::new();
-    // Metadata, codes, chunks, names and files. Their numbers begin with 1.
-    for (section, field) in (METADATA..=5).zip((72..112).step_by(8)) {
+    // Metadata, codes, files, checksums, names and chunks.
+    let mut parts = [&[][..]; 6];
+    for (part, field) in parts.iter_mut().zip(SIZES.step_by(8)) {
         let stated = u64::from_le_bytes(header[field..field + 8].try_into().ok()?);
         let size = usize::try_from(stated).unwrap_or(usize::MAX).min(rest.len());
-        out[field..field + 8].copy_from_slice(&(size as u64).to_le_bytes());
-        let (bytes, after) = rest.split_at(size);
-        rest = after;
-        if let (METADATA, Some((_, fields))) = (section, bytes.split_first_chunk::<8>()) {
-            out.extend(checksum(&id, section, 0, fields).to_le_bytes());
-            out.extend(fields);
-            continue;
-        }
-        out.extend(bytes);
-        for (page, bytes) in (0..).zip(bytes.chunks(PAGE_SIZE)) {
-            checksums.extend_from_slice(&checksum(&id, section, page, bytes).to_le_bytes()[..4]);
-        }
+        (*part, rest) = rest.split_at(size);
     }
-    let old = u64::from_le_bytes(header[112..120].try_into().ok()?);
-    rest = &rest[usize::try_from(old).unwrap_or(usize::MAX).min(rest.len())..];
-    out[112..120].copy_from_slice(&(checksums.len() as u64).to_le_bytes());
-    out.extend(checksums);
+    let [metadata, codes, files, _, names, chunks] = parts;
+    let metadata = match metadata.split_first_chunk::<8>() {
+        Some((_, fields)) => [&checksum(&id, METADATA, 0, fields).to_le_bytes(), fields].concat(),
+        None => metadata.to_vec(),
+    };
+    let paged = [codes, files, names, chunks].into_iter().zip(METADATA + 1..);
+    let checksums: Vec<u8> = paged.flat_map(|(part, section)| page_sums(&id, section, part)).collect();
+    let parts = [&metadata[..], codes, files, &checksums, names, chunks];
+    for (part, field) in parts.iter().zip(SIZES.step_by(8)) {
+        out[field..field + 8].copy_from_slice(&(part.len() as u64).to_le_bytes());
+    }
+    out.extend(parts.concat());
     // Of the optional sections, only those that symdex knows are kept.
     out[24..28].copy_from_slice(&[header[24] & KNOWN_FEATURES, 0, 0, 0]);
     for bit in (0..8).filter(|bit| (header[24] & KNOWN_FEATURES) >> bit & 1 == 1) {
@@ -49,18 +47,21 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
         let (contents, after) = after.split_at(size);
         out.extend((size as u64).to_le_bytes());
         out.extend(contents);
-        for (page, bytes) in (0..).zip(contents.chunks(PAGE_SIZE)) {
-            out.extend_from_slice(&checksum(&id, OPTIONAL + bit, page, bytes).to_le_bytes()[..4]);
-        }
+        out.extend(page_sums(&id, OPTIONAL + bit, contents));
         rest = &after[(4 * size.div_ceil(PAGE_SIZE)).min(after.len())..];
     }
-    let size = ((out.len() + TRAILER_SIZE) as u64).to_le_bytes();
+    let size = (out.len() as u64).to_le_bytes();
     out[64..72].copy_from_slice(&size);
-    let checksum = xxh3_64(&out[..HEADER_SIZE - 8]);
-    out[HEADER_SIZE - 8..HEADER_SIZE].copy_from_slice(&checksum.to_le_bytes());
-    let digest = xxh3_128(&out).to_le_bytes();
-    out.extend([&size[..], &digest, b"XEDMYS\n\x89"].concat());
+    seal(&mut out);
     Some(out)
+}
+
+/// The checksums of the pages of a section.
+fn page_sums(id: &[u8; 32], section: u32, contents: &[u8]) -> Vec<u8> {
+    let pages = (0..).zip(contents.chunks(PAGE_SIZE));
+    pages
+        .flat_map(|(page, bytes)| checksum(id, section, page, bytes).to_le_bytes().into_iter().take(4))
+        .collect()
 }
 
 /// The checksum of `bytes` at this place of the index of `id`.

@@ -48,8 +48,8 @@ fn the_index_of_another_file_of_the_id_and_a_damaged_one_are_not_recognised() {
     with_image(&bytes, "cxx", |image| assert!(built_before(image, &open(&index)).is_some()));
     with_image(&bytes, "other", |image| assert_eq!(built_before(image, &open(&index)), None));
     let mut damaged = index.clone();
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
+    // In the chunks, which are not read when the index is opened.
+    *damaged.last_mut().expect("not empty") ^= 1;
     with_image(&bytes, "cxx", |image| assert_eq!(built_before(image, &open(&damaged)), None));
     let other = std::fs::read(debug_file("dead-strip")).expect("readable");
     with_image(&other, "cxx", |image| assert_eq!(built_before(image, &open(&index)), None));

@@ -144,7 +144,7 @@ fn text(index: &Index<&[u8]>) -> String {
     line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));
     line(format_args!("input digest {:02x?}", metadata.input_digest));
     let digest = u128::from_le_bytes(index.digest());
-    let symdex::SectionInfo { name, size, .. } = index.sections()[2];
+    let symdex::SectionInfo { name, size, .. } = index.sections()[5];
     line(format_args!("digest {digest:032x} {name} {size} bytes"));
     for row in index.unwind_rows().expect("whole") {
         let row = row.expect("whole");

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on, testdata};
-use xxhash_rust::xxh3::xxh3_64;
+use symdex_testkit::images::seal::seal_header;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("permissions");
@@ -17,16 +17,14 @@ fn set_mode(path: &Path, mode: u32) {
 /// Makes the index at `path` larger than what is read into memory. Mapped, it is a damaged index.
 fn enlarge(path: &Path) {
     const FILE_SIZE: usize = 64;
-    const CHUNKS_SIZE: usize = 88;
-    const CHECKSUM: usize = 120;
+    const CHUNKS_SIZE: usize = 112;
     let more = symdex::MAX_READ_SIZE;
     let mut bytes = fs::read(path).expect("readable");
     for place in [FILE_SIZE, CHUNKS_SIZE] {
         let field = bytes[place..].first_chunk_mut::<8>().expect("8 bytes");
         *field = (u64::from_le_bytes(*field) + more).to_le_bytes();
     }
-    let checksum = xxh3_64(&bytes[..CHECKSUM]).to_le_bytes();
-    bytes[CHECKSUM..CHECKSUM + 8].copy_from_slice(&checksum);
+    seal_header(&mut bytes);
     fs::write(path, &bytes).expect("written");
     // The rest of the file is a hole, which takes no space.
     let file = fs::OpenOptions::new().write(true).open(path).expect("writable");

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
+use symdex_testkit::images::seal::seal_header;
 
 fn build(input: &Path, out: &Path, more: &[&str]) -> common::CommandOutput {
     let arguments = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
@@ -181,9 +182,8 @@ fn a_truncated_or_changed_index_is_damaged() {
     }
     let mut newer = whole;
     newer[8] = 99;
-    // The header ends with its checksum. With a wrong checksum, the index would be damaged instead.
-    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[..120]);
-    newer[120..128].copy_from_slice(&checksum.to_le_bytes());
+    // With a wrong checksum, the index would be damaged instead.
+    seal_header(&mut newer);
     fs::write(&damaged, &newer).expect("written");
     for reader in READERS {
         let finished = symdex_on(&damaged, reader);
@@ -197,10 +197,9 @@ fn damage_found_by_a_lookup_is_reported_for_the_address() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let mut bytes = fs::read(&index).expect("there");
-    // Chunks come after the header, the metadata and the codes, whose sizes are in the header.
-    let size = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    let chunks = 128 + usize::try_from(size(72) + size(80)).expect("small");
-    bytes[chunks + 20] ^= 1;
+    let sections = symdex::Index::open(&bytes[..]).expect("an index").sections();
+    let chunks = sections.iter().find(|section| section.name == "chunks").expect("there");
+    bytes[usize::try_from(chunks.offset).expect("small") + 20] ^= 1;
     fs::write(&index, &bytes).expect("written");
     let lookup = symdex_on(&index, "lookup {} 0x400 0x999999 --json");
     assert_eq!(lookup.code, Some(4), "{}", lookup.out);

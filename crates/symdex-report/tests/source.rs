@@ -63,7 +63,7 @@ fn offsets_from_text_exec_need_an_index_with_that_segment() {
 #[test]
 fn a_damaged_index_yields_damaged_answers() {
     let mut bytes = bytes();
-    let start = index(&bytes).sections()[2].offset;
+    let start = index(&bytes).sections()[5].offset;
     let start = usize::try_from(start).expect("small");
     bytes[start + 20] ^= 1;
     let offsets = [ImageOffset(0x3cf)];

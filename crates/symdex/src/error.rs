@@ -138,14 +138,12 @@ pub enum SectionKind {
     Metadata = 1,
     /// A page of the codes, which also say where each chunk begins.
     CodePage = 2,
-    /// A page of chunks.
-    ChunkPage = 3,
+    /// A page of file paths.
+    FilePage = 3,
     /// A page of names.
     NamePage = 4,
-    /// A page of file paths.
-    FilePage = 5,
-    /// The fixed trailer.
-    Trailer = 6,
+    /// A page of chunks.
+    ChunkPage = 5,
     /// A chunk of the `dwarf` table, in errors only.
     DwarfChunk = 7,
     /// A chunk of the `symbol_table` table, in errors only.
@@ -164,10 +162,9 @@ impl SectionKind {
             SectionKind::Header => "header",
             SectionKind::Metadata => "metadata",
             SectionKind::CodePage => "code page",
-            SectionKind::ChunkPage => "chunk page",
-            SectionKind::NamePage => "name page",
             SectionKind::FilePage => "file page",
-            SectionKind::Trailer => "trailer",
+            SectionKind::NamePage => "name page",
+            SectionKind::ChunkPage => "chunk page",
             SectionKind::DwarfChunk => "dwarf chunk",
             SectionKind::SymbolChunk => "symbol_table chunk",
             SectionKind::ReadableNamePage => "readable name page",
@@ -182,16 +179,14 @@ impl SectionKind {
 pub struct ErrorLocation {
     /// The section.
     pub section: SectionKind,
-    /// The number of the page or chunk, from 0 on. It is 0 for the header, the metadata and the trailer.
+    /// The number of the page or chunk, from 0 on. It is 0 for the header and the metadata.
     pub index: u64,
 }
 
 impl std::fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.section {
-            SectionKind::Header | SectionKind::Metadata | SectionKind::Trailer => {
-                write!(f, "the {}", self.section.name())
-            }
+            SectionKind::Header | SectionKind::Metadata => write!(f, "the {}", self.section.name()),
             _ => write!(f, "{} {}", self.section.name(), self.index),
         }
     }

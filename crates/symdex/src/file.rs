@@ -1,12 +1,11 @@
 //! Reading an index file, or only its metadata, without mapping it.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::format::trailer::TRAILER_SIZE;
-use crate::format::{FileSection, Header, Metadata, Trailer};
+use crate::format::{FileSection, Header, Metadata};
 
 /// The size of the largest index that [`read_index_file`] reads into memory: 1 GiB.
 pub const MAX_READ_SIZE: u64 = 1 << 30;
@@ -50,7 +49,7 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// Reads the digest of the index file at `path`, as [`Index::digest`](crate::Index::digest) returns it. Only the
-/// header and the trailer are read and checked.
+/// header is read and checked.
 ///
 /// ```
 /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
@@ -62,13 +61,9 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
 /// # Errors
 ///
 /// [`Error::Io`] if the file cannot be read or is not a regular file; otherwise the errors that
-/// [`Index::open`](crate::Index::open) has for headers and trailers.
+/// [`Index::open`](crate::Index::open) has for headers.
 pub fn read_digest(path: &Path) -> Result<[u8; 16], Error> {
-    let IndexFile { mut file, size, .. } = IndexFile::open(path)?;
-    let mut end = Vec::new();
-    file.seek(SeekFrom::Start(size.saturating_sub(TRAILER_SIZE as u64)))?;
-    file.by_ref().take(TRAILER_SIZE as u64).read_to_end(&mut end)?;
-    Trailer::decode_end(&end, size).map(|trailer| trailer.digest)
+    Ok(IndexFile::open(path)?.header.digest)
 }
 
 impl Metadata {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::Error;
 use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::{
-    FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, Trailer,
-    VERSION, checksums_size,
+    FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, VERSION,
+    checksums_size,
 };
 use crate::image::ImageId;
 use crate::names::readable::{ReadableLayout, ReadableReader};
@@ -20,7 +20,7 @@ use crate::unwind::{UnwindReader, UnwindSection};
 ///
 /// A value of a key-value store (`write::split`) is an index, too.
 ///
-/// [`Index::open`] reads the header, the metadata, the trailer, the codes (at most 10 kB) and the heads of the names
+/// [`Index::open`] reads the header, the metadata, the codes (at most 10 kB) and the heads of the names
 /// and of the files. This does not depend on the size of the index. The codes are decoded into tables, which do not
 /// change afterwards. The other pages are checked when they are first read. The set of checked pages is the only state
 /// that changes and that threads share.
@@ -41,7 +41,6 @@ pub struct Index<B> {
     bytes: B,
     pub(crate) header: Header,
     metadata: Metadata,
-    pub(crate) trailer: Trailer,
     codes: Codes,
     names: NameLayout,
     files: NameLayout,
@@ -90,15 +89,15 @@ struct Paged {
 }
 
 impl Paged {
-    /// The sections of codes, chunks, names and files.
+    /// The sections of codes, files, names and chunks.
     fn all(header: &Header) -> Result<[Self; 4], Error> {
-        let [_, codes, chunks, names, files, all_checksums] = header.sections;
+        let [_, codes, files, all_checksums, names, chunks] = header.sections;
         let mut end = all_checksums.offset;
         let paged = [
             (SectionKind::CodePage, codes),
-            (SectionKind::ChunkPage, chunks),
-            (SectionKind::NamePage, names),
             (SectionKind::FilePage, files),
+            (SectionKind::NamePage, names),
+            (SectionKind::ChunkPage, chunks),
         ]
         .map(|(kind, section)| {
             let checksums = FileSection { offset: end, size: checksums_size(section.size) };
@@ -154,14 +153,13 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
     /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
-    /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata, the codes or the trailer is
+    /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata or the codes are
     /// damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file, file.len() as u64)?;
-        let trailer = Trailer::decode(file)?;
         let metadata = Metadata::decode(&header.id, header.sections[0].within(file))?;
-        let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
+        let [code_pages, file_pages, name_pages, chunk_pages] = Paged::all(&header)?;
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
         let names = NameLayout::decode(&name_pages.reader(file, &header.id), 0, metadata.counts.names)?;
         let files = NameLayout::decode(&file_pages.reader(file, &header.id), 0, metadata.counts.files)?;
@@ -180,7 +178,6 @@ impl<B: AsRef<[u8]>> Index<B> {
             bytes,
             header,
             metadata,
-            trailer,
             codes,
             names,
             files,
@@ -206,10 +203,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         &self.header.id
     }
 
-    /// XXH3-128 of everything before the trailer, low half first, as the trailer states it: equal for equal indexes.
+    /// XXH3-128, low half first, of the whole index, as its header states it: equal for equal indexes. Opening an index
+    /// does not check it; [`Index::verify_digest`] does.
     #[must_use]
     pub fn digest(&self) -> [u8; 16] {
-        self.trailer.digest
+        self.header.digest
     }
 
     /// Whether the index has readable names; see [`Frame::readable`](crate::Frame::readable). They are an option of the
@@ -223,15 +221,15 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// optional ones that this reader knows, with their sizes and checksums.
     #[must_use]
     pub fn sections(&self) -> Vec<SectionInfo> {
-        let [metadata, codes, chunks, names, files, checksums] = self.header.sections;
+        let [metadata, codes, files, checksums, names, chunks] = self.header.sections;
         let info = |name, FileSection { offset, size }| SectionInfo { name, offset, size };
         let mut all = vec![
             info("metadata", metadata),
             info("codes", codes),
-            info("chunks", chunks),
-            info("names", names),
             info("files", files),
             info("checksums", checksums),
+            info("names", names),
+            info("chunks", chunks),
         ];
         let readable = self.readable.iter().map(|(_, paged)| ("readable names", paged));
         let unwind = self.unwind.iter().map(|(_, paged)| ("unwind rows", paged));

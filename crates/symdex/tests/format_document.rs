@@ -115,15 +115,15 @@ fn explain(file: &[u8]) -> String {
     dump.field(1, "length of the image id");
     dump.field(1, "kind of id: the image's own");
     dump.field(2, "zero");
-    dump.number(8, "incompatible features: aliases, and the one of all");
+    dump.number(8, "incompatible features: aliases");
     dump.number(8, "compatible features");
     dump.field(4, "image id");
     dump.field(28, "its padding");
     dump.number(8, "file size {}");
-    let names = ["metadata", "codes", "chunks", "names", "files", "checksums"];
-    let [metadata, codes_size, chunks, ..] =
-        names.map(|name| dump.number(8, &format!("size of {name} {{}}")));
-    dump.number(8, "checksum of bytes 0 to 77");
+    let names = ["metadata", "codes", "files", "checksums", "names", "chunks"];
+    let [metadata, codes_size, ..] = names.map(|name| dump.number(8, &format!("size of {name} {{}}")));
+    dump.field(16, "digest");
+    dump.number(8, "checksum of bytes 0 to 87");
 
     dump.heading("metadata");
     let end = dump.at + usize::try_from(metadata).expect("small");
@@ -158,26 +158,21 @@ fn explain(file: &[u8]) -> String {
     }
     assert_eq!(dump.at, end, "all of the metadata is explained");
 
-    let chunks_at = dump.at + usize::try_from(codes_size).expect("small");
+    let end = dump.at + usize::try_from(codes_size).expect("small");
     dump.heading("codes");
     let (codes, places) = codes_section(&mut dump);
-    assert_eq!(dump.at, chunks_at, "all of the codes are explained");
-    dump.heading("chunks");
-    dwarf_chunk(&mut dump, &codes, places[1] - places[0]);
-    symbol_chunk(&mut dump, &codes, places[2] - places[1]);
-    assert_eq!(dump.at, chunks_at + usize::try_from(chunks).expect("small"));
-    dump.heading("names");
-    strings(&mut dump, "name");
+    assert_eq!(dump.at, end, "all of the codes are explained");
     dump.heading("files");
     strings(&mut dump, "file");
     dump.heading("checksums");
-    for what in ["codes", "chunks", "names", "files"] {
+    for what in ["codes", "files", "names", "chunks"] {
         dump.number(4, &format!("{what}: page 0"));
     }
-    dump.heading("trailer");
-    dump.number(8, "file size {}");
-    dump.field(16, "digest");
-    dump.field(8, "magic");
+    dump.heading("names");
+    strings(&mut dump, "name");
+    dump.heading("chunks");
+    dwarf_chunk(&mut dump, &codes, places[1] - places[0]);
+    symbol_chunk(&mut dump, &codes, places[2] - places[1]);
     assert_eq!(dump.at, file.len(), "all of the file is explained");
     dump.out
 }
@@ -343,7 +338,7 @@ fn explain_readable(file: &[u8]) -> String {
     dump.field(8, "those of names 3 and 4");
     strings(&mut dump, "name");
     dump.number(4, "checksum of page 0");
-    assert_eq!(dump.at, file.len() - 32, "the trailer follows");
+    assert_eq!(dump.at, file.len(), "nothing follows");
     dump.out
 }
 
@@ -413,7 +408,7 @@ fn explain_unwind(file: &[u8]) -> String {
     ];
     dump.coded(blocks_size, "block 0: bit, bits, context, number", &codes, &numbers);
     dump.number(4, "checksum of page 0");
-    assert_eq!(dump.at, file.len() - 32, "the trailer follows");
+    assert_eq!(dump.at, file.len(), "nothing follows");
     dump.out
 }
 

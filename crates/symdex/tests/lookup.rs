@@ -224,7 +224,7 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     let mut bytes = image.index();
     let index = Index::open(&bytes[..]).expect("as written");
     let whole = symdex::write::split(&index).count();
-    let SectionInfo { offset: chunks, size, .. } = index.sections()[2];
+    let SectionInfo { offset: chunks, size, .. } = index.sections()[5];
     let last = (chunks + size - 1) as usize;
     bytes[last] ^= 1;
     let index = Index::open(&bytes[..]).expect("opens");

@@ -9,7 +9,8 @@
 use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testkit::images::Image;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use symdex_testkit::images::seal::seal;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The contexts of coded numbers.
 const GAP: usize = 0;
@@ -173,11 +174,11 @@ impl Patched {
         ((xxh3_64(page) ^ xxh3_64(&place)) as u32).to_le_bytes()
     }
 
-    /// The bytes with correct checksums of all pages and a correct digest.
+    /// The bytes with correct checksums of the header and of all pages, and a correct digest.
     fn sealed(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let mut checksum = self.section("checksums").0;
-        for (number, name) in (2u32..).zip(["codes", "chunks", "names", "files"]) {
+        for (number, name) in (2u32..).zip(["codes", "files", "names", "chunks"]) {
             let (start, size) = self.section(name);
             for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u64..) {
                 let sum = self.page_sum(number, index, page);
@@ -195,9 +196,7 @@ impl Patched {
             }
             assert_eq!(checksum, start + size);
         }
-        let end = bytes.len() - 32;
-        let digest = xxh3_128(&bytes[..end]).to_le_bytes();
-        bytes[end + 8..end + 24].copy_from_slice(&digest);
+        seal(&mut bytes);
         bytes
     }
 

@@ -1,4 +1,5 @@
 use symdex::Counts;
+use symdex_testkit::images::seal::seal_header;
 
 use super::*;
 use crate::test_indexes::{index, with_counts};
@@ -79,21 +80,14 @@ fn damaged_and_misnamed_indexes_are_replaced() {
 fn an_index_of_a_newer_version_is_left_alone() {
     let new = index(7, 1, 1, "x");
     let mut newer = new.as_bytes().to_vec();
-    // A header ends with its checksum. With a wrong checksum, the index would be damaged instead.
+    // With a wrong checksum, the index would be damaged instead.
     newer[8] += 1;
-    let newer = sealed(newer, 128);
+    seal_header(&mut newer);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(IndexFolder::file_name(new.id()));
     fs::write(&path, &newer).expect("written");
     assert!(matches!(IndexFolder::new(folder.path()).publish(&new), Err(Error::NewerIndex { .. })));
     assert_eq!(fs::read(&path).expect("readable"), newer);
-}
-
-/// `index` with a correct checksum in its header, which has this size.
-fn sealed(mut index: Vec<u8>, header_size: usize) -> Vec<u8> {
-    let (checked, checksum) = index[..header_size].split_at_mut(header_size - 8);
-    checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
-    index
 }
 
 #[test]
@@ -103,7 +97,8 @@ fn an_index_of_a_development_version_is_replaced() {
     (older[8], older[10]) = (2, 192);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(IndexFolder::file_name(new.id()));
-    fs::write(&path, sealed(older, 192)).expect("written");
+    seal_header(&mut older);
+    fs::write(&path, older).expect("written");
     let published = IndexFolder::new(folder.path()).publish(&new).expect("published");
     assert!(
         matches!(&published.outcome, PublishOutcome::Repaired { damage } if damage.contains("build it again"))

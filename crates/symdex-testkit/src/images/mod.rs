@@ -4,12 +4,14 @@
 //! * [`debug_file`]: Mach-O and ELF files with DWARF, valid or not.
 //! * [`archive`]: zip and tar archives, valid or not.
 //! * [`shared_cache`]: dyld shared caches.
+//! * [`seal`]: correct checksums for changed indexes.
 
 #![allow(clippy::cast_possible_truncation, reason = "the numbers in tests are small")]
 
 pub mod archive;
 pub mod debug_file;
 mod image;
+pub mod seal;
 pub mod shared_cache;
 
 pub use image::{Answer, Image, Random, cut};

@@ -1,11 +1,10 @@
-//! The fixed header: 128 bytes.
+//! The fixed header: 144 bytes.
 //!
 //! In every version the magic, the version and the header's size have the same place, and the header ends with a
 //! checksum of the bytes before it. So a reader can tell a newer index from a damaged one.
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::trailer::TRAILER_SIZE;
 use super::{Cursor, SectionKind, checksums_size};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
@@ -13,17 +12,14 @@ use crate::image::ImageId;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
-pub(crate) const HEADER_SIZE: usize = 128;
-/// The size of the header and the last version of older formats from before the first release. No later version has a
-/// header of this size.
-const DEVELOPMENT: (usize, u16) = (192, 2);
+pub(crate) const HEADER_SIZE: usize = 144;
+/// Bytes of a header before its digest and its checksum.
+const FIELDS_SIZE: u64 = 120;
+/// The sizes of the headers of formats from before the first release. No later version has a header of these sizes.
+const DEVELOPMENT: [usize; 2] = [128, 192];
 /// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers returns wrong
 /// answers.
 pub(crate) const ALIASES: u64 = 1;
-/// The feature bit of every index, except those from before the first release, which have other fields.
-pub(crate) const RELEASED: u64 = 2;
-/// The incompatible feature bits this reader knows.
-const KNOWN_INCOMPATIBLE: u64 = ALIASES | RELEASED;
 /// The compatible feature bit of an index with readable names.
 pub(crate) const READABLE_NAMES: u32 = 0;
 /// The compatible feature bit of an index with unwind rows.
@@ -60,13 +56,16 @@ pub(crate) struct Header {
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
-    /// In file order: metadata, codes, chunks, names, files, and the checksums of the pages of codes, chunks, names and
-    /// files.
+    /// In file order: metadata, codes, files, the checksums of the pages of codes, files, names and chunks, names,
+    /// chunks. What is read to open an index comes first, so that it lies in few pages of a mapped file.
     pub(crate) sections: [FileSection; SECTIONS],
     pub(crate) optional: OptionalSections,
+    /// XXH3-128, low half first, of the chunks, the fields before this one, and all other sections in file order. It
+    /// distinguishes two indexes of one image. `verify` checks it; opening a file does not.
+    pub(crate) digest: [u8; 16],
 }
 
-/// The optional sections of an index, which follow the checksums.
+/// The optional sections of an index, which follow the chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionalSections {
     /// The compatible feature bits of the index.
@@ -113,7 +112,7 @@ impl OptionalSections {
 
 impl Header {
     /// A header for sections of these sizes, which follow each other, and optional sections that take `optional_size`
-    /// bytes. `features` has their bits. Returns `None` if the sum of the sizes is too large.
+    /// bytes. `features` has their bits. The digest is 0. Returns `None` if the sum of the sizes is too large.
     pub(crate) fn lay_out(
         id: ImageId,
         aliases: bool,
@@ -122,7 +121,7 @@ impl Header {
         optional_size: u64,
     ) -> Option<Self> {
         let end = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size))?;
-        let file_size = end.checked_add(optional_size)?.checked_add(TRAILER_SIZE as u64)?;
+        let file_size = end.checked_add(optional_size)?;
         let all = FileSection { offset: end, size: optional_size };
         let mut offset = HEADER_SIZE as u64;
         let sections = sizes.map(|size| {
@@ -130,7 +129,18 @@ impl Header {
             offset += size;
             section
         });
-        Some(Self { id, aliases, file_size, sections, optional: OptionalSections { features, all } })
+        let optional = OptionalSections { features, all };
+        Some(Self { id, aliases, file_size, sections, optional, digest: [0; 16] })
+    }
+
+    /// Whether the index `file` has the digest that the header states.
+    pub(crate) fn has_digest_of(&self, file: &[u8]) -> bool {
+        let [.., chunks] = self.sections;
+        let fields = FileSection { offset: 0, size: FIELDS_SIZE };
+        let others = FileSection { offset: HEADER_SIZE as u64, size: chunks.offset - HEADER_SIZE as u64 };
+        let mut digest = Xxh3Default::new();
+        [chunks, fields, others, self.optional.all].iter().for_each(|part| digest.update(part.within(file)));
+        digest.digest128().to_le_bytes() == self.digest
     }
 
     /// The size of the header that `head`, the first bytes of a file, states. `None` if `head` ends before it.
@@ -171,7 +181,7 @@ impl Header {
         if xxh3_64(checked) != u64::from_le_bytes(*stored) {
             return Err(Error::Checksum { location: LOCATION });
         }
-        if header_size == DEVELOPMENT.0 && version <= DEVELOPMENT.1 {
+        if DEVELOPMENT.contains(&header_size) {
             return Err(Error::DevelopmentVersion);
         }
         if version != VERSION {
@@ -192,11 +202,8 @@ impl Header {
         cursor.bytes(12).ok_or_else(short)?;
         let [id_len, id_kind, _, _] = cursor.array().ok_or_else(short)?;
         let incompatible = cursor.u64().ok_or_else(short)?;
-        if incompatible & !KNOWN_INCOMPATIBLE != 0 {
-            return Err(Error::UnsupportedFeature { unknown: incompatible & !KNOWN_INCOMPATIBLE });
-        }
-        if incompatible & RELEASED == 0 {
-            return Err(Error::DevelopmentVersion);
+        if incompatible & !ALIASES != 0 {
+            return Err(Error::UnsupportedFeature { unknown: incompatible & !ALIASES });
         }
         let features = cursor.u64().ok_or_else(short)?;
         let padded: [u8; ImageId::MAX_LEN] = cursor.array().ok_or_else(short)?;
@@ -207,13 +214,14 @@ impl Header {
         for size in &mut sizes {
             *size = cursor.u64().ok_or_else(short)?;
         }
-        // Only optional sections leave room between the checksums and the trailer.
+        let digest = cursor.array().ok_or_else(short)?;
+        // Only optional sections leave room after the chunks.
         let aliases = incompatible & ALIASES != 0;
         let least = Self::lay_out(id.clone(), aliases, sizes, features, 0).ok_or(DO_NOT_ADD_UP)?;
         let optional_size = file_size.checked_sub(least.file_size);
         let optional_size = optional_size.filter(|size| *size == 0 || least.optional.bits().next().is_some());
         let header = Self::lay_out(id, aliases, sizes, features, optional_size.ok_or(DO_NOT_ADD_UP)?);
-        header.ok_or(DO_NOT_ADD_UP)
+        Ok(Self { digest, ..header.ok_or(DO_NOT_ADD_UP)? })
     }
 }
 
@@ -249,10 +257,10 @@ mod tests {
         assert_eq!(&file[..8], &MAGIC);
         let header = decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
-        assert_eq!(header.sections[3], FileSection { offset: 128 + 30, size: 30 });
+        assert_eq!(header.sections[3], FileSection { offset: 144 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
-        assert_eq!((differ, file[16], aliases[16]), (vec![16], 2, 3), "a feature is a bit, and nothing else");
+        assert_eq!((differ, file[16], aliases[16]), (vec![16], 0, 1), "a feature is a bit, and nothing else");
         let file = [&aliases[..], &file[HEADER_SIZE..]].concat();
         assert_eq!(decode(&file).expect("as written"), Header { aliases: true, ..header });
     }
@@ -266,7 +274,7 @@ mod tests {
         }
         let mut longer = file.clone();
         longer.push(0);
-        assert!(matches!(decode(&longer), Err(Error::WrongSize { found: 234, expected: 233, .. })));
+        assert!(matches!(decode(&longer), Err(Error::WrongSize { found: 218, expected: 217, .. })));
     }
 
     #[test]
@@ -280,36 +288,26 @@ mod tests {
         (longer[8], longer[10]) = (4, 208);
         let longer = decode(&sealed(longer, 208));
         assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 4, known: 1 })), "of any size");
-        for size in [0, 7, 127, 129, 208] {
+        for size in [0, 7, 127, 145, 208] {
             let mut other_size = file();
             other_size[10] = size;
             let sealed_at = usize::from(size).max(HEADER_SIZE);
             assert!(decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
         }
         let mut feature = file();
-        feature[16] = 4;
+        feature[16] = 2;
         let feature = sealed(feature, HEADER_SIZE);
-        assert!(matches!(decode(&feature), Err(Error::UnsupportedFeature { unknown: 4 })));
+        assert!(matches!(decode(&feature), Err(Error::UnsupportedFeature { unknown: 2 })));
     }
 
     #[test]
     fn a_file_of_before_the_first_release_is_to_be_built_again() {
-        for aliases in [0, 1] {
+        for (version, size) in [(1, 128), (1, 192), (2, 192)] {
             let mut older = file();
-            older[16] = aliases;
-            let older = decode(&sealed(older, HEADER_SIZE)).expect_err("other fields");
-            assert!(matches!(older, Error::DevelopmentVersion), "{older}");
-        }
-        for version in [1, 2] {
-            let mut older = file();
-            (older[8], older[10]) = (version, 192);
-            let older = decode(&sealed(older, 192)).expect_err("an old format");
+            (older[8], older[10]) = (version, size);
+            let older = decode(&sealed(older, size.into())).expect_err("an old format");
             assert!(older.is_unsupported() && !older.is_damage());
             assert!(older.to_string().contains("build it again"), "{older}");
         }
-        let mut newer = file();
-        (newer[8], newer[10]) = (3, 192);
-        let newer = decode(&sealed(newer, 192));
-        assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 3, .. })));
     }
 }

@@ -9,13 +9,11 @@ mod bits;
 pub(crate) mod header;
 pub(crate) mod metadata;
 pub(crate) mod pages;
-pub(crate) mod trailer;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Counts, Metadata, Partial, Table};
 pub(crate) use pages::{PageChecks, PageReader, StoredLocation, checksums_size};
-pub(crate) use trailer::Trailer;
 
 pub use crate::error::SectionKind;
 

@@ -57,8 +57,6 @@ mod unwind;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 
-use xxhash_rust::xxh3::Xxh3Default;
-
 use self::chunk::{Buffers, ChunkSymbols, PartSizes, symbols_of};
 use self::page_sums::PageSums;
 pub use self::readable::EncodedReadableNames;
@@ -75,9 +73,7 @@ use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::metadata::TableInfo;
-use crate::format::{
-    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table, Trailer,
-};
+use crate::format::{Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table};
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
@@ -271,7 +267,7 @@ impl<S: Read> SealedWriter<S> {
         files: &EncodedStrings,
         counts: Counts,
         partial: Vec<Partial>,
-        out: impl Write,
+        mut out: impl Write,
     ) -> Result<(), Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest, readable, unwind } = self;
         if readable.as_ref().is_some_and(|readable| readable.names != names.len) {
@@ -294,14 +290,14 @@ impl<S: Read> SealedWriter<S> {
             tables,
         }
         .encode()?;
-        let EncodedChunks { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
-        let mut checksums = PageSums::of(&id, SectionKind::CodePage, &codes);
-        checksums.extend(of_chunks);
-        checksums.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));
-        checksums.extend(PageSums::of(&id, SectionKind::FilePage, &files.section));
-        let size = |bytes: &Vec<u8>| bytes.len() as u64;
+        let EncodedChunks { mut chunks, chunks_size, checksums: of_chunks, mut digest, codes } = chunks;
         let (names, files) = (&names.section, &files.section);
-        let sizes = [size(&metadata), size(&codes), chunks_size, size(names), size(files), size(&checksums)];
+        let mut checksums = PageSums::of(&id, SectionKind::CodePage, &codes);
+        checksums.extend(PageSums::of(&id, SectionKind::FilePage, files));
+        checksums.extend(PageSums::of(&id, SectionKind::NamePage, names));
+        checksums.extend(of_chunks);
+        let size = |bytes: &Vec<u8>| bytes.len() as u64;
+        let sizes = [size(&metadata), size(&codes), size(files), size(&checksums), size(names), chunks_size];
         // In the order of their bits.
         let sections = [
             readable.map(|names| (READABLE_NAMES, SectionKind::ReadableNamePage, names.section)),
@@ -315,35 +311,17 @@ impl<S: Read> SealedWriter<S> {
             optional.extend(PageSums::of(&id, kind, &section));
         }
         let header = Header::lay_out(id, has_aliases, sizes, features, size(&optional));
-        let header = header.ok_or(Error::Unwritable { what: "an index of more than 2^64 bytes" })?;
-        let mut out = Digested { out, digest: Xxh3Default::new() };
-        [&header.encode(), &metadata, &codes].into_iter().try_for_each(|part| out.write_all(part))?;
+        let mut header = header.ok_or(Error::Unwritable { what: "an index of more than 2^64 bytes" })?;
+        let before_chunks = [&metadata, &codes, files, &checksums, names];
+        digest.update(&header.encode_fields());
+        before_chunks.into_iter().chain([&optional]).for_each(|part| digest.update(part));
+        header.digest = digest.digest128().to_le_bytes();
+        out.write_all(&header.encode())?;
+        before_chunks.into_iter().try_for_each(|part| out.write_all(part))?;
         if io::copy(&mut chunks, &mut out)? != chunks_size {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        [names, files, &checksums, &optional].into_iter().try_for_each(|section| out.write_all(section))?;
-        let Digested { mut out, digest } = out;
-        let trailer = Trailer { file_size: header.file_size, digest: digest.digest128().to_le_bytes() };
-        out.write_all(&trailer.encode())?;
+        out.write_all(&optional)?;
         Ok(out.flush()?)
-    }
-}
-
-/// Writes to `out`, and computes the digest of the bytes.
-struct Digested<W> {
-    out: W,
-    digest: Xxh3Default,
-}
-
-impl<W: Write> Write for Digested<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
-        let taken = bytes.get(..written);
-        self.digest.update(taken.ok_or_else(|| io::Error::other("more bytes were written than there were"))?);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
     }
 }

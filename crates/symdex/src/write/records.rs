@@ -1,28 +1,34 @@
-//! The records around the sections: header, metadata and trailer. [`crate::format`] reads them.
+//! The records before the sections: header and metadata. [`crate::format`] reads them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
-use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, RELEASED, VERSION};
+use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, VERSION};
 use crate::format::metadata::{Metadata, Stored, config};
 use crate::format::pages::StoredLocation;
-use crate::format::trailer::{MAGIC as TRAILER_MAGIC, TRAILER_SIZE, Trailer};
 use crate::format::{MAX_METADATA, SectionKind};
 
 impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = self.encode_fields();
+        out.extend_from_slice(&self.digest);
+        let checksum = xxh3_64(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The fields before the digest.
+    pub(crate) fn encode_fields(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_SIZE);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
         out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind, 0, 0]);
-        out.extend_from_slice(&(RELEASED | if self.aliases { ALIASES } else { 0 }).to_le_bytes());
+        out.extend_from_slice(&if self.aliases { ALIASES } else { 0 }.to_le_bytes());
         out.extend_from_slice(&self.optional.features.to_le_bytes());
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());
         self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
-        let checksum = xxh3_64(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
         out
     }
 }
@@ -39,15 +45,6 @@ impl Metadata {
         let mut out = Vec::new();
         StoredLocation { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
         Ok(out)
-    }
-}
-
-impl Trailer {
-    pub(crate) fn encode(self) -> [u8; TRAILER_SIZE] {
-        let mut out = [0; TRAILER_SIZE];
-        let fields = self.file_size.to_le_bytes().into_iter().chain(self.digest).chain(TRAILER_MAGIC);
-        out.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-        out
     }
 }
 

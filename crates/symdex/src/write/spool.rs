@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use xxhash_rust::xxh3::Xxh3Default;
+
 use super::bits::{BitWriter, encode_rows, put_varint};
 use super::chunk::ChunkSymbols;
 use super::huffman::{Counts, Encoder};
@@ -35,6 +37,8 @@ pub(super) struct EncodedChunks<S> {
     pub(super) chunks: S,
     pub(super) chunks_size: u64,
     pub(super) checksums: Vec<u8>,
+    /// The digest of the index as far as the chunks go, with which it begins.
+    pub(super) digest: Xxh3Default,
     /// The section of codes.
     pub(super) codes: Vec<u8>,
 }
@@ -66,6 +70,7 @@ impl<S: Read + Write + Seek> Spool<S> {
         let Self { mut spool, chunks, size, counts, group_bits } = self;
         let (encoder, codes) = Encoder::new(&counts);
         let mut checksums = PageSums::new(id, SectionKind::ChunkPage);
+        let mut digest = Xxh3Default::new();
         let (mut from, mut chunks_size) = (0, 0u64);
         let mut places = vec![[0]];
         let mut stream = Vec::new();
@@ -80,13 +85,14 @@ impl<S: Read + Write + Seek> Spool<S> {
                 spool.seek(SeekFrom::Start(size + chunks_size))?;
                 spool.write_all(&chunk)?;
                 checksums.add(&chunk);
+                digest.update(&chunk);
                 chunks_size += chunk.len() as u64;
             }
             places.push([chunks_size]);
         }
         spool.seek(SeekFrom::Start(size))?;
         let codes = encode_codes(&codes, group_bits, &places);
-        Ok(EncodedChunks { chunks: spool, chunks_size, checksums: checksums.finish(), codes })
+        Ok(EncodedChunks { chunks: spool, chunks_size, checksums: checksums.finish(), digest, codes })
     }
 }
 

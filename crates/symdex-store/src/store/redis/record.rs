@@ -246,8 +246,7 @@ mod tests {
     fn a_newer_index_is_unsupported() {
         let mut newer = record();
         newer.prefix[8] = 2;
-        let checksum = xxhash_rust::xxh3::xxh3_64(&newer.prefix[..120]);
-        newer.prefix[120..128].copy_from_slice(&checksum.to_le_bytes());
+        symdex_testkit::images::seal::seal_header(&mut newer.prefix);
         let error = Record::decode(&newer.metadata.id, &newer.encode()).expect_err("newer");
         assert!(
             matches!(error, BadRecord::Unsupported(symdex::Error::UnsupportedVersion { .. })),
