@@ -3,7 +3,6 @@
 //! A few addresses need a few units. The code of a build walks these units, merges what they have at the addresses,
 //! and writes it as a small index. So each answer is the one that the index of the whole image gives.
 
-mod claims;
 mod cut;
 mod unit_cache;
 
@@ -15,11 +14,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use symdex::{ImageOffset, Index};
 
-use self::claims::Claims;
 use self::cut::cut;
 use self::unit_cache::UnitCache;
 use crate::build::{WALK_AHEAD, build_parts};
-use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
+use crate::dwarf::{Claims, Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;

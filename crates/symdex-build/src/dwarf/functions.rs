@@ -6,9 +6,9 @@ use gimli::UnitOffset;
 use symdex::write::NonMaxU32;
 
 use super::attributes::Attributes;
-use super::names::{EntryId, Name, Names};
+use super::names::{Name, Names};
 use super::slots::Slot;
-use super::units::{UnitEntry, Units};
+use super::units::{EntryId, UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::{intersect, join};
 use crate::image::Image;
@@ -344,7 +344,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         let number = NonMaxU32::new((self.inlined.len() + self.unnamed.len()) as u64)?;
         self.unnamed.push((entry, *attributes));
-        let is_there = |origin| self.names.entry(self.unit, origin).is_some();
+        let is_there = |origin| self.names.units.entry(self.unit, origin).is_some();
         if let Some(origin) = origin.filter(|_| attributes.origin().is_some_and(is_there)) {
             self.by_origin.insert(origin, number);
         }

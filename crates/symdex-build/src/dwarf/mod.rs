@@ -2,14 +2,17 @@
 //! these.
 
 mod attributes;
+mod claims;
 mod functions;
 mod inline_frames;
 mod instances;
 mod line_header;
 mod lines;
 mod lists;
+mod locals;
 mod names;
 mod opcodes;
+mod origins;
 mod outline;
 mod ranges;
 mod roots;
@@ -19,12 +22,15 @@ mod shapes;
 mod skeletons;
 mod slots;
 mod statements;
+mod type_size;
 mod units;
 mod variables;
 mod walk;
 
+pub(crate) use claims::Claims;
 pub(crate) use inline_frames::{Callee, InlineFrames};
-pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
+pub use locals::{Local, Locals};
+pub(crate) use outline::{Part, unit_ranges_at};
 pub(crate) use ranges::unit_ranges;
 pub(crate) use roots::{Headers, Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};

@@ -8,7 +8,7 @@ use symdex::write::NonMaxU32;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
-use super::units::{UnitEntry, Units};
+use super::units::{EntryId, UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::Image;
 use crate::limits::{self, Reads, UnitError};
@@ -17,9 +17,6 @@ use crate::symbols::FunctionSymbol;
 
 /// A name. Most borrow from the debug file; qualified names are built.
 pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
-
-/// An entry: the number of its unit and its offset in that unit.
-pub(crate) type EntryId = (usize, UnitOffset);
 
 /// The name that the debug information states for a function.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +43,7 @@ impl<'d> Chain<'d> {
 /// Finds the names of functions, and caches scopes.
 pub(crate) struct Names<'a, 'd> {
     image: &'a Image<'d>,
-    units: &'a Units<'d>,
+    pub(super) units: &'a Units<'d>,
     /// Scopes by unit number. The scopes of a unit are read when a name first needs them.
     scopes: FxHashMap<usize, Scopes<'d>>,
     /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
@@ -138,7 +135,7 @@ impl<'a, 'd> Names<'a, 'd> {
             let name = self.string(entry.0, attributes.get(Slot::Name));
             *plain = name.map(|name| StatedName::Plain(name, *entry));
         }
-        let next = attributes.origin().and_then(|origin| self.entry(entry.0, origin));
+        let next = attributes.origin().and_then(|origin| self.units.entry(entry.0, origin));
         let Some((next, read)) = next.and_then(|next| Some((next, self.attributes(next)?))) else {
             return Some(*plain);
         };
@@ -154,7 +151,7 @@ impl<'a, 'd> Names<'a, 'd> {
             let AttributeValue::DebugStrRef(offset) = value else { return None };
             self.units.all[of].dwarf.debug_str.reader().slice().get(offset.0)
         });
-        let origin = chain.attributes.origin().and_then(|origin| self.entry(of, origin));
+        let origin = chain.attributes.origin().and_then(|origin| self.units.entry(of, origin));
         let origin = origin.and_then(|(unit, offset)| {
             self.units.all[unit].unit.header.range_from(offset..).ok()?.slice().first()
         });
@@ -186,16 +183,6 @@ impl<'a, 'd> Names<'a, 'd> {
         match stated? {
             StatedName::Linkage(name) => Some(strip_underscore(name, None).into()),
             StatedName::Plain(name, entry) => Some(self.qualify(name, entry)),
-        }
-    }
-
-    /// The entry that a reference in unit number `unit` refers to.
-    pub(crate) fn entry(&self, unit: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
-        match reference {
-            AttributeValue::UnitRef(offset) => Some((unit, offset)),
-            AttributeValue::DebugInfoRef(offset) => self.units.containing(unit, offset.0),
-            AttributeValue::DebugInfoRefSup(offset) => self.units.in_supplementary(offset.0),
-            _ => None,
         }
     }
 

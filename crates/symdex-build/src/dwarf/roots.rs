@@ -225,6 +225,7 @@ impl<'d> Root<'d> {
                 (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
                 (_, AttributeValue::DebugAddrBase(base)) => unit.addr_base = base,
                 (_, AttributeValue::DebugRngListsBase(base)) => unit.rnglists_base = base,
+                (_, AttributeValue::DebugLocListsBase(base)) => unit.loclists_base = base,
                 _ => {}
             }
         }

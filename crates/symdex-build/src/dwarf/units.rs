@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use gimli::{
-    Abbreviations, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader, UnitOffset,
+    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader,
+    UnitOffset,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -73,6 +74,9 @@ impl<'d> UnitEntry<'d> {
         self.skeleton.as_deref().unwrap_or(&self.unit)
     }
 }
+
+/// An entry: the number of its unit and its offset in that unit.
+pub(crate) type EntryId = (usize, UnitOffset);
 
 /// How many bytes of memory a unit takes while root entries are read: its entry, and its places in lists.
 const UNIT: usize = size_of::<UnitEntry<'_>>() + 128;
@@ -186,9 +190,18 @@ impl<'d> Units<'d> {
         (0..self.own).map(|unit| self.size(unit)).sum()
     }
 
-    /// Finds the entry at `offset` in `.debug_info` of the file that has unit number `from`. Returns the number of the
-    /// entry's unit and the entry's offset in it.
-    pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
+    /// The entry that a reference in unit number `from` refers to.
+    pub(crate) fn entry(&self, from: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
+        match reference {
+            AttributeValue::UnitRef(offset) => Some((from, offset)),
+            AttributeValue::DebugInfoRef(offset) => self.containing(from, offset.0),
+            AttributeValue::DebugInfoRefSup(offset) => self.in_file(SUPPLEMENTARY, offset.0),
+            _ => None,
+        }
+    }
+
+    /// Finds the entry at `offset` in `.debug_info` of the file that has unit number `from`.
+    fn containing(&self, from: usize, offset: usize) -> Option<EntryId> {
         let UnitEntry { unit, file, .. } = &self.all[from];
         // Most such references refer to their own unit.
         match offset.checked_sub(offset_of(&unit.header)) {
@@ -199,12 +212,7 @@ impl<'d> Units<'d> {
         }
     }
 
-    /// Finds the entry at `offset` in `.debug_info` of the supplementary file.
-    pub(crate) fn in_supplementary(&self, offset: usize) -> Option<(usize, UnitOffset)> {
-        self.in_file(SUPPLEMENTARY, offset)
-    }
-
-    fn in_file(&self, file: u32, offset: usize) -> Option<(usize, UnitOffset)> {
+    fn in_file(&self, file: u32, offset: usize) -> Option<EntryId> {
         let after = self.by_offset.partition_point(|unit| (unit.0, unit.1) <= (file, offset));
         let (of, start, index) = self.by_offset[after.checked_sub(1)?];
         let in_unit = offset.checked_sub(start)?;

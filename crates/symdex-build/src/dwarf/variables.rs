@@ -6,11 +6,11 @@ use std::fmt;
 use gimli::{AttributeValue, Operation, UnitOffset, constants};
 
 use super::lines::Lines;
-use super::names::EntryId;
+use super::origins::Origins;
 use super::units::{UnitEntry, Units};
 use crate::error::Error;
 use crate::image::Image;
-use crate::limits::{self, Reads, UnitError, UnitLimits};
+use crate::limits::{Reads, UnitError, UnitLimits};
 use crate::memory::Memory;
 use crate::options::MAX_MEMORY;
 use crate::reader::Reader;
@@ -65,51 +65,13 @@ impl<'a, 'd> Variables<'a, 'd> {
     pub fn declaration(&self, svma: u64) -> Option<Declaration> {
         let first = self.entries.partition_point(|(address, ..)| *address < svma);
         let (_, unit, Reverse(offset)) = self.entries.get(first).filter(|(address, ..)| *address == svma)?;
-        let (mut entry, mut file, mut line) = (Some((*unit, UnitOffset(*offset))), None, None);
-        for _ in 0..limits::ORIGINS {
-            let Some(current) = entry else { break };
-            let stated = self.stated(current).ok()?;
-            file = file.or(stated.file.map(|index| (current.0, index)));
-            line = line.or(stated.line);
-            entry = stated.origin;
-        }
-        let ((unit, index), line) = (file?, line.filter(|line| *line != 0)?);
+        let mut reads = Reads::of_unit(self.units.size(*unit));
+        let stated = Origins::read(&self.units, (*unit, UnitOffset(*offset)), &mut reads);
+        let ((unit, index), line) = (stated.file()?, stated.line()?);
         let unit = &self.units.all[unit];
         let file = Lines::without_rows(self.image, unit).path(self.image, unit, index)?;
         Some(Declaration { file, line })
     }
-
-    /// What the entry of a variable states about its declaration (DWARF 5, 2.14).
-    fn stated(&self, (number, offset): EntryId) -> Result<Stated, UnitError> {
-        let mut stated = Stated { file: None, line: None, origin: None };
-        let mut entries = self.units.all[number].unit.entries_raw(Some(offset))?;
-        let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(stated) };
-        for specification in abbreviation.attributes() {
-            let attribute = entries.read_attribute(*specification)?;
-            match (attribute.name(), attribute.value()) {
-                (constants::DW_AT_decl_file, AttributeValue::FileIndex(index)) => stated.file = Some(index),
-                (constants::DW_AT_decl_line, value) => stated.line = value.udata_value(),
-                (constants::DW_AT_specification | constants::DW_AT_abstract_origin, value) => {
-                    stated.origin = match value {
-                        AttributeValue::UnitRef(offset) => Some((number, offset)),
-                        AttributeValue::DebugInfoRef(offset) => self.units.containing(number, offset.0),
-                        _ => None,
-                    };
-                }
-                _ => {}
-            }
-        }
-        Ok(stated)
-    }
-}
-
-/// What one entry states.
-struct Stated {
-    /// The index of the file in the entry's unit.
-    file: Option<u64>,
-    line: Option<u64>,
-    /// The entry that has what this one does not state.
-    origin: Option<EntryId>,
 }
 
 /// Calls `each` with the address and the entry of each variable of the unit that has a fixed address.

@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 use symdex::OwnedFrame;
-use symdex_build::DataSymbol;
+use symdex_build::{DataSymbol, Local};
 
 use super::modules::ModuleInfo;
 use super::names::{Functions, Naming};
 use super::plain::start_address;
 use super::request::{Place, Request};
 use crate::failure::Failure;
+use crate::text;
 
 /// The answer to one request.
 #[derive(Serialize)]
@@ -21,7 +22,7 @@ pub(super) struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    frame: Option<Vec<()>>,
+    frame: Option<Vec<Variable>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     loc: Option<Vec<Location>>,
     module_name: String,
@@ -57,6 +58,36 @@ struct Location {
     start_address: String,
     start_file_name: String,
     start_line: u32,
+}
+
+/// A local variable. Unknown texts and sizes are empty, and an unknown line is 0.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Variable {
+    decl_file: String,
+    decl_line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frame_offset: Option<i64>,
+    function_name: String,
+    name: String,
+    size: String,
+    tag_offset: String,
+}
+
+impl From<&Local> for Variable {
+    fn from(local: &Local) -> Self {
+        let text = |part: &Option<Vec<u8>>| text::lossy(part.as_deref().unwrap_or_default()).into_owned();
+        let number = |part: Option<u64>| part.map_or_else(String::new, |part| format!("{part:#x}"));
+        Self {
+            decl_file: text(&local.file),
+            decl_line: local.line.unwrap_or(0),
+            frame_offset: local.frame_offset,
+            function_name: text(&local.function),
+            name: text(&local.name),
+            size: number(local.size),
+            tag_offset: number(local.tag_offset),
+        }
+    }
 }
 
 impl Record {
@@ -104,9 +135,8 @@ impl Record {
         Self { data: Some(data), ..Self::to(request) }
     }
 
-    /// No local variables are known.
-    pub(super) fn no_locals(request: &Request) -> Self {
-        Self { frame: Some(Vec::new()), ..Self::to(request) }
+    pub(super) fn locals(request: &Request, locals: &[Local]) -> Self {
+        Self { frame: Some(locals.iter().map(Variable::from).collect()), ..Self::to(request) }
     }
 
     /// The functions of symbols.

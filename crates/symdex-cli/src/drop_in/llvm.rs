@@ -25,8 +25,8 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
-/// DATA is answered from the file itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address.
-/// FRAME (local variables) has no answers. --no-inlines prints the function that contains the address, with the line
+/// DATA and FRAME (the local variables of the function at the address) are answered from the file itself, and so is a
+/// symbol, `NAME` or `NAME+OFFSET`, in the place of an address. --no-inlines prints the function that contains the address, with the line
 /// in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
@@ -300,8 +300,7 @@ impl Symbolizer<'_> {
                 return Ok(());
             }
         };
-        let base = if self.args.relative_address { info.base } else { 0 };
-        let to_svma = base.wrapping_sub(self.args.adjust_vma);
+        let to_svma = self.svma(0, info);
         let svmas: Vec<_> = addresses.iter().map(|address| address.wrapping_add(to_svma)).collect();
         let Self { args, modules, printer, gravest, .. } = self;
         modules.code(&request.module, &svmas, |svma, frames| {
@@ -321,6 +320,12 @@ impl Symbolizer<'_> {
         })
     }
 
+    /// The address in the file that is meant by the address `given`.
+    fn svma(&self, given: u64, info: ModuleInfo) -> u64 {
+        let base = if self.args.relative_address { info.base } else { 0 };
+        given.wrapping_add(base).wrapping_sub(self.args.adjust_vma)
+    }
+
     /// Answers a request that is not for the code at an address.
     fn other(&mut self, request: &Request) -> Result<(), CommandError> {
         let info = match self.modules.info(&request.module) {
@@ -330,14 +335,16 @@ impl Symbolizer<'_> {
                 return Ok(self.printer.failed(request, request.place.address(), &failure)?);
             }
         };
+        let svma = request.place.address().map(|given| self.svma(given, info));
         match (request.kind, &request.place) {
             (Kind::Code, Place::Symbol { name, offset }) => self.symbol(request, name, *offset, info),
-            (Kind::Frame, _) => Ok(self.printer.no_locals(request)?),
-            (Kind::Data, Place::Symbol { .. }) => Ok(self.printer.data(request, None)?),
-            (Kind::Code | Kind::Data, Place::Address(given)) => {
-                let base = if self.args.relative_address { info.base } else { 0 };
-                let svma = given.wrapping_add(base).wrapping_sub(self.args.adjust_vma);
-                let symbol = self.modules.data(&request.module, svma)?;
+            (Kind::Frame, _) => {
+                let locals =
+                    svma.map_or(Ok(Vec::new()), |svma| self.modules.locals(&request.module, svma))?;
+                Ok(self.printer.locals(request, &locals)?)
+            }
+            (Kind::Code | Kind::Data, _) => {
+                let symbol = svma.map_or(Ok(None), |svma| self.modules.data(&request.module, svma))?;
                 Ok(self.printer.data(request, symbol.as_ref())?)
             }
         }

@@ -10,6 +10,7 @@ mod names;
 mod plain;
 mod printer;
 mod request;
+mod sources;
 
 use std::io::{self, BufRead as _, BufReader};
 

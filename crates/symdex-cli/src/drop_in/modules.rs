@@ -1,20 +1,23 @@
 //! The modules that requests name: each is found once, and answers until others push it out.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use symdex::{ImageId, ImageOffset, LinePolicy, MappedFile, Metadata, OwnedFrame, Scratch};
-use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{Companions, DataSymbol, Declaration, Image, Variables, data_symbol, symbol_addresses};
-use symdex_store::{IdPrefix, IndexFolder, ReaderOptions, StoreReader};
+use symdex::{ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
+use symdex_build::debug_files::ImageFiles;
+use symdex_build::{
+    Companions, DataSymbol, Declaration, Image, Local, Locals, Variables, data_symbol, symbol_addresses,
+};
+use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
 
-use crate::failure::{CommandError, Failure, FailureKind, complain};
+use super::sources::{Sources, image_at};
+use crate::failure::{CommandError, Failure, FailureKind};
 use crate::image_lookup::ImageLookup;
-use crate::open::{self, AccessOption};
-use crate::source::{self, AddressSource, Warnings};
-use crate::stores::{Failures, FoundImage, StoreArgs};
+use crate::open::AccessOption;
+use crate::source::Warnings;
+use crate::stores::StoreArgs;
 
 /// How many modules stay open. Each may have a mapped file and 64 MiB of units.
 const MAX_OPEN: usize = 32;
@@ -54,7 +57,7 @@ pub(super) enum ModuleName {
 
 impl ModuleName {
     /// The architecture to use if the file has several.
-    fn arch(&self) -> Option<&str> {
+    pub(super) fn arch(&self) -> Option<&str> {
         match self {
             Self::File { arch, .. } => arch.as_deref(),
             Self::BuildId(_) => None,
@@ -85,6 +88,8 @@ enum Question {
     /// Addresses as the file states them.
     Code(Vec<u64>),
     Data(u64),
+    /// The local variables of the function at an address.
+    Locals(u64),
     /// The code of the symbols with this name, so many bytes after their start.
     Symbol(String, u64),
 }
@@ -99,6 +104,7 @@ pub(super) struct Data {
 enum Answer {
     Code(Frames),
     Data(Option<Data>),
+    Locals(Vec<Local>),
     Symbol(Vec<u64>),
 }
 
@@ -169,6 +175,18 @@ impl Modules {
     pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<Data>, Failure> {
         match self.ask(name, Question::Data(address))? {
             Answer::Data(data) => Ok(data),
+            _ => Err(stopped(name)),
+        }
+    }
+
+    /// The local variables of the function at `address`.
+    ///
+    /// # Errors
+    ///
+    /// If the module cannot be opened.
+    pub(super) fn locals(&mut self, name: &ModuleName, address: u64) -> Result<Vec<Local>, Failure> {
+        match self.ask(name, Question::Locals(address))? {
+            Answer::Locals(locals) => Ok(locals),
             _ => Err(stopped(name)),
         }
     }
@@ -260,14 +278,21 @@ fn answer_all(
     let (mapped, arch) = (OnceCell::new(), name.arch());
     let mapped = || mapped.get_or_init(|| sources.files_of(name)).iter();
     let companions = Companions::new(sources.debug_dirs.clone());
-    let (files, image, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-    let declaration = |symbol: &DataSymbol| {
+    let (files, image, variables, locals) =
+        (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let image = || {
         let files: &Option<ImageFiles> = files.get_or_init(|| image_at(&sources.path_of(name)?, arch).ok());
         let files = files.as_ref()?;
         let image: &Option<Image<'_>> = image.get_or_init(|| Some(files.load(&companions).ok()?.0));
-        let image = image.as_ref()?;
-        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image).ok());
+        image.as_ref()
+    };
+    let declaration = |symbol: &DataSymbol| {
+        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image()?).ok());
         variables.as_ref()?.declaration(symbol.start)
+    };
+    let locals = |address| {
+        let locals: &Option<Locals<'_, '_>> = locals.get_or_init(|| Locals::of(image()?).ok());
+        locals.as_ref().map_or_else(Vec::new, |locals| locals.at(address))
     };
     for question in asked {
         let sent = match question {
@@ -290,6 +315,7 @@ fn answer_all(
                 let data = symbol.map(|symbol| Data { declaration: declaration(&symbol), symbol });
                 answered.send(Answer::Data(data))
             }
+            Question::Locals(address) => answered.send(Answer::Locals(locals(address))),
             Question::Symbol(symbol, offset) => {
                 let mut found = mapped().map(|file| symbol_addresses(file, arch, symbol.as_bytes(), offset));
                 let found = found.find(|addresses| !addresses.is_empty());
@@ -300,122 +326,4 @@ fn answer_all(
             return;
         }
     }
-}
-
-/// Where modules are searched.
-struct Sources {
-    indexes: Vec<PathBuf>,
-    debug_dirs: Vec<PathBuf>,
-    stores: StoreReader,
-    access: AccessOption,
-}
-
-impl Sources {
-    /// The index of the module; without one, its files.
-    fn open(&self, name: &ModuleName) -> Result<AddressSource, Failure> {
-        match name {
-            ModuleName::BuildId(prefix) => {
-                let Some(id) = prefix.to_id() else { return Err(not_found(prefix)) };
-                if let Some(path) = self.path_of(name) {
-                    let files = image_at(&path, None)?;
-                    if *files.id() == id {
-                        return Ok(self.open_image(files));
-                    }
-                    complain(&format!("{}: has the id {}, and not {id}", path.display(), files.id()));
-                }
-                self.index_of(&id)?.ok_or_else(|| not_found(prefix))
-            }
-            ModuleName::File { path, arch } => {
-                if let Some(path) = source::index_file(path, None)? {
-                    let index = Box::new(open::index(&path, None, self.access)?);
-                    return Ok(AddressSource::Index { index, path });
-                }
-                Ok(self.open_image(image_at(path, arch.as_deref())?))
-            }
-        }
-    }
-
-    /// The index of an image; without one, its files. An index without functions is not enough if they have some.
-    fn open_image(&self, files: ImageFiles) -> AddressSource {
-        let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
-        match self.index_of(files.id()) {
-            Ok(found) => {
-                if let Some(found) = found.filter(is_enough) {
-                    return found;
-                }
-            }
-            Err(failure) => complain(&failure.message),
-        }
-        AddressSource::DebugFiles { files: Box::new(files), _archive: None }
-    }
-
-    /// The files of a module. Indexes have neither data nor all symbols.
-    fn files_of(&self, name: &ModuleName) -> Vec<MappedFile> {
-        let files = self.path_of(name).map(|path| files_at(&path));
-        let files = files.iter().flat_map(InputFiles::files).flatten();
-        files.filter_map(|file| symdex::map_file(file.path()).ok()).collect()
-    }
-
-    /// The path of a module's file. The file of a build id is in a debug folder.
-    fn path_of(&self, name: &ModuleName) -> Option<PathBuf> {
-        match name {
-            ModuleName::File { path, .. } => Some(path.clone()),
-            ModuleName::BuildId(prefix) => {
-                let folders = Companions::new(self.debug_dirs.clone());
-                folders.by_build_id(&prefix.to_id()?).find(|path| path.is_file())
-            }
-        }
-    }
-
-    /// The first index of `id` in the files, folders and stores of the command line.
-    fn index_of(&self, id: &ImageId) -> Result<Option<AddressSource>, Failure> {
-        for path in &self.indexes {
-            let found = match path.is_dir() {
-                true => IndexFolder::new(path).find_prefix(&IdPrefix::from(id))?,
-                false => Some(path.clone())
-                    .filter(|path| Metadata::read_file(path).is_ok_and(|metadata| metadata.id == *id)),
-            };
-            if let Some(path) = found {
-                let index = Box::new(open::index(&path, Some(&IdPrefix::from(id)), self.access)?);
-                return Ok(Some(AddressSource::Index { index, path }));
-            }
-        }
-        let mut failures: Failures = self.stores.stores().iter().map(|_| None).collect();
-        let found = self.stores.find_noting(id, &mut failures);
-        failures.iter().flatten().for_each(|error| complain(&format!("warning: {error}")));
-        Ok(found.map(|image| AddressSource::Stored(FoundImage::from(image))))
-    }
-}
-
-fn not_found(prefix: &IdPrefix) -> Failure {
-    let message = format!(
-        "no index and no file in .build-id of a debug folder has the build id {prefix}; name folders or stores of \
-         indexes, or folders of debug files"
-    );
-    Failure::new(FailureKind::NotFound, message)
-}
-
-/// The debug files at `path` and in the dSYM beside it.
-fn files_at(path: &Path) -> InputFiles {
-    let mut dsym = path.as_os_str().to_owned();
-    dsym.push(".dSYM");
-    let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
-    InputFiles::find(std::iter::once(path.to_owned()).chain(beside))
-}
-
-/// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
-fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
-    let found = match find_image(files_at(path), None, |_| true) {
-        // Clients state the architecture of the machine for files of any other, too.
-        Err(FindImageError::Ambiguous { images }) => {
-            let (mut chosen, others): (Vec<_>, Vec<_>) =
-                images.into_iter().partition(|image| Some(image.arch()) == arch);
-            match chosen.pop().filter(|_| chosen.is_empty()) {
-                Some(image) => Ok(image),
-                None => Err(FindImageError::Ambiguous { images: chosen.into_iter().chain(others).collect() }),
-            }
-        }
-        found => found,
-    };
-    found.map_err(|error| source::not_found(path, None, error))
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use symdex::OwnedFrame;
-use symdex_build::Declaration;
+use symdex_build::{Declaration, Local};
 
 use super::modules::{Data, ModuleInfo};
 use super::names::{Functions, Naming};
@@ -72,10 +72,22 @@ impl Plain {
         self.footer(out)
     }
 
-    /// Prints that no local variables are known at `address`.
-    pub(super) fn no_locals(self, address: u64, out: &mut impl Write) -> io::Result<()> {
+    /// Prints the local variables at `address`.
+    pub(super) fn locals(self, address: u64, locals: &[Local], out: &mut impl Write) -> io::Result<()> {
         self.header(Some(address), out)?;
-        writeln!(out, "{UNKNOWN}")?;
+        if locals.is_empty() {
+            writeln!(out, "{UNKNOWN}")?;
+        }
+        for local in locals {
+            let [function, name, file] = [&local.function, &local.name, &local.file]
+                .map(|part| part.as_deref().map_or(UNKNOWN.into(), text::lossy));
+            writeln!(out, "{function}\n{name}\n{file}:{}", local.line.unwrap_or(0))?;
+            let offset = local.frame_offset.map(|offset| offset.to_string());
+            let [size, tag] = [local.size, local.tag_offset].map(|part| part.map(|part| part.to_string()));
+            let [offset, size, tag] =
+                [&offset, &size, &tag].map(|number| number.as_deref().unwrap_or(UNKNOWN));
+            writeln!(out, "{offset} {size} {tag}")?;
+        }
         self.footer(out)
     }
 

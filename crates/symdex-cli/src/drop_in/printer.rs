@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
 use symdex::OwnedFrame;
+use symdex_build::Local;
 
 use super::json::Record;
 use super::modules::{Data, ModuleInfo};
@@ -55,10 +56,10 @@ impl Printer {
         }
     }
 
-    pub(super) fn no_locals(&mut self, request: &Request) -> io::Result<()> {
+    pub(super) fn locals(&mut self, request: &Request, locals: &[Local]) -> io::Result<()> {
         match self.form {
-            Form::Plain => self.plain.no_locals(request.place.address().unwrap_or(0), &mut self.out),
-            _ => self.record(Record::no_locals(request)),
+            Form::Plain => self.plain.locals(request.place.address().unwrap_or(0), locals, &mut self.out),
+            _ => self.record(Record::locals(request, locals)),
         }
     }
 

@@ -4,6 +4,7 @@ mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod compared;
+mod frames;
 mod gnu;
 mod input;
 mod llvm;
@@ -16,6 +17,7 @@ symdex_testkit::main! {
     clients::the_address_sanitizer_reads_addr2line_too,
     clients::perf_prints_the_source_lines_of_addr2line,
     clients::pprof_reads_llvm_symbolizer,
+    frames::frame_has_the_local_variables_of_llvm_symbolizer,
     gnu::every_difference_from_addr2line_has_a_class,
     input::each_line_is_answered_before_the_next_one,
     input::modules_are_answered_from_the_indexes_of_their_ids,

@@ -2,12 +2,13 @@
 
 use rayon::prelude::*;
 
-use crate::dwarf::{Code, Units, outline, stated};
+use super::outline::{Code, outline, stated};
+use super::units::Units;
 use crate::image::Image;
 use crate::limits::UnitLimits;
 
 /// The code of each unit, as far as it is known.
-pub(super) struct Claims {
+pub(crate) struct Claims {
     units: Vec<Claim>,
     /// Whether the stated ranges of some unit have missed one of its functions.
     is_wrong: bool,
@@ -21,7 +22,7 @@ struct Claim {
 
 impl Claims {
     /// The stated code. A unit that does not state all of its code is read in outline.
-    pub(super) fn new<'d>(image: &Image<'d>, units: &Units<'d>, limits: UnitLimits<'_>) -> Self {
+    pub(crate) fn new<'d>(image: &Image<'d>, units: &Units<'d>, limits: UnitLimits<'_>) -> Self {
         let claim = |(unit, stated): (usize, Option<Code>)| {
             let is_read = stated.is_none();
             Claim { code: stated.unwrap_or_else(|| outline(image, units, unit, limits)), is_read }
@@ -31,7 +32,7 @@ impl Claims {
     }
 
     /// The units that claim one of `offsets`, which are sorted.
-    pub(super) fn units_at(&self, offsets: &[u64]) -> Vec<usize> {
+    pub(crate) fn units_at(&self, offsets: &[u64]) -> Vec<usize> {
         let claims = |claim: &Claim| match offsets.len() < claim.code.len() {
             true => offsets.iter().any(|offset| claim.covers(*offset, offset + 1)),
             false => claim.code.iter().any(|(start, end)| {
@@ -43,7 +44,7 @@ impl Claims {
 
     /// Replaces the claim of unit number `unit` after it was read. `code` is all of its code, `functions` the ranges of
     /// its functions.
-    pub(super) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
+    pub(crate) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
         let claim = &mut self.units[unit];
         if !claim.is_read {
             self.is_wrong |= functions.iter().any(|(start, end)| !claim.covers(*start, *end));
@@ -53,7 +54,7 @@ impl Claims {
 
     /// Reads in outline all units that were not read yet, if `is_needed` is set or the stated code of a unit was wrong.
     /// Returns whether that changed anything.
-    pub(super) fn outline<'d>(
+    pub(crate) fn outline<'d>(
         &mut self,
         image: &Image<'d>,
         units: &Units<'d>,
