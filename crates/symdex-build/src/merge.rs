@@ -215,10 +215,13 @@ impl Merge {
             for unit in self.spilled.take(bucket)? {
                 self.keep(unit);
             }
-            let segments = self.pending.remove(&bucket).unwrap_or_default();
-            let (now, later): (Vec<_>, Vec<_>) =
-                segments.into_iter().partition(|segment| segment.start < watermark);
-            due.extend(now);
+            let mut segments = self.pending.remove(&bucket).unwrap_or_default();
+            // Of nearly all buckets, no segment is left.
+            let later: Vec<_> = segments.extract_if(.., |segment| segment.start >= watermark).collect();
+            match due.is_empty() {
+                true => due = segments,
+                false => due.append(&mut segments),
+            }
             if !later.is_empty() {
                 self.pending.insert(bucket, later);
             }
