@@ -26,8 +26,8 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
 /// DATA and FRAME (the local variables of the function at the address) are answered from the file itself, and so is a
-/// symbol, `NAME` or `NAME+OFFSET`, in the place of an address. --no-inlines prints the function that contains the address, with the line
-/// in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
+/// symbol, `NAME` or `NAME+OFFSET`, in the place of an address. --no-inlines prints the function that contains the
+/// address, with the line in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {
