@@ -48,7 +48,8 @@ impl DebugSourceArgs {
         }
     }
 
-    /// As [`urls`](Self::urls); without any, those of `DEBUGINFOD_URLS`.
+    /// As [`urls`](Self::urls); without any, those of `DEBUGINFOD_URLS`. Servers in it, which systems name for other
+    /// programs, are ignored by a build that reads folders only.
     pub(crate) fn urls_or_debuginfod(&self) -> Result<Vec<SourceUrl>, Failure> {
         let urls = self.urls()?;
         if !urls.is_empty() || std::env::var_os(DEBUG_SOURCE.variable).is_some() {
@@ -59,7 +60,7 @@ impl DebugSourceArgs {
         // Words such as ima:enforcing are not servers.
         let servers = servers.split_whitespace().filter_map(|server| match server.split_once("://")? {
             ("file", path) => Some(format!("debuginfod+dir:{path}")),
-            _ => Some(server.to_owned()),
+            _ => cfg!(feature = "stores").then(|| server.to_owned()),
         });
         read(servers.collect::<Vec<_>>().iter().map(String::as_str), OF_DEBUGINFOD)
     }

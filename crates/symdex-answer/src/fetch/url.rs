@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use symdex_store::{StoreUrl, StoreUrlError};
+#[cfg(feature = "remote")]
 use url::Url;
 
 use super::layout::Layout;
@@ -25,8 +26,10 @@ use super::layout::Layout;
 /// ```
 /// use symdex_answer::fetch::SourceUrl;
 ///
+/// # #[cfg(feature = "remote")] {
 /// let url: SourceUrl = "unified+https://me:secret@symbols.example/files".parse()?;
 /// assert_eq!(url.to_string(), "unified+https://symbols.example/files");
+/// # }
 /// # Ok::<(), symdex_answer::fetch::SourceUrlError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -40,6 +43,7 @@ pub struct SourceUrl {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Folder(PathBuf),
+    #[cfg(feature = "remote")]
     Web(Url),
     Objects(StoreUrl),
 }
@@ -62,6 +66,12 @@ pub enum SourceUrlError {
     Web {
         /// What is wrong with it.
         reason: String,
+    },
+    /// The URL is that of a web server, and this build lacks the feature `remote`.
+    #[error("{scheme}: this build reads folders only; it was made without the feature `remote`")]
+    WithoutRemote {
+        /// The text before the colon.
+        scheme: String,
     },
     /// The path of a folder is missing.
     #[error("the path of a source is missing; expected PATH or dir:PATH")]
@@ -91,14 +101,13 @@ impl SourceUrl {
     /// [`SourceUrlError`] if the text is not a URL of a source, or has a user or a query.
     pub fn from_argument(text: &str) -> Result<Self, SourceUrlError> {
         let url: Self = text.parse()?;
-        let secret = |what| Err(SourceUrlError::Secret { url: url.to_string(), what });
-        match &url.place {
-            Place::Web(web) if !web.username().is_empty() || web.password().is_some() => {
-                secret("a user or a password")
-            }
-            Place::Web(web) if web.query().is_some() => secret("a query"),
-            _ => Ok(url),
+        #[cfg(feature = "remote")]
+        if let Place::Web(web) = &url.place
+            && let Some(what) = secret_of(web)
+        {
+            return Err(SourceUrlError::Secret { url: url.to_string(), what });
         }
+        Ok(url)
     }
 
     /// The layouts that are tried, in this order.
@@ -106,6 +115,7 @@ impl SourceUrl {
     pub fn layouts(&self) -> Vec<Layout> {
         match (self.layout, &self.place) {
             (Some(layout), _) => vec![layout],
+            #[cfg(feature = "remote")]
             (None, Place::Web(_)) => vec![Layout::Debuginfod],
             (None, _) => Layout::ALL.into(),
         }
@@ -119,7 +129,12 @@ impl FromStr for SourceUrl {
         let (layout, rest) = split_layout(text);
         let unknown = |scheme: &str| SourceUrlError::UnknownScheme { scheme: scheme.to_owned() };
         let place = match rest.split_once("://") {
+            #[cfg(feature = "remote")]
             Some(("http" | "https", _)) => Place::Web(web(rest)?),
+            #[cfg(not(feature = "remote"))]
+            Some((scheme @ ("http" | "https"), _)) => {
+                return Err(SourceUrlError::WithoutRemote { scheme: scheme.to_owned() });
+            }
             Some(("s3" | "gs" | "az", _)) => Place::Objects(rest.parse()?),
             Some((scheme, _)) => return Err(unknown(scheme)),
             None => Place::Folder(folder(rest)?),
@@ -140,6 +155,7 @@ fn folder(text: &str) -> Result<PathBuf, SourceUrlError> {
     if path.is_empty() { Err(SourceUrlError::NoPath) } else { Ok(path.into()) }
 }
 
+#[cfg(feature = "remote")]
 fn web(text: &str) -> Result<Url, SourceUrlError> {
     let mut url = Url::parse(text).map_err(|error| SourceUrlError::Web { reason: error.to_string() })?;
     url.set_fragment(None);
@@ -160,6 +176,7 @@ impl fmt::Display for SourceUrl {
         }
         match &self.place {
             Place::Folder(path) => write!(f, "{}", path.display()),
+            #[cfg(feature = "remote")]
             Place::Web(url) => f.write_str(&without_secrets(url)),
             Place::Objects(url) => write!(f, "{url}"),
         }
@@ -172,7 +189,17 @@ impl fmt::Debug for SourceUrl {
     }
 }
 
+/// The part of `url` that may be a secret.
+#[cfg(feature = "remote")]
+fn secret_of(url: &Url) -> Option<&'static str> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Some("a user or a password");
+    }
+    url.query().map(|_| "a query")
+}
+
 /// `url` without its user, its password and its query.
+#[cfg(feature = "remote")]
 pub(crate) fn without_secrets(url: &Url) -> String {
     let mut shown = url.clone();
     // Fails only for URLs without a host, which have no user.
@@ -182,7 +209,7 @@ pub(crate) fn without_secrets(url: &Url) -> String {
     shown.as_str().trim_end_matches('/').to_owned()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "remote"))]
 mod tests {
     use super::*;
 
