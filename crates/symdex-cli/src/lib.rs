@@ -5,15 +5,19 @@ mod atos;
 mod build;
 mod config;
 mod debug_sources;
+#[cfg(feature = "drop-in")]
 mod drop_in;
+#[cfg(feature = "symbol-files")]
 mod export;
 mod failure;
 mod ids;
 mod image_lookup;
+#[cfg(feature = "symbol-files")]
 mod import;
 mod inspect;
 mod interrupt;
 mod lookup;
+#[cfg(feature = "minidump")]
 mod minidump;
 mod number;
 mod open;
@@ -81,14 +85,19 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Atos(atos::Args),
+    #[cfg(feature = "drop-in")]
     LlvmSymbolizer(Box<drop_in::llvm::Args>),
+    #[cfg(feature = "drop-in")]
     #[command(name = "addr2line", infer_long_args = true)]
     Addr2Line(Box<drop_in::addr2line::Args>),
     Symbolicate(symbolicate::Args),
+    #[cfg(feature = "minidump")]
     Minidump(minidump::Args),
     Ids(ids::Args),
     Inspect(inspect::Args),
+    #[cfg(feature = "symbol-files")]
     Export(export::Args),
+    #[cfg(feature = "symbol-files")]
     Import(Box<import::Args>),
     Verify(verify::Args),
     Store(store::Args),
@@ -118,7 +127,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, CommandError> {
-    let arguments = atos::with_double_dashes(drop_in::with_verb(std::env::args_os())?);
+    let arguments = std::env::args_os();
+    #[cfg(feature = "drop-in")]
+    let arguments = drop_in::with_verb(arguments)?;
+    let arguments = atos::with_double_dashes(arguments);
     let config = Config::load(&arguments)?;
     stores::configure(&config);
     debug_sources::configure(&config);
@@ -136,13 +148,18 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
+        #[cfg(feature = "drop-in")]
         Command::LlvmSymbolizer(args) => drop_in::llvm::run(&args),
+        #[cfg(feature = "drop-in")]
         Command::Addr2Line(args) => drop_in::addr2line::run(&args),
         Command::Symbolicate(args) => symbolicate::run(&args),
+        #[cfg(feature = "minidump")]
         Command::Minidump(args) => minidump::run(&args),
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        #[cfg(feature = "symbol-files")]
         Command::Export(args) => export::run(&args),
+        #[cfg(feature = "symbol-files")]
         Command::Import(args) => import::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),

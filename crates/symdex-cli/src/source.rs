@@ -34,6 +34,7 @@ pub(crate) enum AddressSource {
 pub(crate) enum Warnings {
     Print,
     /// The messages would be part of what another program prints.
+    #[cfg_attr(not(feature = "drop-in"), expect(dead_code, reason = "the drop-in commands omit them"))]
     Omit,
 }
 
@@ -75,6 +76,7 @@ pub(crate) fn open(
 
 impl AddressSource {
     /// Whether an index has functions of the debug information. One that was made from a stripped binary has none.
+    #[cfg(feature = "drop-in")]
     pub(crate) fn has_functions(&self) -> bool {
         match self {
             Self::Index { index, .. } => index.metadata().counts.functions != 0,

@@ -15,9 +15,15 @@ use std::time::Instant;
 use symdex_pipeline::Pipeline;
 
 pub(crate) use self::args::Args;
-pub(crate) use self::common::{BuildLimits, Destination, Reporting, UnwindOption};
+#[cfg(any(feature = "serve", feature = "symbol-files"))]
+pub(crate) use self::common::UnwindOption;
+#[cfg(feature = "symbol-files")]
+pub(crate) use self::common::{BuildLimits, Destination, Reporting};
 use self::run::{Build, BuildHost};
-pub(crate) use self::summary::{outcome_words, publish, report, report_failure};
+pub(crate) use self::summary::outcome_words;
+#[cfg(feature = "symbol-files")]
+pub(crate) use self::summary::{publish, report, report_failure};
+#[cfg(feature = "symbol-files")]
 pub(crate) use self::totals::BuildTotals;
 use crate::failure;
 use crate::interrupt;

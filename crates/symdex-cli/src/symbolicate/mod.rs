@@ -10,6 +10,7 @@ mod output;
 mod packed;
 mod stores;
 mod summary;
+mod walks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use symdex_answer::fetch::{FetchingSource, Misses};
 use symdex_answer::{Event, SourceError, Symbolicator};
 use symdex_build::debug_files::DebugFile;
 use symdex_build::slices;
-use symdex_minidump::{is_process, walk};
 use symdex_pipeline::{Batch, in_order};
 use symdex_report::{Addresses, Options, OutputFormat, Report, symbolicate};
 
@@ -29,6 +29,7 @@ use self::input::{Input, Inputs};
 pub(crate) use self::output::{Layout, StackwalkFormat};
 use self::output::{Output, Text, is_process_file};
 use self::summary::{ReportCounts, RunSummary};
+use self::walks::{is_process, walk};
 use crate::archive;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::progress::Progress;
@@ -41,7 +42,8 @@ use crate::progress::Progress;
 ///
 /// MINIDUMPS. A REPORT may also be a minidump, a stack list (registers, memory and images as text) or a tombstone of
 /// Android without frames. Their stacks are walked first; see `symdex minidump --help`. Their own format is then the
-/// JSON of minidump-stackwalk, or for a tombstone the same text with a backtrace.
+/// JSON of minidump-stackwalk, or for a tombstone the same text with a backtrace. A symdex built without the feature
+/// `minidump`, such as symdex-slim, refuses minidumps, and walks no stacks.
 ///
 /// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An

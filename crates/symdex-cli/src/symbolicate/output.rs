@@ -12,6 +12,7 @@ use symdex_report::{FormatKind, KnownImage, OutputFormat, ReportView, Symbolicat
 use super::input::Input;
 use super::shown;
 use super::summary::{ReportCounts, ReportTotals};
+use super::walks::is_process;
 use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 
 /// What is written of each report.
@@ -19,10 +20,12 @@ use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 pub(crate) enum Layout {
     Report(OutputFormat),
     /// What minidump-stackwalk writes. The reports are minidumps.
+    #[cfg_attr(not(feature = "minidump"), expect(dead_code, reason = "`symdex minidump` alone asks for it"))]
     Stackwalk(StackwalkFormat),
 }
 
 /// The formats of minidump-stackwalk.
+#[cfg_attr(not(feature = "minidump"), expect(dead_code, reason = "`symdex minidump` alone asks for them"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackwalkFormat {
     Text,
@@ -211,7 +214,7 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
 /// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read
 /// only once.
 pub(super) fn is_process_file(report: &Input) -> bool {
-    report.source().is_some_and(Path::is_file) && symdex_minidump::is_process(&report.start(16))
+    report.source().is_some_and(Path::is_file) && is_process(&report.start(16))
 }
 
 /// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file,
