@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: makes the files of a release in `target/dist`.
 //!
-//! For each target: an archive with the static command, its man pages and completions, the same without stores and
-//! service (`symdex-slim`), packages for Debian and Fedora, and the files of the container image. `SHA256SUMS` has the
+//! For each target: an archive with the static command, its man pages and completions, the same without the default
+//! features (`symdex-slim`), packages for Debian and Fedora, and the files of the container image. `SHA256SUMS` has the
 //! checksums of all. Each command has its bill of materials inside (cargo-auditable). Each package has been installed
 //! in an empty root, and has answered the example of the README there. So has a container of the image.
 
@@ -50,7 +50,7 @@ const PACKAGERS: [(&str, &str); 6] = [
 enum Variant {
     /// The default features.
     Full,
-    /// Without service, stores on other machines, and symbol servers.
+    /// Without the default features.
     Slim,
 }
 
