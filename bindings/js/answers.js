@@ -22,6 +22,9 @@ export class Answers {
   /** The numbers of cached answers, up to the end. */
   #cached = new Uint32Array();
   #end = 0;
+  /** The memory of the module, and where the next answer is in it. */
+  #numbers;
+  #at = 0;
   /** The maps of all open indexes. */
   #places = new Set();
 
@@ -42,8 +45,8 @@ export class Answers {
     return framesAt(this.#cached, place, this.strings, offset);
   }
 
-  /** A reader of the answers of a call of `engine`, which has returned `address`. */
-  read(engine, address) {
+  /** Prepares {@link Answers#next} for the answers of a call of `engine`, which has returned `address`. */
+  begin(engine, address) {
     engine.refresh();
     const { numbers } = engine;
     const at = address >>> 2;
@@ -57,7 +60,23 @@ export class Answers {
     }
     const added = numbers[at + 4];
     if (added > 0) this.#decode(engine.decode(numbers[at + 1], numbers[at + 2]), numbers, numbers[at + 3] >>> 2, added);
-    return new AnswerReader(numbers, at + 5, strings, this);
+    this.#numbers = numbers;
+    this.#at = at + 5;
+  }
+
+  /** The next answer of the call: the frames at `offset`, null for a gap, or the error that says what is damaged. */
+  next(offset, places) {
+    const numbers = this.#numbers;
+    const at = this.#at;
+    const count = numbers[at];
+    if (count === DAMAGED) {
+      this.#at += 2;
+      return new SymdexError("damaged", this.strings[numbers[at + 1]]);
+    }
+    const len = 1 + count * FRAME_LEN;
+    this.#at += len;
+    this.#keep(numbers, at, len, offset, places);
+    return framesAt(numbers, at, this.strings, offset);
   }
 
   /** Adds strings, whose lengths are `count` numbers at `at`, and which are `text` together. */
@@ -71,48 +90,21 @@ export class Answers {
   }
 
   /** Caches the answer of `len` numbers at `at`. */
-  keep(numbers, at, len, offset, places) {
+  #keep(numbers, at, len, offset, places) {
     const taken = Math.max(len, LEAST);
     if (taken > CAPACITY) return;
     if (this.#cached.length === 0) this.#cached = new Uint32Array(CAPACITY);
     if (this.#end + taken > CAPACITY) this.#clear();
-    for (let copied = 0; copied < len; copied += 1) this.#cached[this.#end + copied] = numbers[at + copied];
-    places.set(offset, this.#end);
-    this.#end += taken;
+    const cached = this.#cached;
+    const end = this.#end;
+    for (let copied = 0; copied < len; copied += 1) cached[end + copied] = numbers[at + copied];
+    places.set(offset, end);
+    this.#end = end + taken;
   }
 
   #clear() {
     this.#places.forEach((map) => map.clear());
     this.#end = 0;
-  }
-}
-
-/** Reads the answers of one call, one after the other. */
-class AnswerReader {
-  #numbers;
-  #at;
-  #strings;
-  #answers;
-
-  constructor(numbers, at, strings, answers) {
-    this.#numbers = numbers;
-    this.#at = at;
-    this.#strings = strings;
-    this.#answers = answers;
-  }
-
-  /** The frames at `offset`, null for a gap, or the error that says how the index is damaged. */
-  next(offset, places) {
-    const at = this.#at;
-    const count = this.#numbers[at];
-    if (count === DAMAGED) {
-      this.#at += 2;
-      return new SymdexError("damaged", this.#strings[this.#numbers[at + 1]]);
-    }
-    const len = 1 + count * FRAME_LEN;
-    this.#at += len;
-    this.#answers.keep(this.#numbers, at, len, offset, places);
-    return framesAt(this.#numbers, at, this.#strings, offset);
   }
 }
 

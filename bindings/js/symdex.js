@@ -125,7 +125,8 @@ export class Index {
     if (place !== undefined) return from.answers.cached(place, at);
     const answer = from.guard((exports) => {
       const address = exports.lookup(number, at, exact, readable);
-      return from.answers.read(from, address >>> 0).next(at, ofOptions);
+      from.answers.begin(from, address >>> 0);
+      return from.answers.next(at, ofOptions);
     });
     if (answer instanceof SymdexError) throw answer;
     return answer;
@@ -146,8 +147,8 @@ export class Index {
       if (others.length === 0) return answers;
       from.input(new Uint8Array(Float64Array.from(others).buffer));
       const address = exports.lookup_many(number, exact, readable);
-      const reader = from.answers.read(from, address >>> 0);
-      return answers.map((answer, at) => (answer === undefined ? reader.next(asked[at], ofOptions) : answer));
+      from.answers.begin(from, address >>> 0);
+      return answers.map((answer, at) => (answer === undefined ? from.answers.next(asked[at], ofOptions) : answer));
     });
   }
 

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use symdex::{Error, Frame, Frames, NonMaxU32, Table};
 
 use crate::failure::Failure;
-use crate::sent_strings::{SentStrings, StringKey, StringKind};
+use crate::sent_strings::{SentNumbers, SentStrings, StringKey, StringKind};
 
 /// In place of a count: the index is damaged at this offset.
 const DAMAGED: u32 = u32::MAX;
@@ -55,24 +55,23 @@ impl EncodedAnswers {
 pub(crate) struct AnswerEncoder<'a> {
     out: &'a mut EncodedAnswers,
     sent: &'a mut SentStrings,
-    /// The [`StringKey::index`] of the strings.
-    index: u32,
+    numbers: &'a mut SentNumbers,
     demangle: bool,
 }
 
 impl<'a> AnswerEncoder<'a> {
-    /// Begins the answers of the index with this number among all that were opened. With `demangle`, frames have
-    /// readable names.
+    /// Begins the answers of an index. `numbers` are those of its strings. With `demangle`, frames have readable names.
     pub(crate) fn begin(
         out: &'a mut EncodedAnswers,
         sent: &'a mut SentStrings,
-        index: u32,
+        numbers: &'a mut SentNumbers,
         demangle: bool,
     ) -> Self {
         sent.make_room();
+        numbers.refresh(sent);
         out.clear();
         out.numbers.extend([sent.count(), NONE, NONE, NONE, NONE]);
-        Self { out, sent, index, demangle }
+        Self { out, sent, numbers, demangle }
     }
 
     /// Ends the answers. Returns where their numbers are.
@@ -112,13 +111,16 @@ impl<'a> AnswerEncoder<'a> {
         self.out.numbers.extend([inlined | from_symbol_table, frame.line.unwrap_or(NONE), low, high]);
         match (frame.name, name_id) {
             (Some(name), Some(id)) => {
-                let number = self.string(self.key(StringKind::Name, id), name);
-                self.readable(self.key(StringKind::ReadableName, id), name, number, frame.readable);
+                let id = id.get();
+                let number = self.string(StringKey { kind: StringKind::Name, id }, name);
+                self.readable(StringKey { kind: StringKind::ReadableName, id }, name, number, frame.readable);
             }
             _ => self.out.numbers.extend([NONE, NONE]),
         }
         match (frame.file, file_id) {
-            (Some(file), Some(id)) => _ = self.string(self.key(StringKind::File, id), file),
+            (Some(file), Some(id)) => {
+                self.string(StringKey { kind: StringKind::File, id: id.get() }, file);
+            }
             _ => self.out.numbers.push(NONE),
         }
     }
@@ -128,7 +130,7 @@ impl<'a> AnswerEncoder<'a> {
         if !self.demangle {
             return self.out.numbers.push(number);
         }
-        if let Some(known) = self.sent.find(key) {
+        if let Some(known) = self.numbers.find(key) {
             return self.out.numbers.push(known);
         }
         let readable = match stored {
@@ -139,24 +141,21 @@ impl<'a> AnswerEncoder<'a> {
             },
         };
         if readable == name {
-            self.sent.add_same(key, number);
+            self.numbers.add(key, number, self.sent);
             self.out.numbers.push(number);
         } else {
             self.string(key, &readable);
         }
     }
 
-    fn key(&self, kind: StringKind, id: NonMaxU32) -> StringKey {
-        StringKey { index: self.index, kind, id: id.get() }
-    }
-
     /// Adds a string. Returns its number.
     fn string(&mut self, key: StringKey, bytes: &[u8]) -> u32 {
-        if let Some(number) = self.sent.find(key) {
+        if let Some(number) = self.numbers.find(key) {
             self.out.numbers.push(number);
             return number;
         }
-        let number = self.sent.add(key, bytes.len());
+        let number = self.sent.add_text(bytes.len());
+        self.numbers.add(key, number, self.sent);
         self.out.numbers.push(number);
         self.text(bytes);
         number

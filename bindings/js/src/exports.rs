@@ -7,7 +7,7 @@ use symdex::{FrameAddress, ImageOffset, LinePolicy, Scratch};
 use crate::answers::{AnswerEncoder, EncodedAnswers};
 use crate::build::build_indexes;
 use crate::failure::Failure;
-use crate::indexes::Indexes;
+use crate::indexes::{Indexes, OpenIndex};
 use crate::metadata::MetadataView;
 use crate::report;
 use crate::sent_strings::SentStrings;
@@ -121,9 +121,11 @@ pub extern "C" fn index_metadata(number: u32) {
 pub extern "C" fn lookup(number: u32, offset: f64, is_exact: bool, demangle: bool) -> *const u32 {
     with(|state| {
         let State { out, sent, indexes, scratch, .. } = state;
-        let Some(open) = indexes.get(number) else { return std::ptr::null() };
-        let mut encoder = AnswerEncoder::begin(out, sent, open.serial, demangle);
-        encoder.add(open.index.lookup(image_offset_of(offset), lines(is_exact), scratch));
+        let Some(OpenIndex { index, sent: numbers, .. }) = indexes.get_mut(number) else {
+            return std::ptr::null();
+        };
+        let mut encoder = AnswerEncoder::begin(out, sent, numbers, demangle);
+        encoder.add(index.lookup(image_offset_of(offset), lines(is_exact), scratch));
         encoder.end()
     })
 }
@@ -134,12 +136,14 @@ pub extern "C" fn lookup(number: u32, offset: f64, is_exact: bool, demangle: boo
 pub extern "C" fn lookup_many(number: u32, is_exact: bool, demangle: bool) -> *const u32 {
     with(|state| {
         let State { input, out, sent, indexes, scratch } = state;
-        let Some(open) = indexes.get(number) else { return std::ptr::null() };
-        let mut encoder = AnswerEncoder::begin(out, sent, open.serial, demangle);
+        let Some(OpenIndex { index, sent: numbers, .. }) = indexes.get_mut(number) else {
+            return std::ptr::null();
+        };
+        let mut encoder = AnswerEncoder::begin(out, sent, numbers, demangle);
         let (offsets, _) = input.as_chunks();
         for offset in offsets {
             let offset = image_offset_of(f64::from_le_bytes(*offset));
-            encoder.add(open.index.lookup(offset, lines(is_exact), scratch));
+            encoder.add(index.lookup(offset, lines(is_exact), scratch));
         }
         encoder.end()
     })

@@ -4,14 +4,15 @@ use symdex::{Index, Metadata};
 use symdex_report::KnownImage;
 
 use crate::failure::Failure;
+use crate::sent_strings::SentNumbers;
 
 /// An open index.
 pub(crate) struct OpenIndex {
     pub(crate) index: Index<Vec<u8>>,
     /// Its name in messages and in reports.
     pub(crate) name: String,
-    /// How many indexes had been opened before.
-    pub(crate) serial: u32,
+    /// Which of its strings JavaScript has.
+    pub(crate) sent: SentNumbers,
 }
 
 impl OpenIndex {
@@ -26,8 +27,6 @@ impl OpenIndex {
 #[derive(Default)]
 pub(crate) struct Indexes {
     open: Vec<Option<OpenIndex>>,
-    /// How many were opened.
-    opened: u32,
 }
 
 impl Indexes {
@@ -39,14 +38,12 @@ impl Indexes {
     pub(crate) fn open(&mut self, bytes: Vec<u8>) -> Result<u32, Failure> {
         let index = Index::open(bytes).map_err(|error| Failure::from(&error))?;
         let name = format!("{}.symdex", index.id());
-        let serial = self.opened;
-        self.opened = self.opened.wrapping_add(1);
         let free = self.open.iter().position(Option::is_none).unwrap_or_else(|| {
             self.open.push(None);
             self.open.len() - 1
         });
         if let Some(place) = self.open.get_mut(free) {
-            *place = Some(OpenIndex { index, name, serial });
+            *place = Some(OpenIndex { index, name, sent: SentNumbers::default() });
         }
         // A process has memory for far fewer indexes than a number of 32 bits has values.
         Ok(u32::try_from(free).unwrap_or(u32::MAX))
@@ -58,12 +55,12 @@ impl Indexes {
 
     /// Sets the name that messages and reports have for an index.
     pub(crate) fn rename(&mut self, number: u32, name: String) {
-        if let Some(open) = self.place(number) {
+        if let Some(open) = self.get_mut(number) {
             open.name = name;
         }
     }
 
-    fn place(&mut self, number: u32) -> Option<&mut OpenIndex> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut OpenIndex> {
         self.open.get_mut(usize::try_from(number).ok()?)?.as_mut()
     }
 
