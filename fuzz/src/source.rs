@@ -58,8 +58,8 @@ impl Source for Unwound {
 
 fn answer(offset: ImageOffset) -> Answer {
     let function = |name: &str, table, line| {
-        let mut function = Function::new(table);
-        (function.name, function.file) = (Some(name.into()), Some("/src/\u{e4}\"\\/main.c".into()));
+        let file = "/src/\u{e4}\"\\/main.c";
+        let mut function = Function::new(table, Some(name.as_bytes()), Some(file.as_bytes()));
         (function.line, function.start) = (line, Some(ImageOffset(offset.0 & !0xff)));
         function
     };
@@ -67,8 +67,8 @@ fn answer(offset: ImageOffset) -> Answer {
     match offset.0 >> 4 & 7 {
         0 => Answer::NoFunction,
         1 => Answer::Damaged("damaged here".to_owned()),
-        2 => Answer::Functions(vec![function("symbol", Table::SymbolTable, None)]),
-        3 | 4 => Answer::Functions(vec![dwarf("_ZN3app5innerEv", 0), dwarf("outer", 7)]),
-        line => Answer::Functions(vec![dwarf("-[App \"run\"\n:]", u32::try_from(line).unwrap_or(0))]),
+        2 => Answer::functions(vec![function("symbol", Table::SymbolTable, None)]),
+        3 | 4 => Answer::functions(vec![dwarf("_ZN3app5innerEv", 0), dwarf("outer", 7)]),
+        line => Answer::functions(vec![dwarf("-[App \"run\"\n:]", u32::try_from(line).unwrap_or(0))]),
     }
 }

@@ -204,9 +204,7 @@ mod tests {
 
     fn names(answers: &[Answer]) -> Vec<String> {
         let name = |answer: &Answer| match answer {
-            Answer::Functions(functions) => {
-                String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
-            }
+            Answer::Functions(functions) => functions[0].name().expect("a name").to_owned(),
             Answer::Lost(what) => what.clone(),
             other => format!("{other:?}"),
         };

@@ -5,8 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use symdex::Scratch;
 
-/// How many bytes of answers each [`Scratch`] caches. The answers for ten thousand addresses take about this much.
-const CAPACITY: usize = 4 << 20;
+/// How many bytes of answers each [`Scratch`] caches. Most answers are found before an index is asked, among those that
+/// all threads share.
+const CAPACITY: usize = 1 << 20;
 /// How many [`Scratch`]es wait for a question at most.
 const MOST: usize = 32;
 

@@ -50,7 +50,7 @@ fn ask(symbolicator: &Symbolicator, image: &ReportImage) -> (Result<Answers, Una
 
 fn innermost(answers: &Answers) -> String {
     let Answer::Functions(functions) = &answers.answers[0] else { panic!("no functions: {answers:?}") };
-    String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
+    functions[0].name().expect("a name").to_owned()
 }
 
 #[test]

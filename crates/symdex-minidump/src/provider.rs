@@ -181,10 +181,10 @@ enum Walked {
 
 /// What `function` is at `offset` of its image.
 fn code_of(function: &Function, offset: u64) -> Code {
-    let name = function.name.as_deref().unwrap_or_default();
-    if SIGNAL_RETURNS.iter().any(|known| known.as_bytes() == name) {
+    let name = function.name().unwrap_or_default();
+    if SIGNAL_RETURNS.contains(&name) {
         Code::SignalReturn
-    } else if function.start == Some(ImageOffset(offset)) || name.ends_with(b"@plt") {
+    } else if function.start == Some(ImageOffset(offset)) || name.ends_with("@plt") {
         Code::Entry
     } else {
         Code::Function

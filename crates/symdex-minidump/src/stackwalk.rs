@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use minidump::Module;
 use minidump_processor::ProcessState;
 use minidump_unwind::{InlineFrame, StackFrame, SymbolStats};
-use symdex_report::{ImageOutcome, ImageStatus, Resolution, ResolvedFrame, Symbolicated};
+use symdex_report::{Function, ImageOutcome, ImageStatus, Resolution, Symbolicated};
 
 /// A process whose stacks are walked. It writes what minidump-stackwalk writes.
 pub struct WalkedProcess {
@@ -64,24 +64,24 @@ impl WalkedProcess {
 /// Adds the answer for a frame.
 fn add(frame: &mut StackFrame, resolution: &Resolution<'_>) {
     let Some((concrete, inlined)) = resolution.frames.split_last() else { return };
-    frame.function_name = concrete.function.clone();
+    frame.function_name = concrete.readable().map(str::to_owned);
     frame.function_base = resolution.function_offset(concrete).and_then(|o| frame.instruction.checked_sub(o));
     (frame.source_file_name, frame.source_line) = place(concrete);
     if frame.source_file_name.is_some() {
         // The text needs an address. The start of a line is not stored.
         frame.source_line_base = Some(frame.instruction);
     }
-    let inline = |function: &ResolvedFrame| {
+    let inline = |function: &Function| {
         let (source_file_name, source_line) = place(function);
-        let function_name = function.function.clone().unwrap_or_default();
+        let function_name = function.readable().unwrap_or_default().to_owned();
         InlineFrame { function_name, source_file_name, source_line }
     };
     frame.inlines = inlined.iter().map(inline).collect();
 }
 
 /// The file and the line of a function.
-fn place(function: &ResolvedFrame) -> (Option<String>, Option<u32>) {
-    (function.file.clone(), function.line)
+fn place(function: &Function) -> (Option<String>, Option<u32>) {
+    (function.file().map(str::to_owned), function.line)
 }
 
 impl fmt::Debug for WalkedProcess {

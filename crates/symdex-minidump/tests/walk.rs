@@ -19,12 +19,12 @@ fn code(question: &Question<'_>) -> Result<Answers, Unanswered> {
             return Answer::NoFunction;
         }
         let start = offset.0 & !0xff;
-        let mut function = Function::new(Table::Dwarf);
-        (function.name, function.file) = (Some(format!("f{start:x}").into()), Some("/src/f.c".into()));
+        let named = |name: &str| Function::new(Table::Dwarf, Some(name.as_bytes()), Some(b"/src/f.c"));
+        let mut function = named(&format!("f{start:x}"));
         (function.line, function.start) = (u32::try_from(offset.0 - start).ok(), Some(ImageOffset(start)));
-        let mut inlined = Function::new(Table::Dwarf);
-        (inlined.name, inlined.line, inlined.file) = (Some("inlined".into()), Some(1), function.file.clone());
-        Answer::Functions(if start == 0x2000 { vec![inlined, function] } else { vec![function] })
+        let mut inlined = named("inlined");
+        inlined.line = Some(1);
+        Answer::functions(if start == 0x2000 { vec![inlined, function] } else { vec![function] })
     };
     Ok(question.offsets.iter().map(answer).collect::<Vec<_>>().into())
 }

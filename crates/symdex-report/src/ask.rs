@@ -1,15 +1,16 @@
 //! Asks sources for offsets, and stores each distinct answer once.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use symdex::ImageOffset;
 
+use crate::function::Function;
 use crate::limits::AnswerBytes;
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{ReportImage, to_u32};
-use crate::source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered};
-use crate::symbolicate::{LookupResult, ResolvedFrame};
+use crate::source::{Answer, AnsweredBy, Answers, MatchedBy, Question, Source, Unanswered};
+use crate::symbolicate::LookupResult;
 
 /// Appends `offset`. Before the list grows, repeated offsets are removed from it: many frames have few addresses.
 pub(crate) fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset) {
@@ -37,10 +38,11 @@ impl FoundAnswers {
 
     /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].
     fn add(&mut self, answer: Answer, options: &Options) -> u32 {
-        let within = |frames: Vec<_>| match self.left.take(size_of_answer(&frames)) {
-            true => Ok(frames),
-            false => Err(Unresolved::TooLarge),
-        };
+        let within =
+            |functions: Arc<[Function]>| match self.left.take(functions.iter().map(Function::size).sum()) {
+                true => Ok(functions),
+                false => Err(Unresolved::TooLarge),
+            };
         self.answers.push(resolve(answer, options).and_then(within));
         to_u32(self.answers.len() - 1)
     }
@@ -158,32 +160,11 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
         Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
         Answer::Lost(what) => return Err(Unresolved::Lost(what)),
     };
-    let last = functions.len() - 1;
-    let skip = if options.inlines { 0 } else { last };
-    let frame = |(depth, function): (usize, Function)| ResolvedFrame {
-        function: if options.demangle { function.demangled() } else { function.name_lossy() }
-            .map(Cow::into_owned),
-        name: function.name.map(text),
-        file: function.file.map(text),
-        line: function.line,
-        inlined: depth < last,
-        start: function.start,
-        table: function.table,
-    };
-    Ok(functions.into_iter().enumerate().skip(skip).map(frame).collect())
-}
-
-/// The bytes as text, without a copy if they are UTF-8. Bytes that are not become U+FFFD.
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
-}
-
-/// How many bytes an answer has in memory.
-fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
-    let size = |frame: &ResolvedFrame| {
-        let texts = [&frame.function, &frame.name, &frame.file];
-        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
-        size_of::<ResolvedFrame>() + texts
-    };
-    frames.iter().map(size).sum()
+    if options.inlines && options.demangle {
+        return Ok(functions);
+    }
+    let skip = if options.inlines { 0 } else { functions.len() - 1 };
+    let shown =
+        |function: &Function| if options.demangle { function.clone() } else { function.not_demangled() };
+    Ok(functions[skip..].iter().map(shown).collect())
 }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use symdex_demangle::demangle;
+
 use crate::apple_text::is_nameless;
-use crate::demangled::demangle;
 use crate::json::{Json, Value};
 use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::symbolicate::Symbolicated;
@@ -105,11 +106,12 @@ impl ExistingSymbol {
     /// Reads the symbol of a JSON object. The keys are those of function, file, line and offset. Placeholders such as
     /// `<redacted>` are no names.
     pub(crate) fn of_members(object: Value<'_>, [function, file, line, offset]: [&str; 4]) -> Self {
-        let text = |key: &str| {
-            let text = object.get(key).and_then(Value::text).map(Cow::into_owned);
+        let [function, file, line, offset] = object.get_each([function, file, line, offset]);
+        let text = |value: Option<Value<'_>>| {
+            let text = value.and_then(Value::text).map(Cow::into_owned);
             text.filter(|text| !is_nameless(text.as_bytes()))
         };
-        let number = |key: &str| object.get(key).and_then(Value::number);
+        let number = |value: Option<Value<'_>>| value.and_then(Value::number);
         let line = number(line).and_then(|line| u32::try_from(line).ok());
         let function = text(function);
         // The distance from a placeholder means nothing.

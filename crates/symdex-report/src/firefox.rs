@@ -324,7 +324,7 @@ impl<'n, 'j> NewRows<'n, 'j> {
         let set = |column: &Column<'_>, new: Option<serde_json::Value>| {
             Some(Edit { span: value(column, row)?.span(), text: new?.to_string().into_bytes() })
         };
-        let function = concrete.function.as_ref().and_then(|function| {
+        let function = concrete.readable().and_then(|function| {
             let old = at(&self.tables.function, row)?;
             let resource = at(&self.tables.resource, old)?;
             let name = self.strings.position(function);

@@ -2,10 +2,11 @@
 
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
+use crate::function::Function;
 use crate::json::{Descendant, Json, Value};
 use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 
 /// The members of a frame's object in one format.
 pub(crate) struct FrameObject {
@@ -85,14 +86,14 @@ impl FrameObject {
 
     fn answer<'s>(
         &self,
-        resolved: &'s ResolvedFrame,
+        resolved: &'s Function,
         object: Value<'_>,
         resolution: &Resolution<'_>,
     ) -> Vec<Member<'s>> {
         let start = || (self.address)(object)?.checked_sub(resolution.function_offset(resolved)?);
-        let start = self.start.zip(resolved.function.as_ref().and_then(|_| start()));
+        let start = self.start.zip(resolved.readable().and_then(|_| start()));
         let members = [
-            resolved.function.as_deref().map(|function| (self.function, function.into())),
+            resolved.readable().map(|function| (self.function, function.into())),
             start.map(|(key, start)| (key, format!("{start:#x}").into())),
             resolved.line.map(|_| (self.file, resolved.file_path().into())),
             resolved.line.map(|line| (self.line, line.into())),

@@ -128,11 +128,11 @@ mod tests {
         assert!(!gathered.add(from("a", vec![Answer::NoFunction, damaged("page 1")])));
         assert!(!gathered.add(Err(Unanswered::Damaged("b: cut".to_owned()))));
         assert!(
-            gathered.add(from("c", vec![damaged("page 0"), Answer::Functions(Vec::new())])),
+            gathered.add(from("c", vec![damaged("page 0"), Answer::functions(Vec::new())])),
             "nothing is left to ask"
         );
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
-        assert_eq!(answers, [Answer::NoFunction, Answer::Functions(Vec::new())]);
+        assert_eq!(answers, [Answer::NoFunction, Answer::functions(Vec::new())]);
         let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
         assert_eq!((by.source, passed_over.len()), (None, 3));
         assert!(passed_over[0].starts_with("a: parts of it are damaged"), "{}", passed_over[0]);
@@ -143,11 +143,11 @@ mod tests {
     fn a_whole_source_answers_everything() {
         let mut gathered = GatheredAnswers::default();
         assert!(!gathered.add(from("a", vec![Answer::NoFunction, damaged("page 1")])));
-        assert!(gathered.add(from("b", vec![Answer::Functions(Vec::new()), Answer::NoFunction])));
+        assert!(gathered.add(from("b", vec![Answer::functions(Vec::new()), Answer::NoFunction])));
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
         assert_eq!(
             (answers, by.source),
-            (vec![Answer::Functions(Vec::new()), Answer::NoFunction], Some("b".to_owned()))
+            (vec![Answer::functions(Vec::new()), Answer::NoFunction], Some("b".to_owned()))
         );
     }
 

@@ -174,8 +174,19 @@ impl<'j> Value<'j> {
         self.members().filter(|(name, _)| is_it(name)).last().map(|(_, value)| value)
     }
 
+    /// As [`get`](Self::get), for several keys, which are distinct. The members are visited once.
+    pub(crate) fn get_each<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'j>>; N] {
+        let mut found = [None; N];
+        for (name, value) in self.members() {
+            if let Some(at) = keys.iter().position(|key| name.is_string(key)) {
+                found[at] = Some(value);
+            }
+        }
+        found
+    }
+
     /// Whether it is the string `text`, which has no quote and no backslash, written without escapes.
-    fn is_string(self, text: &str) -> bool {
+    pub(crate) fn is_string(self, text: &str) -> bool {
         let Json { text: all, nodes, .. } = self.json;
         let written = all.get(nodes[self.node] as usize + 1..).unwrap_or_default();
         // The closing quote is compared first, because it is elsewhere in most strings.

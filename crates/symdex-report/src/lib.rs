@@ -73,19 +73,20 @@ mod apple_text;
 mod ask;
 mod bugsnag;
 mod call_tree;
-mod demangled;
 mod error;
 mod existing;
 mod firefox;
 mod format;
 mod formats;
 mod frame_object;
+mod function;
 mod gathered;
 mod images;
 mod info;
 mod ips;
 mod json;
 mod json_edit;
+mod known;
 mod kscrash;
 mod limits;
 mod lookup_targets;
@@ -120,6 +121,7 @@ pub use error::{Error, NearFormat};
 pub use existing::ExistingSymbol;
 pub use format::{Format, FormatKind};
 pub use formats::formats;
+pub use function::{Function, source_file_name};
 pub use gathered::{GatheredAnswers, SourceAnswers};
 pub use info::{Exception, ReportInfo};
 pub use limits::{AnswerBytes, most_memory};
@@ -130,10 +132,10 @@ pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, FoundBy, Frame, Report, ReportImage, SymbolDetail, Thread};
 pub use source::{
-    Answer, AnsweredBy, Answers, Function, MatchedBy, Question, Source, Unanswered, answer_from_index,
+    Answer, AnsweredBy, Answers, MatchedBy, Question, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,
 };
-pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, source_file_name, symbolicate};
+pub use symbolicate::{Resolution, Symbolicated, symbolicate};
 pub use symdex::debug_id::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use view::{AnsweredFunction, FunctionWithOffset, NearView, ReportView};
 

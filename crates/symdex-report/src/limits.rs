@@ -5,8 +5,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::function::Function;
 use crate::report::Frame;
-use crate::source::Function;
 
 /// How many bytes the answers for one report may have, if the report is small.
 pub(crate) const ANSWER_BYTES: usize = 64 << 20;
@@ -43,8 +43,8 @@ impl AnswerBytes {
     /// files. Returns whether the limit allows them. It allows 2 MiB for one address.
     pub fn take_functions(&self, functions: &[Function]) -> bool {
         let size = |function: &Function| {
-            let (name, file) = (function.name.as_ref(), function.file.as_ref());
-            2 * name.map_or(0, Vec::len) + file.map_or(0, Vec::len) + Self::OF_FUNCTION
+            let [name, file] = [function.name(), function.file()].map(|text| text.map_or(0, str::len));
+            2 * name + file + Self::OF_FUNCTION
         };
         self.take(functions.iter().map(size).sum())
     }

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
 use crate::frame_object::{hexadecimal, lists};
+use crate::function::Function;
 use crate::info::{ReportInfo, set};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, NewValue, with_members};
@@ -19,7 +20,7 @@ use crate::registers::{Register, in_order};
 use crate::report::{
     AddressKind, FoundBy, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
 };
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use symdex::debug_id;
 
 /// The format of minidump-stackwalk's JSON.
@@ -264,10 +265,10 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     Some(with_members(text, json.root(), &members))
 }
 
-fn function(resolved: &ResolvedFrame) -> Vec<Member<'_>> {
+fn function(resolved: &Function) -> Vec<Member<'_>> {
     let members = [
         ("file", resolved.line.map(|_| resolved.file_path().into())),
-        ("function", resolved.function.as_deref().map(NewValue::from)),
+        ("function", resolved.readable().map(NewValue::from)),
         ("line", resolved.line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()

@@ -1,14 +1,20 @@
 //! Sources: what answers the offsets of an image.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch, Table};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
-use crate::demangled::demangle;
-use crate::limits::AnswerBytes;
+use crate::function::{Function, RawTexts};
+use crate::known::{AnswersOf, KnownAnswer, KnownAnswers};
+use crate::limits::{ADDRESS_BYTES, AnswerBytes};
 use crate::near::KnownImage;
 use crate::report::{Base, ReportImage};
+
+/// The answers for so many offsets of one image at a time are not kept: they are hardly asked for again.
+const MANY: usize = 4096;
+
+/// The place of a known answer among the positions of those that are not.
+const KNOWN: usize = usize::MAX;
 
 /// Answers the questions of reports, for example from a folder of indexes or from the storage of a service.
 ///
@@ -172,7 +178,8 @@ impl MatchedBy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The functions at the offset, innermost first. An empty list counts as [`Answer::NoFunction`].
-    Functions(Vec<Function>),
+    /// [`Answer::functions`] makes it.
+    Functions(Arc<[Function]>),
     /// There is no function at the offset.
     NoFunction,
     /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the
@@ -185,86 +192,18 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The functions at an offset, innermost first. All but the last become [inlined](Function::inlined).
+    #[must_use]
+    pub fn functions(mut functions: Vec<Function>) -> Self {
+        let concrete = functions.len().saturating_sub(1);
+        functions.iter_mut().enumerate().for_each(|(at, function)| function.inlined = at != concrete);
+        Answer::Functions(functions.into())
+    }
+
     /// Whether another index of the image may answer the offset: this one is damaged there, or the part is lost.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Answer::Damaged(_) | Answer::Lost(_))
-    }
-}
-
-/// A function at an offset: the concrete function, or one that is inlined into it.
-///
-/// ```
-/// use symdex::Table;
-/// use symdex_report::Function;
-///
-/// let mut function = Function::new(Table::Dwarf);
-/// function.name = Some("_ZN3app4mainEv".into());
-/// function.file = Some("/src/main.cc".into());
-/// function.line = Some(7);
-/// ```
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Function {
-    /// The linkage name.
-    pub name: Option<Vec<u8>>,
-    /// The readable name, if the index stores it. [`Self::demangled`] prefers it.
-    pub readable: Option<Vec<u8>>,
-    /// The path of the source file.
-    pub file: Option<Vec<u8>>,
-    /// The line, 1-based; 0 for code that the compiler generated.
-    pub line: Option<u32>,
-    /// Where the concrete function starts, counted as the offsets that the source was asked for.
-    pub start: Option<ImageOffset>,
-    /// The table that the function comes from.
-    pub table: Table,
-}
-
-impl Function {
-    /// A function with only its table. The other fields are set afterwards.
-    #[must_use]
-    pub fn new(table: Table) -> Self {
-        Self { name: None, readable: None, file: None, line: None, start: None, table }
-    }
-
-    /// The readable name: that of the index, if it stores readable names, else the one that
-    /// [`symdex_demangle::demangle`] returns. The process keeps up to 4 MiB of demangled names for the next call.
-    #[must_use]
-    pub fn demangled(&self) -> Option<Cow<'_, str>> {
-        let stored = self.readable.as_deref().map(String::from_utf8_lossy);
-        stored.or_else(|| self.name.as_deref().map(demangle))
-    }
-
-    /// The linkage name as text. Bytes that are not UTF-8 become U+FFFD.
-    #[must_use]
-    pub fn name_lossy(&self) -> Option<Cow<'_, str>> {
-        self.name.as_deref().map(String::from_utf8_lossy)
-    }
-
-    /// The path of the source file as text. Bytes that are not UTF-8 become U+FFFD.
-    #[must_use]
-    pub fn file_lossy(&self) -> Option<Cow<'_, str>> {
-        self.file.as_deref().map(String::from_utf8_lossy)
-    }
-
-    /// How many bytes `offset` is after the start of the function. `None` if the start is unknown or after `offset`.
-    #[must_use]
-    pub fn distance(&self, offset: ImageOffset) -> Option<u64> {
-        offset.0.checked_sub(self.start?.0)
-    }
-}
-
-/// A frame of an index's answer, with its strings copied.
-impl From<&symdex::Frame<'_>> for Function {
-    fn from(frame: &symdex::Frame<'_>) -> Self {
-        Self {
-            name: frame.name.map(Vec::from),
-            readable: frame.readable.map(Vec::from),
-            file: frame.file.map(Vec::from),
-            line: frame.line,
-            start: frame.function_start,
-            table: frame.table,
-        }
     }
 }
 
@@ -352,7 +291,8 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
         },
         _ => base_distance(index.metadata(), image)?,
     };
-    Ok(answers_from(distance, question, |offsets, each| {
+    let of = AnswersOf::new(index.serial(), distance, lines);
+    Ok(answers_from(question, distance, Some(of).filter(|_| offsets.len() < MANY), |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
             each(position, found.map_err(|error| Answer::Damaged(error.to_string())));
         });
@@ -374,47 +314,91 @@ pub fn answer_from_lookups(
     question: &Question<'_>,
     look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Result<Vec<Answer>, Unanswered> {
-    Ok(answers_from(base_distance(metadata, question.image)?, question, look_up))
+    Ok(answers_from(question, base_distance(metadata, question.image)?, None, look_up))
 }
 
 /// The answers for the offsets of `question`, which count from the address `distance` bytes after the start of the
-/// image.
+/// image. Those of `of` are found among the known answers, or kept for the next report.
 fn answers_from(
-    distance: u64,
     question: &Question<'_>,
+    distance: u64,
+    of: Option<AnswersOf>,
     look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Vec<Answer> {
-    let offsets = moved(question.offsets, distance);
+    let mut offsets = moved(question.offsets, distance);
     let mut answers = vec![Answer::NoFunction; offsets.len()];
-    look_up(&offsets, &mut |position, found| {
-        answers[position] = match found {
-            Ok(Some(frames))
-                if !question.left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) =>
-            {
-                Answer::TooLarge
-            }
-            Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),
-            Ok(None) => Answer::NoFunction,
+    let known = KnownAnswers::shared();
+    let mut positions: Vec<_> = (0..offsets.len()).collect();
+    let mut new = of.map(|of| {
+        let new = known.find(of, &offsets, |position, answer| {
+            answers[position] = question.within_limit(answer.clone());
+            positions[position] = KNOWN;
+        });
+        (of, new)
+    });
+    positions.retain(|position| *position != KNOWN);
+    if positions.is_empty() {
+        return answers;
+    }
+    if positions.len() < offsets.len() {
+        offsets = positions.iter().map(|position| offsets[*position]).collect();
+    }
+    look_up(&offsets, &mut |at, found| {
+        answers[positions[at]] = match found {
+            Ok(frames) => question.functions(frames, distance, |answer| {
+                if let Some((_, new)) = &mut new {
+                    new.push(offsets[at], answer);
+                }
+            }),
             Err(unreadable) => unreadable,
         };
     });
+    if let Some((of, new)) = new {
+        known.keep(of, new);
+    }
     answers
+}
+
+impl Question<'_> {
+    /// A known answer, if the limit allows it.
+    fn within_limit(&self, answer: KnownAnswer) -> Answer {
+        match answer {
+            Some(functions) if !self.left.take(functions.iter().map(Function::size).sum()) => {
+                Answer::TooLarge
+            }
+            Some(functions) => Answer::Functions(functions),
+            None => Answer::NoFunction,
+        }
+    }
+
+    /// The answer of an index, if the limit allows it. The starts of its functions count from what the report's offsets
+    /// count from, which is `distance` bytes after the start of the image. `keep` is called with an answer of which all
+    /// texts are kept.
+    fn functions(&self, frames: Option<Frames<'_>>, distance: u64, keep: impl FnOnce(KnownAnswer)) -> Answer {
+        let raw_size =
+            |frames: &Frames<'_>| frames.iter().map(|frame| RawTexts::of(&frame).len()).sum::<usize>();
+        if frames.as_ref().is_some_and(|frames| raw_size(frames) > ADDRESS_BYTES) {
+            return Answer::TooLarge;
+        }
+        let mut are_kept = true;
+        let mut function = |frame: symdex::Frame<'_>| {
+            let (texts, is_kept) = KnownAnswers::shared().texts(RawTexts::of(&frame));
+            are_kept &= is_kept;
+            let mut function = Function::of_frame(&frame, texts);
+            function.start = function.start.map(|start| ImageOffset(start.0.wrapping_sub(distance)));
+            function
+        };
+        let answer: KnownAnswer = frames.map(|frames| frames.iter().map(&mut function).collect());
+        if are_kept {
+            keep(answer.clone());
+        }
+        self.within_limit(answer)
+    }
 }
 
 /// The offsets from the start of the image, of offsets that count from the address `distance` bytes after it.
 fn moved(offsets: &[ImageOffset], distance: u64) -> Vec<ImageOffset> {
     offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(distance))).collect()
-}
-
-/// The functions of an answer. Their starts count from what the report's offsets count from, which is `distance` bytes
-/// after the start of the image.
-fn functions(frames: Frames<'_>, distance: u64) -> Vec<Function> {
-    let function = |frame: symdex::Frame<'_>| {
-        let mut function = Function::from(&frame);
-        function.start = function.start.map(|start| ImageOffset(start.0.wrapping_sub(distance)));
-        function
-    };
-    frames.iter().map(function).collect()
 }
 
 /// Converts the offsets that a [`Source`] is asked for to offsets from the start of the image that `metadata`
@@ -452,10 +436,4 @@ fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unansw
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
         (Base::Image | Base::Absolute, _) => Ok(0),
     }
-}
-
-/// How many bytes a function of an index takes once its strings are copied.
-fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
-    let texts = [frame.name, frame.readable, frame.file];
-    size_of::<Function>() + texts.into_iter().flatten().map(<[u8]>::len).sum::<usize>()
 }

@@ -1,8 +1,11 @@
 //! From a report to answers for its frames.
 
-use symdex::{ImageOffset, Table};
+use std::sync::Arc;
+
+use symdex::ImageOffset;
 
 use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
+use crate::function::Function;
 use crate::images::without_code;
 use crate::limits::AnswerBytes;
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
@@ -101,66 +104,14 @@ enum FrameAnswer {
 }
 
 /// The answer for one address: its functions, innermost first, at least one.
-pub(crate) type LookupResult = Result<Vec<ResolvedFrame>, Unresolved>;
-
-/// A function at the address of a frame: the concrete function, or one that is inlined into it.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ResolvedFrame {
-    /// The function's name, demangled unless [`Options::demangle`] is off. `None` if it is unknown.
-    pub function: Option<String>,
-    /// The linkage name. `None` if it is unknown.
-    pub name: Option<String>,
-    /// The path of the source file. `None` if it is unknown.
-    pub file: Option<String>,
-    /// The line, 1-based; 0 for code that the compiler generated. `None` if it is unknown.
-    pub line: Option<u32>,
-    /// Whether the function is inlined into the next one.
-    pub inlined: bool,
-    /// Where the concrete function starts, counted as the offsets that the source was asked for.
-    pub start: Option<ImageOffset>,
-    /// The table that the function comes from.
-    pub table: Table,
-}
-
-impl ResolvedFrame {
-    /// The path of the source file, or `<compiler-generated>` if it is unknown.
-    #[must_use]
-    pub fn file_path(&self) -> &str {
-        self.file.as_deref().unwrap_or("<compiler-generated>")
-    }
-
-    /// The [`source_file_name`] of [`Self::file_path`].
-    #[must_use]
-    pub fn file_name(&self) -> &str {
-        source_file_name(self.file_path())
-    }
-}
-
-/// Returns the name of the source file at `path` as Apple's tools print it: the last component, and all of a path that
-/// has no other slash than one at its start.
-///
-/// ```
-/// use symdex_report::source_file_name;
-///
-/// assert_eq!(source_file_name("/src/App/main.swift"), "main.swift");
-/// // Swift 6 states the directory `/` for generated code.
-/// assert_eq!(source_file_name("/<compiler-generated>"), "/<compiler-generated>");
-/// ```
-#[must_use]
-pub fn source_file_name(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some((directory, name)) if !directory.is_empty() && !name.is_empty() => name,
-        _ => path,
-    }
-}
+pub(crate) type LookupResult = Result<Arc<[Function]>, Unresolved>;
 
 /// The source's answer for one frame of the report.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct Resolution<'s> {
     /// The functions, innermost first, at least one.
-    pub frames: &'s [ResolvedFrame],
+    pub frames: &'s [Function],
     /// The frame's address minus the load address of its image, not adjusted.
     pub offset: u64,
 }
@@ -169,7 +120,7 @@ impl Resolution<'_> {
     /// Returns the distance in bytes from the start of the function to the frame's address. `None` for an inlined
     /// function, and if the start is unknown.
     #[must_use]
-    pub fn function_offset(&self, frame: &ResolvedFrame) -> Option<u64> {
+    pub fn function_offset(&self, frame: &Function) -> Option<u64> {
         let start = frame.start.filter(|_| !frame.inlined)?;
         self.offset.checked_sub(start.0)
     }
@@ -187,9 +138,8 @@ impl Resolution<'_> {
 /// fn one_function(question: &Question<'_>) -> Result<Answers, Unanswered> {
 ///     match question.image.id.as_ref().map(ToString::to_string).as_deref() {
 ///         Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0") => {
-///             let mut main = Function::new(Table::Dwarf);
-///             main.name = Some("main".into());
-///             Ok(vec![Answer::Functions(vec![main]); question.offsets.len()].into())
+///             let main = Function::new(Table::Dwarf, Some(b"main"), None);
+///             Ok(vec![Answer::functions(vec![main]); question.offsets.len()].into())
 ///         }
 ///         _ => Err(Unanswered::Missing),
 ///     }
@@ -198,7 +148,7 @@ impl Resolution<'_> {
 /// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
 /// let symbolicated = symbolicate(&report, &mut one_function, &Options::new());
 /// let resolution = symbolicated.resolution(0, 0).ok_or("not resolved")?;
-/// assert_eq!(resolution.frames[0].function.as_deref(), Some("main"));
+/// assert_eq!(resolution.frames[0].readable(), Some("main"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn symbolicate<'r, 't>(
@@ -321,8 +271,7 @@ impl<'r> Symbolicated<'r, '_> {
         for (thread, outcomes) in self.report.threads.iter().zip(&mut self.outcomes) {
             for (frame, outcome) in thread.frames.iter().zip(outcomes) {
                 let FrameAnswer::Source(answer) = outcome.answer() else { continue };
-                let adds_no_line =
-                    |frames: &Vec<ResolvedFrame>| frames.iter().all(|frame| frame.line.is_none());
+                let adds_no_line = |frames: &Arc<[Function]>| frames.iter().all(|frame| frame.line.is_none());
                 if frame.detail == SymbolDetail::Function
                     && self.answers[answer as usize].as_ref().is_ok_and(adds_no_line)
                 {
@@ -335,10 +284,10 @@ impl<'r> Symbolicated<'r, '_> {
 
 /// How many bytes of output an answer has for a frame with `size` bytes of text. Many formats repeat the text for each
 /// function.
-fn size_of_output(frames: &[ResolvedFrame], size: usize) -> usize {
-    let names = |frame: &ResolvedFrame| {
-        let texts = [&frame.function, &frame.file];
-        texts.into_iter().flatten().map(String::len).sum::<usize>()
+fn size_of_output(frames: &[Function], size: usize) -> usize {
+    let names = |frame: &Function| {
+        let texts = [frame.readable(), frame.file()];
+        texts.into_iter().flatten().map(str::len).sum::<usize>()
     };
     frames.iter().map(|frame| names(frame) + size + AnswerBytes::OF_FUNCTION).sum()
 }

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 
 use crate::existing::{ExistingSymbol, is_mangled};
+use crate::function::Function;
 use crate::info::ReportInfo;
 use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::registers::Register;
 use crate::report::ReportImage;
-use crate::source::{Function, MatchedBy};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::source::MatchedBy;
+use crate::symbolicate::Symbolicated;
 
 /// The JSON form of a symbolicated report. [`Symbolicated::view`] returns it; serialize it with any serde format.
 #[derive(Debug, Serialize)]
@@ -254,11 +255,11 @@ impl Symbolicated<'_, '_> {
         let ExistingSymbol { function, file, line, offset } = existing;
         let (functions, reported) = match self.resolution(thread, number) {
             Some(resolution) => {
-                let functions = resolution
-                    .frames
-                    .iter()
-                    .map(|resolved| FunctionWithOffset::of(resolved, &resolution))
-                    .collect();
+                let functions = resolution.frames.iter().map(|resolved| FunctionWithOffset {
+                    function: resolved.into(),
+                    function_offset: resolution.function_offset(resolved),
+                });
+                let functions = functions.collect();
                 (functions, Some(ReportedView { function, file, line, function_offset: offset }))
             }
             None => {
@@ -309,31 +310,16 @@ impl AnsweredFunction<'_> {
     }
 }
 
-/// The members of a concrete function.
 impl<'s> From<&'s Function> for AnsweredFunction<'s> {
     fn from(function: &'s Function) -> Self {
         Self {
-            function: function.demangled(),
-            name: function.name_lossy(),
-            file: function.file_lossy(),
+            function: function.readable().map(Cow::Borrowed),
+            name: function.name().map(Cow::Borrowed),
+            file: function.file().map(Cow::Borrowed),
             line: function.line,
-            inlined: false,
+            inlined: function.inlined,
             table: function.table.name(),
         }
-    }
-}
-
-impl<'s> FunctionWithOffset<'s> {
-    fn of(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Self {
-        let function = AnsweredFunction {
-            function: resolved.function.as_deref().map(Cow::Borrowed),
-            name: resolved.name.as_deref().map(Cow::Borrowed),
-            file: resolved.file.as_deref().map(Cow::Borrowed),
-            line: resolved.line,
-            inlined: resolved.inlined,
-            table: resolved.table.name(),
-        };
-        Self { function, function_offset: resolution.function_offset(resolved) }
     }
 }
 

@@ -185,9 +185,8 @@ fn rows_are_not_added_to_any_number_of_columns_of_a_firefox_profile() {
     // Each frame has a function of its own.
     let mut source = |question: &Question<'_>| -> Result<Answers, Unanswered> {
         let answer = |offset: &ImageOffset| {
-            let mut function = Function::new(Table::SymbolTable);
-            function.name = Some(format!("f{}", offset.0).into_bytes());
-            Answer::Functions(vec![function])
+            let name = format!("f{}", offset.0);
+            Answer::functions(vec![Function::new(Table::SymbolTable, Some(name.as_bytes()), None)])
         };
         Ok(question.offsets.iter().map(answer).collect::<Vec<_>>().into())
     };

@@ -12,9 +12,8 @@ use symdex_report::{
 fn long_names(question: &Question<'_>) -> Result<Answers, Unanswered> {
     let Question { offsets, .. } = *question;
     let answer = |offset: &ImageOffset| {
-        let mut function = Function::new(Table::Dwarf);
-        function.name = Some(format!("{}{}", offset.0, "x".repeat(1 << 20)).into_bytes());
-        Answer::Functions(vec![function])
+        let name = format!("{}{}", offset.0, "x".repeat(1 << 20));
+        Answer::functions(vec![Function::new(Table::Dwarf, Some(name.as_bytes()), None)])
     };
     Ok(offsets.iter().map(answer).collect::<Vec<_>>().into())
 }

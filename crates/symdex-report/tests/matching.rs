@@ -166,9 +166,8 @@ impl ByName {
         let Question { image, offsets, .. } = *question;
         match_by_name(image, &[known("App", "arm64", 1)])?;
         self.0.push((image.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        let mut function = Function::new(Table::SymbolTable);
-        function.name = Some("f".into());
-        Ok(vec![Answer::Functions(vec![function]); offsets.len()].into())
+        let function = Function::new(Table::SymbolTable, Some(b"f"), None);
+        Ok(vec![Answer::functions(vec![function]); offsets.len()].into())
     }
 }
 

@@ -80,9 +80,9 @@ fn oracle(addresses: &[u64]) -> Vec<Vec<Location>> {
 fn answers(symbolicated: &Symbolicated<'_, '_>) -> Vec<Vec<Location>> {
     let chain = |(thread, frame): (usize, usize)| {
         let resolution = symbolicated.resolution(thread, frame)?;
-        let location = |function: &symdex_report::ResolvedFrame| {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            (text(&function.function), text(&function.file), function.line.unwrap_or_default())
+        let location = |function: &symdex_report::Function| {
+            let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            (text(function.readable()), text(function.file()), function.line.unwrap_or_default())
         };
         Some(resolution.frames.iter().map(location).collect())
     };

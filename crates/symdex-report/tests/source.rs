@@ -1,7 +1,7 @@
 //! `answer_from_index`: which images an index answers for, and what offsets count from.
 
 use symdex::{Arch, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_report::{Answer, Base, Question, ReportImage, Unanswered, answer_from_index};
+use symdex_report::{Answer, Base, Function, Question, ReportImage, Unanswered, answer_from_index};
 
 fn index(bytes: &[u8]) -> Index<&[u8]> {
     Index::open(bytes).expect("an index")
@@ -30,8 +30,7 @@ fn each_offset_has_its_answer_in_order() {
     assert_eq!(answers.len(), 3);
     assert_eq!((&answers[0], &answers[2]), (&Answer::NoFunction, &Answer::NoFunction));
     let Answer::Functions(functions) = &answers[1] else { panic!("{:?}", answers[1]) };
-    let names =
-        functions.iter().map(|function| String::from_utf8_lossy(function.name.as_deref().expect("a name")));
+    let names = functions.iter().filter_map(Function::name);
     assert_eq!(names.collect::<Vec<_>>(), ["cell", "row", "mip", "pyramid"]);
     assert_eq!(functions[0].line, Some(9));
     assert_eq!(functions[3].start, Some(ImageOffset(0x3a0)));
@@ -83,7 +82,13 @@ fn offsets_from_a_function_are_answered_if_it_is_the_only_one_of_its_name() {
             let names = |answer: &Answer| match answer {
                 Answer::Functions(functions) => functions
                     .iter()
-                    .map(|function| (function.name.clone(), function.file.clone(), function.line))
+                    .map(|function| {
+                        (
+                            function.name().map(str::to_owned),
+                            function.file().map(str::to_owned),
+                            function.line,
+                        )
+                    })
                     .collect(),
                 _ => Vec::new(),
             };

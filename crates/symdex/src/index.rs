@@ -191,6 +191,13 @@ impl<B: AsRef<[u8]>> Index<B> {
         })
     }
 
+    /// A number that no other index that this process has opened has, even of the same file. A cache of answers can
+    /// identify the index by it.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
     /// What the index states about its image and its build.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {

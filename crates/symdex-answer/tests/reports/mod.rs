@@ -50,7 +50,7 @@ pub(crate) fn names(symbolicator: &Symbolicator, text: &str) -> (Vec<String>, Ve
     let symbolicated = symbolicate(&report, &mut session, &Options::new());
     let name = |(thread, frame)| {
         let resolution = symbolicated.resolution(thread, frame);
-        let name = resolution.and_then(|resolution| resolution.frames[0].function.clone());
+        let name = resolution.and_then(|resolution| resolution.frames[0].readable().map(str::to_owned));
         name.unwrap_or_else(|| format!("{:?}", symbolicated.unresolved(thread, frame)))
     };
     let is_failure = |outcome: &&ImageOutcome| **outcome != ImageOutcome::Unanswered(Unanswered::Missing);

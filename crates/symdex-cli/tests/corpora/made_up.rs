@@ -38,10 +38,9 @@ impl MadeUp {
         let Question { offsets, .. } = *question;
         self.asked += offsets.len();
         let function = |name: Option<&str>, line: Option<u32>, offset: Option<u64>| {
-            let mut function = Function::new(Table::Dwarf);
-            function.name = name.map(Into::into);
-            (function.line, function.file) = (line, line.map(|_| "/src/made up/file.cc".into()));
-            function.start = offset.map(ImageOffset);
+            let file = line.map(|_| &b"/src/made up/file.cc"[..]);
+            let mut function = Function::new(Table::Dwarf, name.map(str::as_bytes), file);
+            (function.line, function.start) = (line, offset.map(ImageOffset));
             function
         };
         let of_offset = |offset: u64| {
@@ -61,7 +60,7 @@ impl MadeUp {
         match self.shape {
             Shape::Nothing => Err(Unanswered::Missing),
             _ => {
-                let answers = offsets.iter().map(|offset| Answer::Functions(of_offset(offset.0)));
+                let answers = offsets.iter().map(|offset| Answer::functions(of_offset(offset.0)));
                 Ok(answers.collect::<Vec<_>>().into())
             }
         }

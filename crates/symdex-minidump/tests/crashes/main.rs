@@ -45,7 +45,7 @@ fn frames_of(list: &str, source: &mut (impl Source + Send)) -> Vec<(Frame, Found
     let thread = &report.threads()[0];
     let frame = |depth: usize| {
         let concrete = symbolicated.resolution(0, depth).and_then(|resolution| resolution.frames.last());
-        let name = concrete.and_then(|function| function.name.clone());
+        let name = concrete.and_then(|function| function.name().map(str::to_owned));
         ((thread.frames[depth].address, name), thread.found_by[depth])
     };
     (0..thread.frames.len()).map(frame).collect()

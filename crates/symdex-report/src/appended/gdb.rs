@@ -6,8 +6,9 @@ use super::list::INLINED;
 use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end, lossy, opening_bracket};
 
 /// The format of gdb's backtraces.
@@ -132,8 +133,8 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let text_line = text.get(site.clone())?;
     let line = Line::of(text_line)?;
     let head = &text_line[..line.address_end];
-    let answer = |resolved: &ResolvedFrame| {
-        let name = resolved.function.clone().unwrap_or_else(|| lossy(line.symbol.name));
+    let answer = |resolved: &Function| {
+        let name = resolved.readable().map_or_else(|| lossy(line.symbol.name), str::to_owned);
         let arguments = if resolved.inlined { "()".into() } else { lossy(line.symbol.arguments) };
         let rest = resolved.line.map_or_else(
             || lossy(line.symbol.rest),

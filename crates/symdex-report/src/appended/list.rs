@@ -11,7 +11,7 @@ use super::{Dialect, FrameLine, ImageReference, has_frame, parse};
 use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::format::{Edits, Format};
 use crate::report::{AddressKind, Span};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end};
 
 /// The format of address lists.
@@ -80,7 +80,8 @@ pub(super) fn has_line(line: &[u8]) -> bool {
 pub(super) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let earlier = resolution.frames.last().map(|concrete| {
-        let without_line = ResolvedFrame { line: None, ..concrete.clone() };
+        let mut without_line = concrete.clone();
+        without_line.line = None;
         format!(" {}", apple_text::answer(&without_line, b"", resolution))
     });
     let line = earlier.and_then(|earlier| line.strip_suffix(earlier.as_bytes())).unwrap_or(line);

@@ -9,8 +9,9 @@ use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, pars
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{AddressKind, Report, ReportImage, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end, lossy};
 
 /// The format of lldb's backtraces.
@@ -159,15 +160,14 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let head = &text_line[..line.module_end];
     // A function that the answer does not name keeps its name.
     let old = line.function.map_or(NO_NAME.as_bytes(), |name| &text_line[name]);
-    let answer =
-        |resolved: &ResolvedFrame| [head, b"`", symbol(resolved, old, resolution).as_bytes()].concat();
+    let answer = |resolved: &Function| [head, b"`", symbol(resolved, old, resolution).as_bytes()].concat();
     let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
     Some(lines.join(line_end(text, site.end)))
 }
 
 /// The function, its distance, and the file and line: `main + 24 at main.c:5`.
-fn symbol(resolved: &ResolvedFrame, old: &[u8], resolution: &Resolution<'_>) -> String {
-    let mut symbol = resolved.function.clone().unwrap_or_else(|| lossy(old));
+fn symbol(resolved: &Function, old: &[u8], resolution: &Resolution<'_>) -> String {
+    let mut symbol = resolved.readable().map_or_else(|| lossy(old), str::to_owned);
     if let Some(offset) = resolution.function_offset(resolved) {
         symbol += &format!(" + {offset}");
     }

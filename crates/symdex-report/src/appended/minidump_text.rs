@@ -7,8 +7,9 @@ use super::list::INLINED;
 use super::{Dialect, FrameLine, ImageReference, has_frame, parse};
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end, lossy};
 
 /// The format of minidump-stackwalk's text.
@@ -119,8 +120,8 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let text_line = text.get(site.clone())?;
     let head = &text_line[..Line::of(text_line)?.module_end];
-    let answer = |resolved: &ResolvedFrame| {
-        let name = resolved.function.as_deref()?;
+    let answer = |resolved: &Function| {
+        let name = resolved.readable()?;
         let place = match resolved.line {
             Some(line) => format!("[{} : {line}]", resolved.file_path()),
             None => format!("+ {:#x}", resolution.function_offset(resolved).unwrap_or_default()),

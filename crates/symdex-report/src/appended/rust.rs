@@ -9,8 +9,9 @@ use super::{Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::{ExistingSymbol, file_and_line};
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{AddressKind, Report, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// The format of Rust's backtraces.
@@ -100,8 +101,8 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let text_line = text.get(site.clone())?;
     let line = Line::of(text_line)?;
     let (head, end) = (&text_line[..line.start], lossy(line_end(text, site.end)));
-    let answer = |resolved: &ResolvedFrame| {
-        let name = resolved.function.clone().unwrap_or_else(|| lossy(line.name));
+    let answer = |resolved: &Function| {
+        let name = resolved.readable().map_or_else(|| lossy(line.name), str::to_owned);
         let mark = if resolved.inlined { " [inlined]" } else { "" };
         let function = symdex_demangle::printable((name + mark).into());
         let location =

@@ -17,8 +17,9 @@ use std::io;
 use crate::call_tree;
 use crate::error::Error;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{Parsed, Span};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{line_end, lines};
 use crate::write::Editor;
 pub(crate) use frame::frame;
@@ -80,48 +81,56 @@ fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Re
 }
 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.
-pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let line = text.get(site.clone())?;
+pub(crate) fn replacement(report: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let line = report.get(site.clone())?;
     let old = frame(line, 0)?.answer;
     let (head, tail) = (line.get(..old.start)?, line.get(old.end..)?);
     let old = line.get(old)?;
-    let mut out = Vec::new();
+    let mut text = String::new();
+    let mut out = Vec::with_capacity(resolution.frames.len() * (line.len() + TYPICAL_ANSWER));
     for (number, resolved) in resolution.frames.iter().enumerate() {
         if number != 0 {
-            out.extend_from_slice(line_end(text, site.end));
+            out.extend_from_slice(line_end(report, site.end));
         }
+        text.clear();
+        append_answer(&mut text, resolved, old, resolution);
         out.extend_from_slice(head);
-        out.extend_from_slice(answer(resolved, old, resolution).as_bytes());
+        out.extend_from_slice(text.as_bytes());
     }
     out.extend_from_slice(tail);
     Some(out)
 }
 
+/// How many bytes an answer usually has.
+const TYPICAL_ANSWER: usize = 128;
+
 /// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `old` is the
 /// original text. It stands in place of an unknown name.
-pub(crate) fn answer(resolved: &ResolvedFrame, old: &[u8], resolution: &Resolution<'_>) -> String {
-    let function = match &resolved.function {
-        Some(function) => symdex_demangle::printable(function.into()),
-        None => String::from_utf8_lossy(old),
-    };
-    let file = resolved.line.map(|_| symdex_demangle::printable(resolved.file_name().into()));
-    let distance = resolution.function_offset(resolved).filter(|_| resolved.function.is_some());
-    let mut out = String::with_capacity(function.len() + file.as_ref().map_or(0, |file| file.len()) + 48);
-    out.push_str(&function);
-    // Numbers become texts without the machinery of `write!`, which takes longer than all else.
-    if let Some(distance) = distance {
-        out.push_str(" + ");
-        out.push_str(&distance.to_string());
+pub(crate) fn answer(resolved: &Function, old: &[u8], resolution: &Resolution<'_>) -> String {
+    let mut out = String::with_capacity(TYPICAL_ANSWER);
+    append_answer(&mut out, resolved, old, resolution);
+    out
+}
+
+fn append_answer(out: &mut String, resolved: &Function, old: &[u8], resolution: &Resolution<'_>) {
+    match resolved.readable() {
+        Some(function) => out.push_str(&resolved.printable(function)),
+        None => out.push_str(&String::from_utf8_lossy(old)),
     }
-    if let Some((file, line)) = file.zip(resolved.line) {
+    // Numbers become texts without the machinery of `write!`, which takes longer than all else.
+    let mut digits = itoa::Buffer::new();
+    if let Some(distance) = resolution.function_offset(resolved).filter(|_| resolved.readable().is_some()) {
+        out.push_str(" + ");
+        out.push_str(digits.format(distance));
+    }
+    if let Some(line) = resolved.line {
         out.push_str(" (");
-        out.push_str(&file);
+        out.push_str(&resolved.printable(resolved.file_name()));
         out.push(':');
-        out.push_str(&line.to_string());
+        out.push_str(digits.format(line));
         out.push(')');
     }
     if resolved.inlined {
         out.push_str(" [inlined]");
     }
-    out
 }

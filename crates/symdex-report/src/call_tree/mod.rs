@@ -12,8 +12,9 @@ use std::io;
 
 use crate::error::Error;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::report::{Parsed, Report};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{line_end, lines, lossy};
 use crate::write::Editor;
 use lines::{INLINED, Node, SampleLine, Tool};
@@ -163,18 +164,14 @@ impl Line<'_> {
         out
     }
 
-    fn answer(&self, resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<u8> {
+    fn answer(&self, resolved: &Function, resolution: &Resolution<'_>) -> Vec<u8> {
         let Node { tool, head, brackets, tail, image, .. } = self.node;
         let [head, brackets, tail] = [head, brackets, tail].map(|span| &self.text[span.clone()]);
         let distance =
             resolution.function_offset(resolved).map(|offset| format!(" + {offset}")).unwrap_or_default();
-        let function = resolved
-            .function
-            .as_ref()
-            .map(|function| symdex_demangle::printable(function.into()).into_owned());
-        let location = resolved
-            .line
-            .map(|line| format!("{}:{line}", symdex_demangle::printable(resolved.file_name().into())));
+        let function = resolved.readable().map(|function| resolved.printable(function).into_owned());
+        let location =
+            resolved.line.map(|line| format!("{}:{line}", resolved.printable(resolved.file_name())));
         let (image, head) = (lossy(image), lossy(head));
         let (before, after) = match (tool, function) {
             (Tool::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), location),

@@ -15,13 +15,14 @@ use symdex::Arch;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::report::{
     AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
 };
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::is_object;
 
 /// The format of Apple's JSON reports.
@@ -108,23 +109,24 @@ fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
 }
 
 fn image(object: Value<'_>) -> ReportImage {
-    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
-    let number = |key: &str| object.get(key).and_then(Value::number);
-    let path = text("path");
-    let name = match text("name") {
+    let keys = ["path", "name", "source", "uuid", "arch", "base", "size"];
+    let [path, name, source, uuid, arch, base, size] = object.get_each(keys);
+    let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
+    let path = text(path);
+    let name = match text(name) {
         name if name.is_empty() => path.rsplit('/').next().unwrap_or_default().to_owned(),
         name => name,
     };
-    let base = match text("source").as_str() {
+    let load_address = base.and_then(Value::number).unwrap_or_default();
+    let base = match text(source).as_str() {
         "A" => Base::Absolute,
         "T" => Base::TextExec,
         _ => Base::Image,
     };
     // The entry for addresses in no image has an id of zeros.
-    let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
-    let load_address = number("base").unwrap_or_default();
-    let arch = Arch::from_name(&text("arch"));
-    ReportImage { name, path, arch, id, load_address, size: number("size"), base, ..ReportImage::default() }
+    let id = text(uuid).parse().ok().filter(|_| base != Base::Absolute);
+    let (arch, size) = (Arch::from_name(&text(arch)), size.and_then(Value::number));
+    ReportImage { name, path, arch, id, load_address, size, base, ..ReportImage::default() }
 }
 
 fn stack(
@@ -154,22 +156,22 @@ fn stack(
 
 /// Reads a frame. `None` if its offset is not stated, or if its offset or the position of its image is malformed.
 fn frame(object: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<Frame> {
-    let image = match object.get("imageIndex") {
+    let keys = ["imageIndex", "imageOffset", "symbol", "sourceFile", "sourceLine", "inline"];
+    let [image, offset, symbol, file, line, inline] = object.get_each(keys);
+    let image = match image {
         Some(index) => Some(usize::try_from(index.number()?).ok().filter(|index| *index < images.len())?),
         None => None,
     };
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
-    let address = base.wrapping_add(object.get("imageOffset")?.number()?);
-    let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
+    let address = base.wrapping_add(offset?.number()?);
+    let symbol = symbol.filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
     let detail = match symbol {
-        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => {
-            SymbolDetail::Line
-        }
+        Some(_) if file.is_some() || line.is_some() => SymbolDetail::Line,
         Some(_) => SymbolDetail::Function,
         None => SymbolDetail::AddressOnly,
     };
     let function = symbol.map(Value::inner);
-    let inlined = object.get("inline").is_some_and(Value::is_true);
+    let inlined = inline.is_some_and(Value::is_true);
     let (image, site) = (image.map(Number::from), object.span().into());
     Some(Frame { address, image, kind, site, detail, function, inlined })
 }
@@ -183,24 +185,21 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
     let (concrete, inlined) = resolution.frames.split_last()?;
+    let keys = ["imageOffset", "imageIndex"];
+    let address = object.get_each(keys).map(|value| value.and_then(Value::number));
     let before = inlined.iter().map(|resolved| {
-        let address_members = ["imageOffset", "imageIndex"].into_iter();
-        let address_members =
-            address_members.filter_map(|key| Some((key, object.get(key)?.number()?.into())));
-        [("inline", true.into())]
-            .into_iter()
-            .chain(address_members)
-            .chain(answer(resolved, resolution))
-            .collect()
+        let address = keys.into_iter().zip(address);
+        let address = address.filter_map(|(key, number)| Some((key, number?.into())));
+        [("inline", true.into())].into_iter().chain(address).chain(answer(resolved, resolution)).collect()
     });
     Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }
 
 /// The members for a function. Code that the compiler generated has a file and no line.
-pub(crate) fn answer<'s>(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
+pub(crate) fn answer<'s>(resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
     let line = resolved.line.filter(|line| *line != 0);
     let members = [
-        ("symbol", resolved.function.as_deref().map(NewValue::from)),
+        ("symbol", resolved.readable().map(NewValue::from)),
         ("symbolLocation", resolution.function_offset(resolved).map(NewValue::from)),
         ("sourceFile", resolved.line.map(|_| resolved.file_name().into())),
         ("sourceLine", line.map(NewValue::from)),

@@ -10,12 +10,13 @@ use super::{SYMBOL_KEYS, answer, info};
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::json::{Json, Value};
 use crate::limits::ReadLimit;
 use crate::report::{
     AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
 };
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::is_object;
 
 /// The format of stackshots.
@@ -145,7 +146,7 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let address = text.get(site.start..offset.span().end)?;
     let rest = json.root().elements().nth(2).map_or(offset.span().end, |symbol| symbol.span().end);
     let end = text.get(rest..site.end)?;
-    let array = |resolved: &ResolvedFrame| {
+    let array = |resolved: &Function| {
         let inline = resolved.inlined.then_some(("inline", true.into()));
         let members: serde_json::Map<_, _> = inline
             .into_iter()

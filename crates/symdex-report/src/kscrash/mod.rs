@@ -14,11 +14,12 @@ use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, NewValue, with_objects_before};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::is_object;
 
 /// The format of KSCrash's reports.
@@ -191,16 +192,12 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
 }
 
-fn answer<'s>(
-    resolved: &'s ResolvedFrame,
-    object: Value<'_>,
-    resolution: &Resolution<'_>,
-) -> Vec<Member<'s>> {
+fn answer<'s>(resolved: &'s Function, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
     let address = object.get("instruction_addr").and_then(Value::number);
     let start = || address?.checked_sub(resolution.function_offset(resolved)?);
     let members = [
-        ("symbol_addr", resolved.function.as_ref().and_then(|_| start()).map(NewValue::from)),
-        ("symbol_name", resolved.function.as_deref().map(NewValue::from)),
+        ("symbol_addr", resolved.readable().and_then(|_| start()).map(NewValue::from)),
+        ("symbol_name", resolved.readable().map(NewValue::from)),
         ("source_file", resolved.line.map(|_| resolved.file_name().into())),
         ("source_line", resolved.line.map(NewValue::from)),
     ];

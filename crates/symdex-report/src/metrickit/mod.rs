@@ -18,12 +18,13 @@ use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
+use crate::function::Function;
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread, to_u32};
-use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::write::Editor;
 
 /// The format of MetricKit's diagnostics.
@@ -322,7 +323,7 @@ impl<'t> Wrap<'t> {
         &self,
         text: &[u8],
         like: Value<'_>,
-        resolved: &ResolvedFrame,
+        resolved: &Function,
         resolution: &Resolution<'_>,
     ) -> Vec<u8> {
         let number = |key| Some((key, like.get(key)?.number()?.into()));

@@ -8,8 +8,9 @@ use symdex::Arch;
 use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
 use super::header;
 use crate::apple_text::is_nameless;
+use crate::function::Function;
 use crate::report::{FoundBy, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end};
 
 /// The fewest digits of a build id without the word `BuildId`.
@@ -182,15 +183,15 @@ pub(super) fn replacement(
 }
 
 /// The function and the distance as `abort+57`.
-fn name_and_distance(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Option<String> {
-    let function = symdex_demangle::printable(resolved.function.as_ref()?.into());
+fn name_and_distance(resolved: &Function, resolution: &Resolution<'_>) -> Option<String> {
+    let function = resolved.printable(resolved.readable()?);
     let distance = resolution.function_offset(resolved).filter(|distance| *distance != 0);
     Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
 }
 
 /// The source location and the function as `src/file.c:12 (func)`.
-fn location(resolved: &ResolvedFrame) -> Option<String> {
-    let function = resolved.function.as_deref().unwrap_or("??");
+fn location(resolved: &Function) -> Option<String> {
+    let function = resolved.readable().unwrap_or("??");
     let location = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
     Some(symdex_demangle::printable(location.into()).into_owned())
 }

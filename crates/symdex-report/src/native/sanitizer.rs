@@ -116,12 +116,11 @@ pub(super) fn replacement(
         if depth != 0 {
             out.extend([line_end(text, site.end), log_prefix(line, frame.head)].concat());
         }
-        let function = resolved.function.as_deref().unwrap_or("<unknown>");
-        let function = symdex_demangle::printable(function.into());
+        let function = resolved.printable(resolved.readable().unwrap_or("<unknown>"));
         out.extend([number_and_address, b" in ", function.as_bytes(), b" "].concat());
         match resolved.line {
             Some(line) => {
-                let file = symdex_demangle::printable(resolved.file_path().into());
+                let file = resolved.printable(resolved.file_path());
                 out.extend(format!("{file}:{line}").bytes());
             }
             None => out.extend(image),

@@ -154,7 +154,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let concrete = resolution.frames.last()?;
         let start = frame.number(PC)?.checked_sub(resolution.function_offset(concrete)?)?;
         let mut symbol = Vec::new();
-        push_bytes(&mut symbol, SYMBOL_NAME, concrete.function.as_ref()?.as_bytes());
+        push_bytes(&mut symbol, SYMBOL_NAME, concrete.readable()?.as_bytes());
         push_number(&mut symbol, SYMBOL_START, start);
         let mut new = without(frame, &[SYMBOL]);
         push_bytes(&mut new, SYMBOL, &symbol);

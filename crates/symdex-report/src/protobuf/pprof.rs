@@ -12,11 +12,12 @@ use super::{Answers, Message, push_bytes, push_number, rewritten, without};
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Edits, Format};
+use crate::function::Function;
 use crate::limits::ReadLimit;
 use crate::report::{
     AddressKind, Frame, Number, Parsed, Report, ReportImage, Site, Span, SymbolDetail, Thread,
 };
-use crate::symbolicate::{ResolvedFrame, Symbolicated};
+use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
 /// The format of pprof's profiles.
@@ -212,9 +213,9 @@ impl NewSymbols {
     }
 
     /// Returns the id of a function, and adds it if it is new.
-    fn function(&mut self, resolved: &ResolvedFrame) -> u64 {
-        let name = self.string(resolved.function.as_deref().unwrap_or_default());
-        let linkage_name = self.string(resolved.name.as_deref().unwrap_or_default());
+    fn function(&mut self, resolved: &Function) -> u64 {
+        let name = self.string(resolved.readable().unwrap_or_default());
+        let linkage_name = self.string(resolved.name().unwrap_or_default());
         let file = self.string(resolved.line.map_or("", |_| resolved.file_path()));
         let id = *self.functions.entry([name, linkage_name, file]).or_insert(self.next_function);
         if id == self.next_function {

@@ -188,7 +188,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let resolution = answers.of(frame)?;
         let concrete = resolution.frames.last()?;
         let mut new = without(frame, &[of_frame::FUNCTION, of_frame::FUNCTION_OFFSET]);
-        push_bytes(&mut new, of_frame::FUNCTION, concrete.function.as_ref()?.as_bytes());
+        push_bytes(&mut new, of_frame::FUNCTION, concrete.readable()?.as_bytes());
         if let Some(offset) = resolution.function_offset(concrete) {
             push_number(&mut new, of_frame::FUNCTION_OFFSET, offset);
         }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use symdex_demangle::printable;
 
 use super::stacks::Stacks;
-use crate::symbolicate::ResolvedFrame;
+use crate::function::Function;
 
 /// The position of a frame in a call tree.
 #[derive(Clone, Copy)]
@@ -62,10 +62,10 @@ impl Stacks<'_> {
             format!("{function}  (in {image}){offset}  [{:#x}]{location}{inlined}", stated.address)
         };
         if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
-            let of = |resolved: &ResolvedFrame| {
+            let of = |resolved: &Function| {
                 let location = resolved.line.map(|line| (resolved.file_name(), line));
                 line(
-                    resolved.function.as_deref().unwrap_or("???"),
+                    resolved.readable().unwrap_or("???"),
                     resolution.function_offset(resolved),
                     location,
                     resolved.inlined,

@@ -8,11 +8,12 @@ use symdex::Arch;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edits, Format};
+use crate::function::Function;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, NewValue, object_like, with_members};
 use crate::limits::ReadLimit;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, ResolvedFrame};
+use crate::symbolicate::Resolution;
 use crate::text::is_object;
 use symdex::debug_id;
 
@@ -241,12 +242,12 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     Some(out)
 }
 
-fn answer(resolved: &ResolvedFrame) -> Vec<Member<'_>> {
+fn answer(resolved: &Function) -> Vec<Member<'_>> {
     let members = [
-        ("function", resolved.function.as_deref().map(NewValue::from)),
-        ("symbol", resolved.name.as_deref().map(NewValue::from)),
+        ("function", resolved.readable().map(NewValue::from)),
+        ("symbol", resolved.name().map(NewValue::from)),
         ("filename", resolved.line.map(|_| resolved.file_name().into())),
-        ("abs_path", resolved.file.as_deref().map(NewValue::from)),
+        ("abs_path", resolved.file().map(NewValue::from)),
         ("lineno", resolved.line.map(NewValue::from)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()

@@ -44,8 +44,7 @@ impl Source for App {
 fn answer(offset: u64) -> Answer {
     let line = u32::try_from(offset / 16).unwrap_or(u32::MAX);
     let function = |name: &str, line| {
-        let mut function = Function::new(Table::Dwarf);
-        (function.name, function.file) = (Some(name.into()), Some("/src/app/main.c".into()));
+        let mut function = Function::new(Table::Dwarf, Some(name.as_bytes()), Some(b"/src/app/main.c"));
         (function.line, function.start) = (Some(line), Some(ImageOffset(offset & !0xff)));
         function
     };
@@ -53,14 +52,14 @@ fn answer(offset: u64) -> Answer {
         0x8000.. => Answer::NoFunction,
         0x7000.. => Answer::Damaged("damaged here".to_owned()),
         0x6000.. => {
-            let mut symbol = Function::new(Table::SymbolTable);
-            (symbol.name, symbol.start) = (Some("symbol".into()), Some(ImageOffset(offset & !0xff)));
-            Answer::Functions(vec![symbol])
+            let mut symbol = Function::new(Table::SymbolTable, Some(b"symbol"), None);
+            symbol.start = Some(ImageOffset(offset & !0xff));
+            Answer::functions(vec![symbol])
         }
         _ if line % 2 == 0 => {
-            Answer::Functions(vec![function("_ZN3app5innerEv", line), function("outer", 7)])
+            Answer::functions(vec![function("_ZN3app5innerEv", line), function("outer", 7)])
         }
-        _ => Answer::Functions(vec![function("outer", line)]),
+        _ => Answer::functions(vec![function("outer", line)]),
     }
 }
 

@@ -95,7 +95,7 @@ struct Place<'r> {
 
 impl<'r> Place<'r> {
     fn of(function: &'r Function) -> Self {
-        let file = function.file_lossy().filter(|file| !file.is_empty());
+        let file = function.file().filter(|file| !file.is_empty()).map(Cow::Borrowed);
         let line = function.line.filter(|line| *line != 0 && file.is_some());
         Self { file, line }
     }
@@ -120,13 +120,15 @@ impl<'r> FrameView<'r> {
             };
         };
         let distance = frame.offset.and_then(|offset| concrete.distance(ImageOffset(offset)));
-        let inline =
-            |function: &'r Function| Inline { function: function.demangled(), place: Place::of(function) };
+        let inline = |function: &'r Function| Inline {
+            function: function.readable().map(Cow::Borrowed),
+            place: Place::of(function),
+        };
         Self {
             frame: at,
             module,
             module_offset,
-            function: concrete.demangled(),
+            function: concrete.readable().map(Cow::Borrowed),
             function_offset: distance.map(hex),
             place: Place::of(concrete),
             inlines: inlined.iter().map(inline).collect(),

@@ -208,14 +208,15 @@ impl<'r> FrameView<'r> {
 
     /// The frame for `function`.
     fn answered(&self, function: &'r Function) -> Self {
-        let path = function.file_lossy().filter(|path| !path.is_empty()).or_else(|| self.abs_path.clone());
+        let path = function.file().filter(|path| !path.is_empty()).map(Cow::Borrowed);
+        let path = path.or_else(|| self.abs_path.clone());
         let name = path.as_ref().map(|path| Cow::Owned(file_name(path).to_owned()));
         Self {
             status: "symbolicated",
             lang: language_of(function),
-            symbol: function.name_lossy(),
+            symbol: function.name().map(Cow::Borrowed),
             sym_addr: None,
-            function: function.demangled(),
+            function: function.readable().map(Cow::Borrowed),
             filename: name.or_else(|| self.filename.clone()),
             abs_path: path,
             lineno: function.line,
@@ -227,16 +228,16 @@ impl<'r> FrameView<'r> {
 /// The language of a function: that of its name, or else that of the source file by its extension. Symbolicator has the
 /// language of the compile unit, which indexes do not keep. A function of C in a header has none here.
 fn language_of(function: &Function) -> Option<&'static str> {
-    let of_name = function.name.as_deref().and_then(symdex_demangle::language);
+    let of_name = function.name().and_then(|name| symdex_demangle::language(name.as_bytes()));
     of_name.map(Language::name).or_else(|| {
-        let extension = function.file.as_deref()?.rsplit(|byte| *byte == b'.').next()?;
+        let extension = function.file()?.rsplit('.').next()?;
         Some(match extension {
-            b"c" => "c",
-            b"cc" | b"cpp" | b"cxx" | b"c++" | b"C" | b"hh" | b"hpp" | b"hxx" => "cpp",
-            b"m" => "objc",
-            b"mm" => "objcpp",
-            b"rs" => "rust",
-            b"swift" => "swift",
+            "c" => "c",
+            "cc" | "cpp" | "cxx" | "c++" | "C" | "hh" | "hpp" | "hxx" => "cpp",
+            "m" => "objc",
+            "mm" => "objcpp",
+            "rs" => "rust",
+            "swift" => "swift",
             _ => return None,
         })
     })

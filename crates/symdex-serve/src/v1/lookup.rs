@@ -9,8 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
 use symdex::{ImageId, ImageOffset, LinePolicy};
 use symdex_report::{
-    AddressKind, Answer, AnswerBytes, AnsweredFunction, FunctionWithOffset, ImageStatus, ReportImage,
-    Unanswered,
+    AddressKind, Answer, AnswerBytes, FunctionWithOffset, ImageStatus, ReportImage, Unanswered,
 };
 use utoipa::ToSchema;
 
@@ -206,9 +205,8 @@ impl LookupRequest {
             Answer::TooLarge => ("too_large", &[][..]),
             _ => ("missing_symbol", &[][..]),
         };
-        let last = functions.len().saturating_sub(1);
-        let functions = functions.iter().enumerate().map(|(at, function)| FunctionWithOffset {
-            function: AnsweredFunction { inlined: at != last, ..function.into() },
+        let functions = functions.iter().map(|function| FunctionWithOffset {
+            function: function.into(),
             function_offset: offset.and_then(|offset| function.distance(offset)),
         });
         let functions = functions.collect();
