@@ -139,16 +139,19 @@ export class Index {
     const readable = isReadable(options);
     const ofOptions = placesOf(places, exact, readable);
     return from.guard((exports) => {
-      const answers = asked.map((offset) => {
-        const place = ofOptions.get(offset);
-        return place === undefined ? undefined : from.answers.cached(place, offset);
-      });
-      const others = asked.filter((_, at) => answers[at] === undefined);
+      const answers = new Array(asked.length);
+      const others = [];
+      for (let at = 0; at < asked.length; at += 1) {
+        const place = ofOptions.get(asked[at]);
+        if (place === undefined) others.push(at);
+        else answers[at] = from.answers.cached(place, asked[at]);
+      }
       if (others.length === 0) return answers;
-      from.input(new Uint8Array(Float64Array.from(others).buffer));
+      from.input(new Uint8Array(Float64Array.from(others, (at) => asked[at]).buffer));
       const address = exports.lookup_many(number, exact, readable);
       from.answers.begin(from, address >>> 0);
-      return answers.map((answer, at) => (answer === undefined ? from.answers.next(asked[at], ofOptions) : answer));
+      for (const at of others) answers[at] = from.answers.next(asked[at], ofOptions);
+      return answers;
     });
   }
 
