@@ -90,8 +90,7 @@ pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() 
     assert_eq!((sentry.status, &module["debug_status"]), (200, &json!("other")), "{module}");
     assert!(module["reason"].as_str().is_some_and(|reason| reason.contains(&url)), "{module}");
 
-    let log = server.log();
-    assert!(log.contains("WARN") && log.contains("a store cannot be queried"), "{log}");
+    server.expect_log(&["WARN", "a store cannot be queried"]);
 }
 
 pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
@@ -116,8 +115,7 @@ pub(crate) fn images_that_another_store_has_are_answered() {
     let answer = server.post("/v1/symbolicate", demo_report());
     assert_eq!((answer.status, answer.text()), (200, expected.text()));
     assert_eq!((answer.header("retry-after"), expected.header("retry-after")), ("5", ""));
-    let log = server.log();
-    assert!(log.contains("a store cannot be queried"), "{log}");
+    server.expect_log(&["a store cannot be queried"]);
     let views = server.post("/v1/symbolicate?format=json", demo_report()).json();
     let status = |app: bool| {
         let images = views["images"].as_array().expect("a list");
@@ -168,7 +166,7 @@ pub(crate) fn a_store_that_is_back_is_asked_again() {
     fill(&redis);
     until(&server, || server.post("/v1/symbolicate", demo_report()).status == 200);
     until(&server, || server.get("/readyz").status == 200);
-    assert!(server.log().contains("a store can be queried again"), "{}", server.log());
+    server.expect_log(&["a store can be queried again"]);
 }
 
 /// A server whose store is at `store`, and that waits for it for this long.
@@ -251,8 +249,7 @@ pub(crate) fn a_job_without_a_store_waits_for_an_operator_and_keeps_its_upload()
     let listed = server.get("/v1/jobs").json();
     assert_eq!((&listed[0]["state"], &listed[0]["store_error"]), (&waits["state"], &waits["store_error"]));
     assert!(server.get("/metrics").text().contains("symdex_jobs_unpublished 1"));
-    let log = server.log();
-    assert!(log.contains("no store accepts an index") && log.contains("waits for an operator"), "{log}");
+    server.expect_log(&["no store accepts an index", "waits for an operator"]);
 
     let resume = |server: &TestServer| server.post(&format!("{path}/resume"), b"");
     assert_eq!(server.post("/v1/jobs/none/resume", b"").status, 404);

@@ -126,6 +126,14 @@ impl TestServer {
         self.log.lock().expect("not poisoned").clone()
     }
 
+    /// Waits until the log has each of `texts`: it is read by a thread, which may be behind the answers of the server.
+    pub(crate) fn expect_log(&self, texts: &[&str]) {
+        crate::jobs::until(|| {
+            let log = self.log();
+            texts.iter().all(|text| log.contains(text))
+        });
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         Answer::of(self.agent.get(format!("{}{path}", self.url)).call())
     }
