@@ -20,10 +20,10 @@ use crate::unwind::{UnwindReader, UnwindSection};
 ///
 /// A value of a key-value store (`write::split`) is an index, too.
 ///
-/// [`Index::open`] reads the header, the metadata, the codes (at most 10 kB) and the heads of the names
-/// and of the files. This does not depend on the size of the index. The codes are decoded into tables, which do not
-/// change afterwards. The other pages are checked when they are first read. The set of checked pages is the only state
-/// that changes and that threads share.
+/// [`Index::open`] reads the header, the metadata, the codes (at most 10 kB) and the heads of the names and of the
+/// files. This does not depend on the size of the index. The codes are decoded into tables, which do not change
+/// afterwards. The other pages are checked when they are first read. The set of checked pages is the only state that
+/// changes and that threads share.
 ///
 /// ```
 /// use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch};
@@ -153,8 +153,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
     /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
-    /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata or the codes are
-    /// damaged.
+    /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata or the codes are damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file, file.len() as u64)?;

@@ -1,7 +1,7 @@
 //! Lists everything in an index, and checks all of it.
 
 use crate::error::Error;
-use crate::format::{SectionKind, StoredLocation, Table};
+use crate::format::Table;
 use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
 use crate::ranges::NonMaxU32;
@@ -74,11 +74,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::Checksum`] if bytes were changed.
     pub fn verify_digest(&self) -> Result<(), Error> {
-        if self.header.has_digest_of(self.as_bytes()) {
-            return Ok(());
-        }
-        let location = StoredLocation { id: self.id(), section: SectionKind::Header, index: 0 };
-        Err(Error::Checksum { location: location.error_location() })
+        self.header.verify_digest(self.as_bytes())
     }
 
     /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every

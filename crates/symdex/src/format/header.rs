@@ -133,14 +133,15 @@ impl Header {
         Some(Self { id, aliases, file_size, sections, optional, digest: [0; 16] })
     }
 
-    /// Whether the index `file` has the digest that the header states.
-    pub(crate) fn has_digest_of(&self, file: &[u8]) -> bool {
+    /// Checks that the index `file` has the digest that the header states.
+    pub(crate) fn verify_digest(&self, file: &[u8]) -> Result<(), Error> {
         let [.., chunks] = self.sections;
         let fields = FileSection { offset: 0, size: FIELDS_SIZE };
         let others = FileSection { offset: HEADER_SIZE as u64, size: chunks.offset - HEADER_SIZE as u64 };
         let mut digest = Xxh3Default::new();
         [chunks, fields, others, self.optional.all].iter().for_each(|part| digest.update(part.within(file)));
-        digest.digest128().to_le_bytes() == self.digest
+        let is_intact = digest.digest128().to_le_bytes() == self.digest;
+        if is_intact { Ok(()) } else { Err(Error::Checksum { location: LOCATION }) }
     }
 
     /// The size of the header that `head`, the first bytes of a file, states. `None` if `head` ends before it.
