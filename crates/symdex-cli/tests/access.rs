@@ -8,23 +8,17 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on, testdata};
-use symdex_testkit::images::seal::seal_header;
+use symdex_testkit::images::seal::{CHUNKS_SIZE, FILE_SIZE, enlarge};
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).expect("permissions");
 }
 
 /// Makes the index at `path` larger than what is read into memory. Mapped, it is a damaged index.
-fn enlarge(path: &Path) {
-    const FILE_SIZE: usize = 64;
-    const CHUNKS_SIZE: usize = 112;
+fn make_large(path: &Path) {
     let more = symdex::MAX_READ_SIZE;
     let mut bytes = fs::read(path).expect("readable");
-    for place in [FILE_SIZE, CHUNKS_SIZE] {
-        let field = bytes[place..].first_chunk_mut::<8>().expect("8 bytes");
-        *field = (u64::from_le_bytes(*field) + more).to_le_bytes();
-    }
-    seal_header(&mut bytes);
+    enlarge(&mut bytes, &[FILE_SIZE, CHUNKS_SIZE], more);
     fs::write(path, &bytes).expect("written");
     // The rest of the file is a hole, which takes no space.
     let file = fs::OpenOptions::new().write(true).open(path).expect("writable");
@@ -35,7 +29,7 @@ fn enlarge(path: &Path) {
 fn an_index_that_others_can_change_is_read_unless_the_option_map_is_given() {
     let root = folder();
     let path = index_of("inline-dwarf4", root.path());
-    enlarge(&path);
+    make_large(&path);
     let commands = ["lookup {} 0x400", "atos -o {} -offset 0x400", "verify {}", "inspect {}"];
     let run = |line: &str, map: &str| symdex_on(&path, &format!("{line}{map}"));
     // (The mode of the folder, the option, whether the index is mapped.)
@@ -79,7 +73,7 @@ fn a_report_is_answered_from_indexes_that_others_can_change() {
     assert_eq!(run(0o777, &[]).out, private);
     assert_eq!(run(0o777, &["--map"]).out, private);
     // All of them are too large to be read.
-    fs::read_dir(&indexes).expect("a folder").for_each(|entry| enlarge(&entry.expect("an entry").path()));
+    fs::read_dir(&indexes).expect("a folder").for_each(|entry| make_large(&entry.expect("an entry").path()));
     assert!(run(0o777, &[]).err.contains("map it instead, with --map"));
     assert!(!run(0o777, &["--map"]).err.contains("map it instead"));
 }

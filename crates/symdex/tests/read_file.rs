@@ -4,12 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use symdex::{Error, ImageOffset, Index, LinePolicy, MAX_READ_SIZE, Metadata, Scratch, read_index_file};
-use symdex_testkit::images::seal::seal_header;
-
-/// Where the header states the size of the file, the size of the metadata and the size of the chunks.
-const FILE_SIZE: usize = 64;
-const METADATA_SIZE: usize = 72;
-const CHUNKS_SIZE: usize = 112;
+use symdex_testkit::images::seal::{CHUNKS_SIZE, FILE_SIZE, METADATA_SIZE, enlarge};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/v1/inline-dwarf4-1.symdex")
@@ -34,13 +29,6 @@ fn deepest<B: AsRef<[u8]>>(index: &Index<B>) -> (ImageOffset, usize) {
 fn frames_at<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset, scratch: &mut Scratch) -> usize {
     let frames = index.lookup(offset, LinePolicy::Statement, scratch).expect("an intact index");
     frames.map_or(0, |frames| frames.len())
-}
-
-/// Adds `more` to the number in the header of `index` at `place`, and corrects the checksum of the header.
-fn add(index: &mut [u8], place: usize, more: u64) {
-    let field = index[place..].first_chunk_mut::<8>().expect("8 bytes");
-    *field = (u64::from_le_bytes(*field) + more).to_le_bytes();
-    seal_header(index);
 }
 
 #[test]
@@ -107,7 +95,7 @@ fn a_file_that_is_too_large_to_read_is_refused_before_it_is_read() {
     let folder = folder();
     let path = folder.path().join("large.symdex");
     let mut whole = fs::read(golden()).expect("readable");
-    [FILE_SIZE, CHUNKS_SIZE].into_iter().for_each(|place| add(&mut whole, place, MAX_READ_SIZE));
+    enlarge(&mut whole, &[FILE_SIZE, CHUNKS_SIZE], MAX_READ_SIZE);
     fs::write(&path, &whole).expect("written");
     // The rest of the file is a hole, which takes no space.
     let size = whole.len() as u64 + MAX_READ_SIZE;
@@ -156,7 +144,7 @@ fn metadata_is_read_without_the_rest_of_the_index() {
     }
     // A header that states more metadata than an index can have.
     let mut large = whole.clone();
-    [FILE_SIZE, METADATA_SIZE].into_iter().for_each(|place| add(&mut large, place, 1 << 30));
+    enlarge(&mut large, &[FILE_SIZE, METADATA_SIZE], 1 << 30);
     fs::write(&path, &large).expect("written");
     let size = whole.len() as u64 + (1 << 30);
     fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(size)).expect("sparse");

@@ -4,6 +4,10 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// Bytes of a header.
 pub const HEADER_SIZE: usize = 144;
+/// Where a header states the size of the file, the size of the metadata and the size of the chunks, 8 bytes each.
+pub const FILE_SIZE: usize = 64;
+pub const METADATA_SIZE: usize = 72;
+pub const CHUNKS_SIZE: usize = 112;
 const DIGEST: usize = 120;
 
 /// Corrects the digest and the header's checksum of `index`, whose header states the right sizes.
@@ -15,13 +19,26 @@ pub fn seal(index: &mut [u8]) {
     let size =
         |at: usize| u64::from_le_bytes(*index[at..].first_chunk().expect("a header has sizes")) as usize;
     // The chunks follow the other sections, and optional sections follow the chunks.
-    let chunks = HEADER_SIZE + (72..112).step_by(8).map(size).sum::<usize>();
-    let end = chunks + size(112);
+    let chunks = HEADER_SIZE + (METADATA_SIZE..CHUNKS_SIZE).step_by(8).map(size).sum::<usize>();
+    let end = chunks + size(CHUNKS_SIZE);
     let mut digest = Xxh3Default::new();
     for part in [chunks..end, 0..DIGEST, HEADER_SIZE..chunks, end..index.len()] {
         digest.update(&index[part]);
     }
     index[DIGEST..DIGEST + 16].copy_from_slice(&digest.digest128().to_le_bytes());
+    seal_header(index);
+}
+
+/// Adds `more` to these sizes in the header of `index`, and corrects the header's checksum.
+///
+/// # Panics
+///
+/// If the file ends before the header does.
+pub fn enlarge(index: &mut [u8], sizes: &[usize], more: u64) {
+    for place in sizes {
+        let size = index[*place..].first_chunk_mut::<8>().expect("a header has sizes");
+        *size = (u64::from_le_bytes(*size) + more).to_le_bytes();
+    }
     seal_header(index);
 }
 
