@@ -140,14 +140,6 @@ pub(crate) fn images_that_another_store_has_are_answered() {
     assert!(is_store_failure(&server.post_json("/v1/missing", &json!([id, absent]))));
 }
 
-fn until(server: &TestServer, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.log());
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
 pub(crate) fn a_store_that_is_back_is_asked_again() {
     let mut redis = redis::Server::start(&[]);
     let demo = testdata().join("demo").display().to_string();
@@ -160,12 +152,12 @@ pub(crate) fn a_store_that_is_back_is_asked_again() {
     assert_eq!(server.get("/readyz").status, 200);
     redis.kill();
     assert!(is_store_failure(&server.post("/v1/symbolicate", demo_report())));
-    until(&server, || server.get("/readyz").text().contains("/0 cannot be queried"));
+    server.until(|| server.get("/readyz").text().contains("/0 cannot be queried"));
     redis.restart();
     redis.wait();
     fill(&redis);
-    until(&server, || server.post("/v1/symbolicate", demo_report()).status == 200);
-    until(&server, || server.get("/readyz").status == 200);
+    server.until(|| server.post("/v1/symbolicate", demo_report()).status == 200);
+    server.until(|| server.get("/readyz").status == 200);
     server.expect_log(&["a store can be queried again"]);
 }
 
@@ -301,7 +293,7 @@ pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
     redis.wait();
     let built = symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
     assert_eq!(built.code, Some(0), "{}", built.err);
-    until(&server, || server.get("/readyz").status == 200);
+    server.until(|| server.get("/readyz").status == 200);
     assert_eq!(server.post(&format!("{path}/resume"), b"").status, 202);
     let done = job(&server, &path, |job| job["state"] == "done");
     let image = &done["images"][0];

@@ -28,14 +28,6 @@ fn calls(server: &TestServer) -> usize {
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
 }
 
-fn until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The image `id` is in memory. After `hang`, the store at `url` does not answer any more, until `answer`.
 fn check(server: &TestServer, url: &str, id: &str, hang: impl FnOnce(), answer: impl FnOnce()) {
     let expected = lookup(server, id);
@@ -53,11 +45,11 @@ fn check(server: &TestServer, url: &str, id: &str, hang: impl FnOnce(), answer: 
             });
         }
         begun.wait();
-        until(|| calls(server) >= before + WAITING);
+        server.until(|| calls(server) >= before + WAITING);
         assert_eq!(lookup(server, id), expected);
         assert_eq!(answered.load(Ordering::SeqCst), 0, "the others still wait for the store");
         // Until then, what the store has answered before counts.
-        until(|| server.get("/readyz").status == 503);
+        server.until(|| server.get("/readyz").status == 503);
         let detail = server.get("/readyz").json()["detail"].as_str().expect("text").to_owned();
         assert!(detail.starts_with(url), "{detail}");
         answer();

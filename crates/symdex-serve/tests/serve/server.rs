@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use symdex_testkit::command::CommandOutput;
@@ -128,10 +128,19 @@ impl TestServer {
 
     /// Waits until the log has each of `texts`: it is read by a thread, which may be behind the answers of the server.
     pub(crate) fn expect_log(&self, texts: &[&str]) {
-        crate::jobs::until(|| {
+        self.until(|| {
             let log = self.log();
             texts.iter().all(|text| log.contains(text))
         });
+    }
+
+    /// Waits until `is_so`, at most a minute. A failure shows the log.
+    pub(crate) fn until(&self, is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -191,7 +200,7 @@ impl TestServer {
         let logged = || self.log().matches(&message).count();
         let before = logged();
         self.signal("HUP");
-        crate::jobs::until(|| logged() > before);
+        self.until(|| logged() > before);
     }
 
     /// Sends SIGTERM, and waits for the end.
