@@ -85,9 +85,7 @@ impl DebugSource {
                 ObjectReader::open(store, options.timeout).map(Files::Objects).map_err(Failure::from)
             }
             #[cfg(not(feature = "remote"))]
-            _ => Err(Failure::lasting(
-                "this build reads folders only; it was made without the feature `remote`",
-            )),
+            _ => Err(Failure::lasting(super::url::WITHOUT_REMOTE)),
         };
         let failed = |failure: Failure| FetchError { failures: vec![format!("{url}: {failure}")] };
         let files = files.map_err(failed)?;

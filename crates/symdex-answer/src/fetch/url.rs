@@ -10,6 +10,10 @@ use url::Url;
 
 use super::layout::Layout;
 
+/// Why a build cannot read sources that are not folders.
+pub(super) const WITHOUT_REMOTE: &str =
+    "this build reads folders only; it was made without the feature `remote`";
+
 /// The URL of a source of debug files: where it is, and how its files are laid out.
 ///
 /// | URL | source |
@@ -68,7 +72,7 @@ pub enum SourceUrlError {
         reason: String,
     },
     /// The URL is that of a web server, and this build lacks the feature `remote`.
-    #[error("{scheme}: this build reads folders only; it was made without the feature `remote`")]
+    #[error("{scheme}: {WITHOUT_REMOTE}")]
     WithoutRemote {
         /// The text before the colon.
         scheme: String,
@@ -129,12 +133,7 @@ impl FromStr for SourceUrl {
         let (layout, rest) = split_layout(text);
         let unknown = |scheme: &str| SourceUrlError::UnknownScheme { scheme: scheme.to_owned() };
         let place = match rest.split_once("://") {
-            #[cfg(feature = "remote")]
-            Some(("http" | "https", _)) => Place::Web(web(rest)?),
-            #[cfg(not(feature = "remote"))]
-            Some((scheme @ ("http" | "https"), _)) => {
-                return Err(SourceUrlError::WithoutRemote { scheme: scheme.to_owned() });
-            }
+            Some((scheme @ ("http" | "https"), _)) => web(scheme, rest)?,
             Some(("s3" | "gs" | "az", _)) => Place::Objects(rest.parse()?),
             Some((scheme, _)) => return Err(unknown(scheme)),
             None => Place::Folder(folder(rest)?),
@@ -155,11 +154,16 @@ fn folder(text: &str) -> Result<PathBuf, SourceUrlError> {
     if path.is_empty() { Err(SourceUrlError::NoPath) } else { Ok(path.into()) }
 }
 
+#[cfg(not(feature = "remote"))]
+fn web(scheme: &str, _text: &str) -> Result<Place, SourceUrlError> {
+    Err(SourceUrlError::WithoutRemote { scheme: scheme.to_owned() })
+}
+
 #[cfg(feature = "remote")]
-fn web(text: &str) -> Result<Url, SourceUrlError> {
+fn web(_scheme: &str, text: &str) -> Result<Place, SourceUrlError> {
     let mut url = Url::parse(text).map_err(|error| SourceUrlError::Web { reason: error.to_string() })?;
     url.set_fragment(None);
-    Ok(url)
+    Ok(Place::Web(url))
 }
 
 impl From<&Path> for SourceUrl {
