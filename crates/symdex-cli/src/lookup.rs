@@ -325,8 +325,7 @@ impl Lookup<'_, '_, '_> {
 impl Args {
     fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> AnsweredFrame {
         let function = Function::from(frame);
-        let mut view =
-            AnsweredFunction { inlined: frame.inlined, ..AnsweredFunction::from(&function) }.into_owned();
+        let mut view = AnsweredFunction::from(&function).into_owned();
         if self.no_demangle {
             view.function.clone_from(&view.name);
         }

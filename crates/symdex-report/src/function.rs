@@ -43,8 +43,14 @@ impl Function {
         Self::of_texts(table, texts)
     }
 
-    pub(crate) fn of_texts(table: Table, texts: Texts) -> Self {
+    fn of_texts(table: Table, texts: Texts) -> Self {
         Self { texts, line: None, start: None, inlined: false, table }
+    }
+
+    /// The function of a frame that has `texts`.
+    pub(crate) fn of_frame(frame: &symdex::Frame<'_>, texts: Texts) -> Self {
+        let (line, start, inlined) = (frame.line, frame.function_start, frame.inlined);
+        Self { line, start, inlined, ..Self::of_texts(frame.table, texts) }
     }
 
     /// The linkage name. `None` if it is unknown.
@@ -108,14 +114,6 @@ impl From<&symdex::Frame<'_>> for Function {
     fn from(frame: &symdex::Frame<'_>) -> Self {
         let (texts, _) = KnownAnswers::shared().texts(RawTexts::of(frame));
         Self::of_frame(frame, texts)
-    }
-}
-
-impl Function {
-    /// The function of a frame that has `texts`.
-    pub(crate) fn of_frame(frame: &symdex::Frame<'_>, texts: Texts) -> Self {
-        let (line, start, inlined) = (frame.line, frame.function_start, frame.inlined);
-        Self { line, start, inlined, ..Self::of_texts(frame.table, texts) }
     }
 }
 

@@ -177,16 +177,25 @@ impl<'j> Value<'j> {
     /// As [`get`](Self::get), for several keys, which are distinct. The members are visited once.
     pub(crate) fn get_each<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'j>>; N] {
         let mut found = [None; N];
-        for (name, value) in self.members() {
-            if let Some(at) = keys.iter().position(|key| name.is_string(key)) {
-                found[at] = Some(value);
-            }
-        }
+        self.find_each(keys.iter().copied(), |at, value| found[at] = Some(value));
         found
     }
 
+    /// Calls `each` with each member that has one of `keys`, which are distinct: the position of the key, and the value.
+    pub(crate) fn find_each<'k>(
+        self,
+        keys: impl Iterator<Item = &'k str> + Clone,
+        mut each: impl FnMut(usize, Value<'j>),
+    ) {
+        for (name, value) in self.members() {
+            if let Some(at) = keys.clone().position(|key| name.is_string(key)) {
+                each(at, value);
+            }
+        }
+    }
+
     /// Whether it is the string `text`, which has no quote and no backslash, written without escapes.
-    pub(crate) fn is_string(self, text: &str) -> bool {
+    fn is_string(self, text: &str) -> bool {
         let Json { text: all, nodes, .. } = self.json;
         let written = all.get(nodes[self.node] as usize + 1..).unwrap_or_default();
         // The closing quote is compared first, because it is elsewhere in most strings.

@@ -130,11 +130,7 @@ impl<'t> Layout<'t> {
     /// Appends `object`, which has this layout, with `members` set.
     fn append_with_members(&self, text: &[u8], object: Value<'_>, members: &[Member<'_>], out: &mut Vec<u8>) {
         let mut values = vec![None; members.len()];
-        for (name, value) in object.members() {
-            if let Some(at) = members.iter().position(|(key, _)| name.is_string(key)) {
-                values[at] = Some(value.span());
-            }
-        }
+        object.find_each(members.iter().map(|(key, _)| *key), |at, value| values[at] = Some(value.span()));
         let all = || values.iter().zip(members);
         let mut changed: Vec<(&Span, &Member<'_>)> =
             all().filter_map(|(span, member)| Some((span.as_ref()?, member))).collect();
