@@ -55,9 +55,8 @@ impl SentStrings {
 /// The numbers of the strings of one index that JavaScript has.
 #[derive(Default)]
 pub(crate) struct SentNumbers {
-    names: Blocks,
-    readable_names: Blocks,
-    files: Blocks,
+    /// By [`StringKind`].
+    blocks: [Blocks; 3],
     /// The [`SentStrings::forgotten`] of the numbers.
     forgotten: u32,
 }
@@ -79,22 +78,14 @@ impl SentNumbers {
     /// The number of a string that was sent.
     #[inline]
     pub(crate) fn find(&self, key: StringKey) -> Option<u32> {
-        let blocks = match key.kind {
-            StringKind::Name => &self.names,
-            StringKind::ReadableName => &self.readable_names,
-            StringKind::File => &self.files,
-        };
+        let blocks = self.blocks.get(key.kind as usize)?;
         let (block, within) = place(key);
         blocks.get(block)?.as_ref()?.get(within)?.checked_sub(1)
     }
 
     /// States that a string is the one with this number.
     pub(crate) fn add(&mut self, key: StringKey, number: u32, sent: &mut SentStrings) {
-        let blocks = match key.kind {
-            StringKind::Name => &mut self.names,
-            StringKind::ReadableName => &mut self.readable_names,
-            StringKind::File => &mut self.files,
-        };
+        let Some(blocks) = self.blocks.get_mut(key.kind as usize) else { return };
         let (block, within) = place(key);
         if block >= blocks.len() {
             sent.size += (block + 1 - blocks.len()) * size_of::<usize>();
