@@ -216,7 +216,7 @@ impl Merge {
                 self.keep(unit);
             }
             let mut segments = self.pending.remove(&bucket).unwrap_or_default();
-            // Of nearly all buckets, no segment is left.
+            // Nearly all buckets have no segment left.
             let later: Vec<_> = segments.extract_if(.., |segment| segment.start >= watermark).collect();
             match due.is_empty() {
                 true => due = segments,

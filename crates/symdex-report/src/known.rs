@@ -15,9 +15,9 @@ const TEXT_BYTES: usize = 4 << 20;
 const ANSWER_BYTES: usize = 4 << 20;
 /// What an entry takes besides its bytes: its part of a table, and the counts of an [`Arc`].
 const ENTRY: usize = 64;
-/// One entry takes at most this part of the bytes.
+/// One entry takes at most one part in this many of the bytes.
 const SHARE: usize = 64;
-/// A full table is emptied after it has refused so many times its entries.
+/// A full table is emptied after it has refused this many times as many entries as it has.
 const PATIENCE: usize = 2;
 
 /// Answers that all threads share, with the texts of their functions.

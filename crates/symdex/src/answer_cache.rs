@@ -52,7 +52,7 @@ const SMALLEST: usize = 64 << 10;
 const BYTES_PER_SLOT: usize = 64;
 /// An answer takes at most 1/`SHARE` of the cache.
 const SHARE: usize = 64;
-/// A full cache is emptied if more than one in so many lookups asks again for an answer that it rejected.
+/// A full cache is emptied if more than one in this many lookups asks again for an answer that it rejected.
 const PATIENCE: usize = 6;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
