@@ -22,8 +22,9 @@ of as many uniform addresses that were not, after the uniform ones. An answer is
 addresses, so some of these are cached, too: most in a small image, few in a large one. `ascending` is the mean of
 addresses in ascending order, evenly spread over the code, without a cache of answers: ten million in one call for
 symdex, and a million in the middle, one by one, for the others. `2 threads` is the time until both threads are done,
-divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. A report has
-100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
+divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. Before, all
+indexes are written again in one piece, because the page faults depend on the pieces in which a file was written. A
+report has 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
 under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
 
 Differences: symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix

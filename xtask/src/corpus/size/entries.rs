@@ -30,6 +30,10 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
         ensure!(unit.type_() == UnitType::Compilation, "the file has units that are not compile units");
         let start = unit.debug_info_offset().context("a type unit")?.0;
         let length = unit.length_including_self();
+        // Swift's compiler made units without entries.
+        if unit.header_size() == length {
+            continue;
+        }
         let abbreviations = match known.entry(unit.debug_abbrev_offset()) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => {
