@@ -79,7 +79,10 @@ impl fmt::Display for ImageId {
         if self.kind == HASH {
             f.write_str("h-")?;
         }
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.as_bytes().chunks(size_of::<u64>()).try_for_each(|bytes| {
+            let number = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+            write!(f, "{number:0digits$x}", digits = 2 * bytes.len())
+        })
     }
 }
 
@@ -104,14 +107,15 @@ impl FromStr for ImageId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || ParseImageIdError { found: text.to_owned() };
         let (kind, digits) = text.strip_prefix("h-").map_or((OWN, text), |digits| (HASH, digits));
-        let digits: Vec<u8> = digits
-            .chars()
-            .filter(|c| *c != '-')
-            .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or_else(error))
-            .collect::<Result<_, _>>()?;
-        let (pairs, []) = digits.as_chunks::<2>() else { return Err(error()) };
-        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-        Self::with_kind(kind, &bytes).ok_or_else(error)
+        let (mut bytes, mut len) = ([0u8; Self::MAX_LEN], 0);
+        for digit in digits.bytes().filter(|digit| *digit != b'-') {
+            let digit = char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let (Some(byte), Some(digit)) = (bytes.get_mut(len / 2), digit) else { return Err(error()) };
+            *byte = *byte << 4 | digit;
+            len += 1;
+        }
+        let id = bytes.get(..len / 2).filter(|_| len % 2 == 0).and_then(|id| Self::with_kind(kind, id));
+        id.ok_or_else(error)
     }
 }
 
@@ -295,7 +299,14 @@ mod tests {
         assert!("0c3".parse::<ImageId>().is_err());
         assert!("".parse::<ImageId>().is_err());
         assert!("zz".parse::<ImageId>().is_err());
+        assert!("00".repeat(33).parse::<ImageId>().is_err());
         assert!(ImageId::new(&[0; 33]).is_none());
+        for len in 1..=ImageId::MAX_LEN {
+            let bytes: Vec<u8> = (0..len).map(|at| [0, 0xf, 0xab][at % 3]).collect();
+            let id = ImageId::new(&bytes).expect("a length of ids");
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!((id.to_string(), digits.parse()), (digits, Ok(id)));
+        }
     }
 
     #[test]
