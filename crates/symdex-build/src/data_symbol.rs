@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolKind, SymbolSection};
+use object::{
+    File, Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, Symbol, SymbolFlags, SymbolKind,
+    elf,
+};
 
 use crate::sections::object_file;
+use crate::symbols::elf::is_mapping;
 
 /// A symbol of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,12 +17,17 @@ pub struct DataSymbol {
     pub name: Vec<u8>,
     /// Its address, as the file states it.
     pub start: u64,
-    /// Its size in bytes. Mach-O states no sizes: there, a symbol ends at the next one or with its section.
+    /// Its size in bytes; 0 if ELF states none. Mach-O states no sizes: there, a symbol ends at the next one or with its
+    /// section.
     pub size: u64,
+    /// The name of the source file in the symbol table. ELF has it for local symbols.
+    pub file: Option<Vec<u8>>,
 }
 
-/// The symbol of data that contains the address `svma` of the debug file `file`, by its symbol table. Returns `None` if
-/// no symbol does, or if `file` cannot be read. `arch` chooses the slice of a universal file.
+/// The symbol of data that contains the address `svma` of the debug file `file`, by its symbol table. A symbol without a
+/// size contains all addresses up to the next symbol. Variables of threads have no addresses, so no symbol of one is the
+/// answer. Returns `None` if no symbol contains `svma`, or if `file` cannot be read. `arch` chooses the slice of a
+/// universal file.
 ///
 /// Use it for a few addresses: each call reads the whole symbol table.
 #[must_use]
@@ -26,9 +35,10 @@ pub fn data_symbol(file: &[u8], arch: Option<&str>, svma: u64) -> Option<DataSym
     let file = object_file(file, arch)?;
     let found = symbols(&file).filter(|symbol| symbol.address() <= svma);
     let found = found.max_by_key(|symbol| (symbol.address(), symbol.size()))?;
-    let (start, name) = (found.address(), name_of(&file, &found)?);
+    let (start, name) = (found.address(), name_of(&file, &found)?.to_vec());
     let size = size_of(&file, &found, &starts(&file))?;
-    (svma - start < size).then(|| DataSymbol { name: name.to_vec(), start, size })
+    let is_inside = svma - start < size || size == 0 && !is_macho(&file);
+    is_inside.then(|| DataSymbol { name, start, size, file: source_file(&file, &found) })
 }
 
 /// The addresses `offset` bytes after the start of each symbol `name` of the debug file `file`, in ascending order. For
@@ -45,16 +55,40 @@ pub fn symbol_addresses(file: &[u8], arch: Option<&str>, name: &[u8], offset: u6
         let is_inside = size_of(&file, &symbol, &starts).is_some_and(|size| offset < size);
         symbol.address().saturating_add(if is_inside { offset } else { 0 })
     };
-    // Those of the dynamic symbol table are mostly in both.
     named.map(address).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The symbols of code and data.
+/// The symbols of code and data that have addresses in memory.
 fn symbols<'f, 'd>(file: &'f File<'d>) -> impl Iterator<Item = Symbol<'d, 'f>> {
-    let all = file.symbols().chain(file.dynamic_symbols());
-    all.filter(|symbol| {
-        matches!(symbol.section(), SymbolSection::Section(_)) && symbol.kind() != SymbolKind::Section
+    table(file).filter(|symbol| {
+        let is_kept = match symbol.flags() {
+            SymbolFlags::Elf { st_info, .. } => {
+                const TYPES: [elf::SymbolType; 4] =
+                    [elf::STT_NOTYPE, elf::STT_OBJECT, elf::STT_FUNC, elf::STT_GNU_IFUNC];
+                TYPES.contains(&st_info.st_type()) && !symbol.name_bytes().is_ok_and(is_mapping)
+            }
+            _ => symbol.kind() != SymbolKind::Section,
+        };
+        let section = symbol.section_index().filter(|_| is_kept);
+        let section = section.and_then(|index| file.section_by_index(index).ok());
+        section.is_some_and(|section| match section.flags() {
+            SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_ALLOC),
+            _ => true,
+        })
     })
+}
+
+/// All symbols. Those of the dynamic symbol table are in the other one too, if the file has it.
+fn table<'f, 'd>(file: &'f File<'d>) -> impl Iterator<Item = Symbol<'d, 'f>> {
+    let is_stripped = file.symbols().next().is_none();
+    file.symbols().chain(is_stripped.then(|| file.dynamic_symbols()).into_iter().flatten())
+}
+
+/// The name of the source file of a local symbol of ELF: that of the last symbol of a file before it.
+fn source_file(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<Vec<u8>> {
+    let before = table(file).take_while(|other| other.index().0 < symbol.index().0 && symbol.is_local());
+    let file = before.filter(|other| other.kind() == SymbolKind::File).last()?;
+    file.name_bytes().ok().filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
 }
 
 fn name_of<'d>(file: &File<'d>, symbol: &Symbol<'d, '_>) -> Option<&'d [u8]> {
@@ -101,9 +135,9 @@ mod tests {
     #[test]
     fn a_symbol_answers_its_bytes_and_no_others() {
         let elf = read("elf/gcc-parts.so");
-        let log_size = DataSymbol { name: b"log_size".to_vec(), start: 0x4038, size: 4 };
-        let personality =
-            DataSymbol { name: b"DW.ref.__gxx_personality_v0".to_vec(), start: 0x4030, size: 8 };
+        let symbol = |name: &[u8], start, size| DataSymbol { name: name.to_vec(), start, size, file: None };
+        let log_size = symbol(b"log_size", 0x4038, 4);
+        let personality = symbol(b"DW.ref.__gxx_personality_v0", 0x4030, 8);
         assert_eq!(data_symbol(&elf, None, 0x4037), Some(personality));
         assert_eq!(data_symbol(&elf, None, 0x4038), Some(log_size.clone()));
         assert_eq!(data_symbol(&elf, None, 0x403b), Some(log_size));

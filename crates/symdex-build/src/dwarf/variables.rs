@@ -7,6 +7,7 @@ use gimli::{AttributeValue, Operation, UnitOffset, constants};
 
 use super::lines::Lines;
 use super::origins::Origins;
+use super::type_size::type_size;
 use super::units::{UnitEntry, Units};
 use crate::error::Error;
 use crate::image::Image;
@@ -15,6 +16,9 @@ use crate::memory::Memory;
 use crate::options::MAX_MEMORY;
 use crate::reader::Reader;
 use crate::report::Problems;
+
+/// How many variables that start before an address are asked whether they contain it.
+const NEAREST: usize = 16;
 
 /// The declaration of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub struct Declaration {
 pub struct Variables<'a, 'd> {
     image: &'a Image<'d>,
     units: Units<'d>,
-    /// The address of each, and its entry, sorted. Of several at an address, that of the first unit is the first one.
+    /// The address of each, and its entry, in ascending order. Of several at an address, the one in the first unit.
     entries: Vec<(u64, usize, Reverse<usize>)>,
 }
 
@@ -56,17 +60,31 @@ impl<'a, 'd> Variables<'a, 'd> {
                 each_variable(unit, |address, offset| entries.push((address, number, Reverse(offset.0))));
         }
         entries.sort_unstable();
+        entries.dedup_by_key(|(address, ..)| *address);
         Ok(Self { image, units, entries })
     }
 
-    /// The declaration of the variable at the address `svma`, as the file states addresses. Returns `None` if no
-    /// variable starts there, or if its declaration is not stated.
+    /// The declaration of the variable that contains the address `svma`, as the file states addresses. Returns `None` if
+    /// no variable does, or if its declaration is not stated. Of several, it is that of the first unit: literals that
+    /// are parts of others share their bytes. A variable of unknown size has one byte.
     #[must_use]
     pub fn declaration(&self, svma: u64) -> Option<Declaration> {
-        let first = self.entries.partition_point(|(address, ..)| *address < svma);
-        let (_, unit, Reverse(offset)) = self.entries.get(first).filter(|(address, ..)| *address == svma)?;
-        let mut reads = Reads::of_unit(self.units.size(*unit));
-        let stated = Origins::read(&self.units, (*unit, UnitOffset(*offset)), &mut reads);
+        let end = self.entries.partition_point(|(address, ..)| *address <= svma);
+        let before = self.entries[..end].iter().rev().take(NEAREST);
+        let mut first: Option<(usize, Origins<'_>)> = None;
+        for (address, unit, Reverse(offset)) in before {
+            if first.as_ref().is_some_and(|(other, _)| other <= unit) {
+                continue;
+            }
+            let mut reads = Reads::of_unit(self.units.size(*unit));
+            let stated = Origins::read(&self.units, (*unit, UnitOffset(*offset)), &mut reads);
+            let ty = stated.find(constants::DW_AT_type).and_then(|(unit, of)| self.units.entry(unit, of));
+            let size = ty.and_then(|ty| type_size(&self.units, ty, &mut reads)).unwrap_or(1);
+            if svma - address < size {
+                first = Some((*unit, stated));
+            }
+        }
+        let stated = first?.1;
         let ((unit, index), line) = (stated.file()?, stated.line()?);
         let unit = &self.units.all[unit];
         let file = Lines::without_rows(self.image, unit).path(self.image, unit, index)?;
@@ -132,8 +150,10 @@ mod tests {
         let image = Image::load(&slice, &path, &companions).expect("loads");
         let variables = Variables::of(&image).expect("small");
         let declaration = Declaration { file: b"/src/symdex/elf/parts.c".to_vec(), line: 4 };
-        assert_eq!(variables.declaration(0x4038), Some(declaration));
-        assert_eq!(variables.declaration(0x4039), None, "no variable starts there");
+        assert_eq!(variables.declaration(0x4037), None, "the variable starts after it");
+        assert_eq!(variables.declaration(0x4038), Some(declaration.clone()));
+        assert_eq!(variables.declaration(0x403b), Some(declaration));
+        assert_eq!(variables.declaration(0x403c), None, "the variable ends before it");
         assert_eq!(variables.declaration(0x4030), None, "the debug information does not have it");
     }
 }

@@ -105,7 +105,7 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
 
 /// Whether the name is that of a mapping symbol of ARM or RISC-V, such as `$a`, `$d.7` or `$xrv64i`. These mark code
 /// and data and do not name functions.
-fn is_mapping(name: &[u8]) -> bool {
+pub(crate) fn is_mapping(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
         || name.starts_with(b"$xrv")
 }

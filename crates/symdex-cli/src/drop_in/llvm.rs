@@ -9,7 +9,7 @@ use symdex_store::IdPrefix;
 
 use super::each_lines;
 use super::filter::Filter;
-use super::modules::{ModuleInfo, ModuleName, Modules, SourceArgs};
+use super::modules::{Data, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
@@ -344,8 +344,9 @@ impl Symbolizer<'_> {
                 Ok(self.printer.locals(request, &locals)?)
             }
             (Kind::Code | Kind::Data, _) => {
-                let symbol = svma.map_or(Ok(None), |svma| self.modules.data(&request.module, svma))?;
-                Ok(self.printer.data(request, symbol.as_ref())?)
+                let data =
+                    svma.map_or(Ok(Data::default()), |svma| self.modules.data(&request.module, svma))?;
+                Ok(self.printer.data(request, &data)?)
             }
         }
     }

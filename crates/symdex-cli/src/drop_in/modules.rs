@@ -94,16 +94,17 @@ enum Question {
     Symbol(String, u64),
 }
 
-/// A data symbol, and where its variable is declared if the file states that.
+/// The data symbol at an address, and where the variable there is declared. Literals are variables without symbols.
+#[derive(Default)]
 pub(super) struct Data {
-    pub(super) symbol: DataSymbol,
+    pub(super) symbol: Option<DataSymbol>,
     pub(super) declaration: Option<Declaration>,
 }
 
 /// The answer of a module for one address.
 enum Answer {
     Code(Frames),
-    Data(Option<Data>),
+    Data(Data),
     Locals(Vec<Local>),
     Symbol(Vec<u64>),
 }
@@ -167,12 +168,12 @@ impl Modules {
         Ok(())
     }
 
-    /// The data symbol at `address`.
+    /// The data at `address`.
     ///
     /// # Errors
     ///
     /// If the module cannot be opened.
-    pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Option<Data>, Failure> {
+    pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Data, Failure> {
         match self.ask(name, Question::Data(address))? {
             Answer::Data(data) => Ok(data),
             _ => Err(stopped(name)),
@@ -286,9 +287,9 @@ fn answer_all(
         let image: &Option<Image<'_>> = image.get_or_init(|| Some(files.load(&companions).ok()?.0));
         image.as_ref()
     };
-    let declaration = |symbol: &DataSymbol| {
+    let declaration = |address| {
         let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image()?).ok());
-        variables.as_ref()?.declaration(symbol.start)
+        variables.as_ref()?.declaration(address)
     };
     let locals = |address| {
         let locals: &Option<Locals<'_, '_>> = locals.get_or_init(|| Locals::of(image()?).ok());
@@ -312,8 +313,7 @@ fn answer_all(
             }
             Question::Data(address) => {
                 let symbol = mapped().find_map(|file| data_symbol(file, arch, address));
-                let data = symbol.map(|symbol| Data { declaration: declaration(&symbol), symbol });
-                answered.send(Answer::Data(data))
+                answered.send(Answer::Data(Data { symbol, declaration: declaration(address) }))
             }
             Question::Locals(address) => answered.send(Answer::Locals(locals(address))),
             Question::Symbol(symbol, offset) => {

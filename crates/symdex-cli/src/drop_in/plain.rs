@@ -59,15 +59,18 @@ impl Plain {
         self.footer(out)
     }
 
-    /// Prints the data symbol at `address`.
-    pub(super) fn data(self, address: u64, data: Option<&Data>, out: &mut impl Write) -> io::Result<()> {
+    /// Prints the data at `address`. Without a declaration, the file is that of the symbol table, and the line is 0.
+    pub(super) fn data(self, address: u64, data: &Data, out: &mut impl Write) -> io::Result<()> {
         self.header(Some(address), out)?;
-        let name = data.map_or(UNKNOWN.into(), |data| self.naming.data(&data.symbol));
-        let (start, size) = data.map_or((0, 0), |data| (data.symbol.start, data.symbol.size));
+        let Data { symbol, declaration } = data;
+        let name = symbol.as_ref().map_or(UNKNOWN.into(), |symbol| self.naming.data(symbol));
+        let (start, size) = symbol.as_ref().map_or((0, 0), |symbol| (symbol.start, symbol.size));
         writeln!(out, "{name}\n{start} {size}")?;
-        match data.and_then(|data| data.declaration.as_ref()) {
-            Some(Declaration { file, line }) => writeln!(out, "{}:{line}", text::lossy(file))?,
-            None => writeln!(out, "{UNKNOWN}:?")?,
+        let file = symbol.as_ref().and_then(|symbol| symbol.file.as_deref());
+        match (declaration, file) {
+            (Some(Declaration { file, line }), _) => writeln!(out, "{}:{line}", text::lossy(file))?,
+            (None, Some(file)) => writeln!(out, "{}:0", text::lossy(file))?,
+            (None, None) => writeln!(out, "{UNKNOWN}:?")?,
         }
         self.footer(out)
     }

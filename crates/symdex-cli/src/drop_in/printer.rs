@@ -49,10 +49,10 @@ impl Printer {
         }
     }
 
-    pub(super) fn data(&mut self, request: &Request, data: Option<&Data>) -> io::Result<()> {
+    pub(super) fn data(&mut self, request: &Request, data: &Data) -> io::Result<()> {
         match self.form {
             Form::Plain => self.plain.data(request.place.address().unwrap_or(0), data, &mut self.out),
-            _ => self.record(Record::data(request, data.map(|data| &data.symbol), self.plain.naming)),
+            _ => self.record(Record::data(request, data.symbol.as_ref(), self.plain.naming)),
         }
     }
 

@@ -44,7 +44,7 @@ void use(void *p) { static int sum; sum += *(int *)p; }
 "#;
 
 /// The library that `compiler` makes with these options of the sources `files`.
-fn library(folder: &Path, name: &str, compiler: &str, options: &str, files: &[&str]) -> PathBuf {
+pub(crate) fn library(folder: &Path, name: &str, compiler: &str, options: &str, files: &[&str]) -> PathBuf {
     let out = folder.join(name);
     let mut build = program(compiler, "--version");
     build.args("-g -shared -fPIC -w".split_whitespace()).args(options.split_whitespace()).arg("-o").arg(&out);
@@ -53,9 +53,9 @@ fn library(folder: &Path, name: &str, compiler: &str, options: &str, files: &[&s
     out
 }
 
-/// What both programs print with this option for each address of `image`.
-fn outputs(image: &Asked, option: &str) -> [String; 2] {
-    let input: String = image.addresses.iter().map(|address| format!("FRAME {address:#x}\n")).collect();
+/// What both programs print with this option for a request at each address of `image`.
+pub(crate) fn outputs(image: &Asked, request: &str, option: &str) -> [String; 2] {
+    let input: String = image.addresses.iter().map(|address| format!("{request} {address:#x}\n")).collect();
     [program(LLVM, "--version"), ours()].map(|mut command| {
         command.args(["--default-arch", &image.arch, option, "--obj"]).arg(&image.file);
         output(command, &input)
@@ -64,7 +64,7 @@ fn outputs(image: &Asked, option: &str) -> [String; 2] {
 
 /// The answers of both programs at each address of `image`.
 fn answers(image: &Asked) -> [Vec<String>; 2] {
-    let answers = outputs(image, "--output-style=LLVM")
+    let answers = outputs(image, "FRAME", "--output-style=LLVM")
         .map(|output| output.split_terminator("\n\n").map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(answers.each_ref().map(Vec::len), [image.addresses.len(); 2], "{}", image.file.display());
     answers
@@ -150,7 +150,7 @@ pub(crate) fn frame_has_the_local_variables_of_llvm_symbolizer() {
         assert!(tags.count() > 100, "variables have tag offsets");
     }
     for style in ["--output-style=JSON", "--output-style=GNU", "-p", "-a", "-s", "--verbose"] {
-        let [theirs, ours] = outputs(&tagged[0][0], style);
+        let [theirs, ours] = outputs(&tagged[0][0], "FRAME", style);
         assert_eq!(theirs, ours, "{style}");
     }
     let lto = build("lto", "gcc", "-O2 -flto", &["frames.c", "caller.c"]);

@@ -263,34 +263,3 @@ fn reason(name: &str, theirs: &str, ours: &str) -> Option<&'static str> {
         _ => None,
     }
 }
-
-pub(crate) fn data_has_the_declarations_of_llvm_symbolizer() {
-    // Without a declaration, llvm-symbolizer has the file of a local ELF symbol, and line 0.
-    let is_unknown = |place: &str| place == "??:?" || place.ends_with(":0");
-    let (mut declared, mut same) = (0, 0);
-    for image in testdata_images(&["dsyms", "elf", "demo"]) {
-        let bytes = std::fs::read(&image.file).expect("readable");
-        let names = image.symbols.iter();
-        let of_name =
-            |name: &String| symdex_build::symbol_addresses(&bytes, Some(&image.arch), name.as_bytes(), 0);
-        let addresses: BTreeSet<u64> = names.flat_map(of_name).collect();
-        let input: String = addresses.iter().map(|address| format!("DATA {address:#x}\n")).collect();
-        let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
-            command.arg(format!("--default-arch={}", image.arch)).arg("--obj").arg(&image.file);
-            output(command, &input)
-        });
-        let [theirs, ours] = [&theirs, &ours].map(|text| text.split_terminator("\n\n").collect::<Vec<_>>());
-        assert_eq!([theirs.len(), ours.len()], [addresses.len(); 2], "{}", image.file.display());
-        for (theirs, ours) in theirs.iter().zip(ours) {
-            let [their_place, our_place] =
-                [theirs, ours].map(|answer| answer.lines().last().expect("three lines"));
-            if !is_unknown(their_place) {
-                declared += 1;
-                same += usize::from(*theirs == ours);
-                assert_eq!(our_place, their_place, "{}: {theirs}", image.file.display());
-            }
-        }
-    }
-    assert!(declared > 20, "{declared}");
-    println!("{declared} data symbols with a declaration, {same} with the same answer");
-}

@@ -4,6 +4,7 @@ mod clients;
 #[path = "../common/mod.rs"]
 mod common;
 mod compared;
+mod data;
 mod frames;
 mod gnu;
 mod input;
@@ -17,6 +18,7 @@ symdex_testkit::main! {
     clients::the_address_sanitizer_reads_addr2line_too,
     clients::perf_prints_the_source_lines_of_addr2line,
     clients::pprof_reads_llvm_symbolizer,
+    data::data_has_the_answers_of_llvm_symbolizer,
     frames::frame_has_the_local_variables_of_llvm_symbolizer,
     gnu::every_difference_from_addr2line_has_a_class,
     input::each_line_is_answered_before_the_next_one,
@@ -28,7 +30,6 @@ symdex_testkit::main! {
     input::modules_that_cannot_be_read_do_not_end_the_run,
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
     llvm::every_option_has_the_output_of_llvm_symbolizer,
-    llvm::data_has_the_declarations_of_llvm_symbolizer,
     llvm::symbols_have_the_code_of_llvm_symbolizer,
     markup::markup_is_replaced_as_by_llvm_symbolizer,
     markup::markup_differs_only_where_the_answers_do,

@@ -271,7 +271,8 @@ impl Filter {
         });
         let data = self.answered(element, found)?;
         self.out.begin()?;
-        self.out.text(data.map_or_else(|| UNKNOWN.to_owned(), |data| self.naming.data(&data.symbol)))?;
+        let name = data.symbol.map_or_else(|| UNKNOWN.to_owned(), |symbol| self.naming.data(&symbol));
+        self.out.text(name)?;
         Ok(self.out.end()?)
     }
     /// The answer for an element, which is printed in brackets if there is none.
