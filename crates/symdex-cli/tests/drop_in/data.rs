@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::common::folder;
 use super::compared::{Asked, Classes, Counts, images, testdata_images};
-use super::frames::{library, outputs};
+use super::frames::{is_declared_at, library, outputs};
 
-/// The most addresses that are asked of one image.
-const ADDRESSES: usize = 1500;
+/// The most addresses that are asked of an image of `testdata`.
+const ADDRESSES: usize = 300;
 
 /// Variables of all kinds: of threads, local, without a size, at the address of another, and unnamed ones.
 const C: &str = r#"
@@ -122,8 +122,8 @@ not_loaded: .quad 1
 type Answers = BTreeMap<u64, String>;
 
 /// The image with the addresses of its sections, those around them, and the lowest ones, which are the offsets of
-/// variables of threads.
-fn with_data(mut image: Asked) -> Asked {
+/// variables of threads; at equal distances if they are more than `most`.
+fn with_data(mut image: Asked, most: usize) -> Asked {
     let bytes = std::fs::read(&image.file).expect("readable");
     let sections = symdex_build::sections(&bytes, Some(&image.arch)).expect("a debug file");
     let around = |start: u64, size: u64| start.saturating_sub(2)..start + size + 18;
@@ -131,7 +131,7 @@ fn with_data(mut image: Asked) -> Asked {
     addresses.extend(sections.iter().flat_map(|section| around(section.start, section.size)));
     addresses.sort_unstable();
     addresses.dedup();
-    let step = addresses.len() / ADDRESSES + 1;
+    let step = addresses.len() / most + 1;
     image.addresses = addresses.into_iter().step_by(step).collect();
     image
 }
@@ -153,9 +153,12 @@ fn count(image: &Asked, twin: Option<(&'static str, &Answers)>, counts: &mut Cou
         let class = || {
             let start = ours.lines().nth(1)?.split(' ').next()?.parse().ok()?;
             let has = |answers: &Answers, address| answers.get(address) == Some(ours);
+            let place = ours.lines().last()?;
             match twin {
+                _ if theirs[address].replace('\u{1}', "\\u{1}") == *ours => Some("control character"),
                 _ if has(&theirs, &start) => Some("declared by another entry"),
                 Some((class, twin)) if has(twin, address) || has(twin, &start) => Some(class),
+                _ if is_declared_at("of_lambda", place) => Some("variable in a type"),
                 _ => None,
             }
         };
@@ -170,7 +173,7 @@ fn count(image: &Asked, twin: Option<(&'static str, &Answers)>, counts: &mut Cou
 fn build(folder: &Path, compiler: &str, options: &str, file: &str) -> Asked {
     let name = format!("{file}-{compiler}{options}").replace(' ', "");
     let library = library(folder, &name, compiler, options, &[file]);
-    with_data(images(&library).remove(0))
+    with_data(images(&library).remove(0), usize::MAX)
 }
 
 pub(crate) fn data_has_the_answers_of_llvm_symbolizer() {
@@ -181,7 +184,7 @@ pub(crate) fn data_has_the_answers_of_llvm_symbolizer() {
     }
     let mut columns = ["testdata", "C", "C++", "assembler"].map(|name| (name, Counts::default()));
     for image in testdata_images(&["dsyms", "elf", "demo"]) {
-        count(&with_data(image), None, &mut columns[0].1);
+        count(&with_data(image, ADDRESSES), None, &mut columns[0].1);
     }
     for (file, column) in [("data.c", 1), ("data.cpp", 2)] {
         let [gcc, clang] = ["gcc", "clang-19"].map(|compiler| {

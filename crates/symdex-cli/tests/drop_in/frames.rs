@@ -89,7 +89,7 @@ fn classes(theirs: &str, ours: &str) -> Classes {
 }
 
 /// Whether the line of the source file has the name. Those of `testdata` were compiled in another folder.
-fn is_declared_at(name: &str, place: &str) -> bool {
+pub(crate) fn is_declared_at(name: &str, place: &str) -> bool {
     let line = place.rsplit_once(':').and_then(|(file, line)| {
         let of_testdata =
             file.strip_prefix("/src/symdex").map(|file| format!("{}/src{file}", testdata().display()));
