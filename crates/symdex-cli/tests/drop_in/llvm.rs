@@ -231,12 +231,13 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
     println!("{same} of {asked} requests by symbol have the same answer");
     let file = super::common::testdata().join("elf/gcc-parts.so");
     let file = file.to_str().expect("text");
-    let input = format!("{file} rescale+4\nDATA {file} rescale\nFRAME {file} rescale\n{file} nope\n");
-    for options in
-        [&["-a", "-p"][..], &["--output-style=GNU"], &["-f=none"], &["-f=short"], &["--output-style=JSON"]]
-    {
-        assert_same(options, &input);
+    let code = format!("{file} rescale+4\n{file} nope\n");
+    let input = format!("{code}DATA {file} rescale\nFRAME {file} rescale\n");
+    for options in ["-p", "--output-style=GNU", "-f=none", "-f=short", "--output-style=JSON"] {
+        assert_same(&[options], &input);
     }
+    // For a name after DATA or FRAME, llvm-symbolizer 19 prints an address that it has not set.
+    assert_same(&["-a", "-p"], &code);
     assert_same(&["-a"], "nofile rescale\n");
     // The folder of a dSYM, which llvm-symbolizer does not read.
     let bundle = super::common::testdata().join("dsyms/inline-dwarf4.dSYM");
