@@ -24,8 +24,8 @@ addresses in ascending order, evenly spread over the code, without a cache of an
 symdex, and a million in the middle, one by one, for the others. `2 threads` is the time until both threads are done,
 divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. Before, all
 indexes are written again in one piece, because the page faults depend on the pieces in which a file was written. A
-report has 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
-under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
+report has 100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions.
+symdex answers under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
 
 Differences: symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix
 (`.llvm.123`); the others take them from DWARF. docs/AUDIT.md explains every difference from addr2line and
