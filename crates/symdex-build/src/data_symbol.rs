@@ -136,7 +136,7 @@ mod tests {
     fn a_symbol_answers_its_bytes_and_no_others() {
         let elf = read("elf/gcc-parts.so");
         let symbol = |name: &[u8], start, size| DataSymbol { name: name.to_vec(), start, size, file: None };
-        let log_size = symbol(b"log_size", 0x4038, 4);
+        let log_size = DataSymbol { file: Some(b"parts.c".to_vec()), ..symbol(b"log_size", 0x4038, 4) };
         let personality = symbol(b"DW.ref.__gxx_personality_v0", 0x4030, 8);
         assert_eq!(data_symbol(&elf, None, 0x4037), Some(personality));
         assert_eq!(data_symbol(&elf, None, 0x4038), Some(log_size.clone()));
