@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use object::{
-    File, Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, Symbol, SymbolFlags, SymbolKind,
-    elf,
+    File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolFlags, SymbolKind, elf,
 };
 
-use crate::sections::object_file;
+use crate::sections::{is_loaded, object_file};
 use crate::symbols::elf::is_mapping;
 
 /// A symbol of data.
@@ -70,11 +69,7 @@ fn symbols<'f, 'd>(file: &'f File<'d>) -> impl Iterator<Item = Symbol<'d, 'f>> {
             _ => symbol.kind() != SymbolKind::Section,
         };
         let section = symbol.section_index().filter(|_| is_kept);
-        let section = section.and_then(|index| file.section_by_index(index).ok());
-        section.is_some_and(|section| match section.flags() {
-            SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_ALLOC),
-            _ => true,
-        })
+        section.and_then(|index| file.section_by_index(index).ok()).is_some_and(|section| is_loaded(&section))
     })
 }
 

@@ -20,10 +20,6 @@ pub struct Section {
 #[must_use]
 pub fn sections(file: &[u8], arch: Option<&str>) -> Option<Vec<Section>> {
     let file = object_file(file, arch)?;
-    let is_loaded = |section: &object::Section<'_, '_>| match section.flags() {
-        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_ALLOC),
-        _ => !matches!(section.segment_name_bytes(), Ok(Some(b"__DWARF"))),
-    };
     let sections = file.sections().filter(is_loaded).map(|section| {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let name = section.name_bytes().map_or_else(|_| String::new(), text);
@@ -32,6 +28,14 @@ pub fn sections(file: &[u8], arch: Option<&str>) -> Option<Vec<Section>> {
         Section { name, start: section.address(), size: section.size() }
     });
     Some(sections.collect())
+}
+
+/// Whether the section is part of the loaded image.
+pub(crate) fn is_loaded(section: &object::Section<'_, '_>) -> bool {
+    match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_ALLOC),
+        _ => !matches!(section.segment_name_bytes(), Ok(Some(b"__DWARF"))),
+    }
 }
 
 /// The only slice of `file`, or the one for `arch` if it has several. Returns `None` if there is no such slice, or if

@@ -71,20 +71,14 @@ impl<'a, 'd> Variables<'a, 'd> {
     pub fn declaration(&self, svma: u64) -> Option<Declaration> {
         let end = self.entries.partition_point(|(address, ..)| *address <= svma);
         let before = self.entries[..end].iter().rev().take(NEAREST);
-        let mut first: Option<(usize, Origins<'_>)> = None;
-        for (address, unit, Reverse(offset)) in before {
-            if first.as_ref().is_some_and(|(other, _)| other <= unit) {
-                continue;
-            }
+        let containing = before.filter_map(|(address, unit, Reverse(offset))| {
             let mut reads = Reads::of_unit(self.units.size(*unit));
             let stated = Origins::read(&self.units, (*unit, UnitOffset(*offset)), &mut reads);
             let ty = stated.find(constants::DW_AT_type).and_then(|(unit, of)| self.units.entry(unit, of));
             let size = ty.and_then(|ty| type_size(&self.units, ty, &mut reads)).unwrap_or(1);
-            if svma - address < size {
-                first = Some((*unit, stated));
-            }
-        }
-        let stated = first?.1;
+            (svma - address < size).then_some((unit, stated))
+        });
+        let (_, stated) = containing.min_by_key(|(unit, _)| *unit)?;
         let ((unit, index), line) = (stated.file()?, stated.line()?);
         let unit = &self.units.all[unit];
         let file = Lines::without_rows(self.image, unit).path(self.image, unit, index)?;

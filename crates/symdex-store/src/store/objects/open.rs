@@ -1,6 +1,6 @@
 //! Reads indexes of an object store, from the cache or from the server.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::time::SystemTime;
 
 use object_store::{Attribute, GetOptions, GetResult};
@@ -12,10 +12,6 @@ use super::{Found, ObjectsStore, SIZE_FIELD, errors};
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
 use crate::store::Store as _;
-
-/// How many bytes of a cached index are written at once. The kernel caches a file in pieces of the sizes in which it was
-/// written, up to this one. From larger pieces, a page fault maps more, and takes less time.
-const WRITTEN_AT_ONCE: usize = 2 << 20;
 
 impl ObjectsStore {
     /// Writes the index of `id`, in `object`, to `out`.
@@ -112,7 +108,7 @@ impl ObjectsStore {
             (Ok(Some(Found::Object(object))), _) => {
                 let tag = object.meta.e_tag.clone();
                 let mut file = cache.file(id)?;
-                self.read(id, object, &mut BufWriter::with_capacity(WRITTEN_AT_ONCE, file.as_file_mut()))?;
+                self.read(id, object, file.as_file_mut())?;
                 let bytes = symdex::map_open_file(file.as_file());
                 let bytes = bytes.map_err(|error| Error::unreadable(file.path(), error))?;
                 let index = self.open_bytes(id, bytes.into(), true)?;
