@@ -13,21 +13,15 @@ A line of --unwind is a row: its offset if one is given, start, end, canonical f
 return address, flags (1: signal frame, 2: signed return address, 4: valid at calls only), and for each register that
 has a rule: its number, "=", and the caller's value. Brackets stand for the word in memory at an address, "r7" for a
 register.
-
-Checksums are verified if the package xxhash is installed.
 """
 import json
 import struct
 import sys
+import zlib
 from bisect import bisect_right
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Iterator, List, Optional, Tuple
-
-try:
-    import xxhash
-except ImportError:
-    xxhash = None
 
 MAGIC = b"\x89SYMDEX\n"
 TABLES = ("dwarf", "symbol_table")
@@ -66,9 +60,8 @@ def unfold(number: int) -> int:
 
 
 def checksum(data: bytes, padded_id: bytes, section: int, index: int) -> int:
-    """XXH3-64 of some bytes, xored with that of their place."""
-    place = padded_id + struct.pack("<IQ", section, index)
-    return xxhash.xxh3_64_intdigest(data) ^ xxhash.xxh3_64_intdigest(place)
+    """The checksum of some bytes at their place."""
+    return zlib.crc32(data) ^ zlib.crc32(padded_id + struct.pack("<I", section)) ^ index & 0xffffffff
 
 
 class Cursor:
@@ -503,19 +496,18 @@ class Index:
 
     def read_header(self, data: bytes) -> List[bytes]:
         """Checks the header, and returns the parts after it."""
-        require(data[:8] == MAGIC and len(data) >= 144, "not a symdex index, or the file was cut")
+        require(data[:8] == MAGIC and len(data) >= 140, "not a symdex index, or the file was cut")
         version, size = struct.unpack_from("<HH", data, 8)
-        stored = data[max(size - 8, 0):size]
-        found = struct.pack("<Q", xxhash.xxh3_64_intdigest(data[:max(size - 8, 0)])) if xxhash else stored
-        require(found == stored, "header: wrong checksum")
-        require(version == 1 and size == 144, f"an index of version {version}, which this reader does not know")
+        end = max(size - 4, 0)
+        require(struct.pack("<I", zlib.crc32(data[:end])) == data[end:size], "header: wrong checksum")
+        require(version == 1 and size == 140, f"an index of version {version}, which this reader does not know")
         length, kind, zero, incompatible, features, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
         file_size, *sizes = struct.unpack_from("<7Q", data, 64)
         require(incompatible & ~1 == 0, "an index with a feature that this reader does not know")
         self.id = kind, self.padded_id[:length]
         require(1 <= length <= 32 and kind <= 1 and zero == 0, "header: the image id is not possible")
         require(file_size == len(data), f"header: the file has {len(data)} bytes instead of {file_size}")
-        cursor = Cursor(data[144:], "file")
+        cursor = Cursor(data[140:], "file")
         parts = [cursor.take(size) for size in sizes]
         self.optional = {}  # by bit
         for bit in range(32):
@@ -534,14 +526,14 @@ class Index:
         for section, data in enumerate(parts, first):
             for page in range((len(data) + 511) // 512):
                 stored, page_data = checksums.number(4), data[512 * page:512 * page + 512]
-                found = xxhash and checksum(page_data, self.padded_id, section, page) & 0xffffffff
-                require(found in (None, stored), f"section {section}: the checksum of page {page} is wrong")
+                found = checksum(page_data, self.padded_id, section, page)
+                require(found == stored, f"section {section}: the checksum of page {page} is wrong")
         require(checksums.at == len(sums), "checksums: there are more than pages")
 
     def read_metadata(self, cursor: Cursor) -> dict:
         """The fields of the metadata."""
-        stored, found = cursor.number(8), xxhash and checksum(cursor.data[8:], self.padded_id, 1, 0)
-        require(found in (None, stored), "metadata: wrong checksum")
+        stored, found = cursor.number(4), checksum(cursor.data[4:], self.padded_id, 1, 0)
+        require(found == stored, "metadata: wrong checksum")
         fields = {"id": (cursor.number(1), cursor.take(cursor.number(8))), "image_name": cursor.text()}
         require(fields["id"] == self.id, "metadata: the image id is not that of the header")
         fields["arch"] = (cursor.text(), cursor.number(4), cursor.number(4))

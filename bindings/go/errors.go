@@ -42,16 +42,12 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	switch {
-	case e.Version != formatVersion:
+	if e.Version != formatVersion {
 		return fmt.Sprintf("symdex: the index has format version %d, and this package reads version %d; "+
 			"update the package", e.Version, formatVersion)
-	case e.Features != 0:
-		return fmt.Sprintf("symdex: the index has the features %#x, which this package does not know; "+
-			"update the package", e.Features)
-	default:
-		return "symdex: the index is from before the first release; build it again from its debug file"
 	}
+	return fmt.Sprintf("symdex: the index has the features %#x, which this package does not know; update the package",
+		e.Features)
 }
 
 func damaged(part, format string, arguments ...any) error {

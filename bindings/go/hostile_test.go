@@ -3,6 +3,7 @@ package symdex
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -117,7 +118,8 @@ func repair(data []byte) {
 	}
 	copy(data, magic)
 	binary.LittleEndian.PutUint64(data[64:], uint64(len(data)))
-	binary.LittleEndian.PutUint64(data[headerSize-8:], xxh3(data[:headerSize-8]))
+	end := headerSize - checksumSize
+	binary.LittleEndian.PutUint32(data[end:], crc32.ChecksumIEEE(data[:end]))
 	h, err := parseHeader(data)
 	if err != nil {
 		return
@@ -126,8 +128,8 @@ func repair(data []byte) {
 	if err != nil {
 		return
 	}
-	if metadata := data[parts[0].Start:parts[0].End]; len(metadata) >= 8 {
-		binary.LittleEndian.PutUint64(metadata, placedChecksum(metadata[8:], h.id, 1))
+	if metadata := data[parts[0].Start:parts[0].End]; len(metadata) >= checksumSize {
+		binary.LittleEndian.PutUint32(metadata, metadataChecksum(metadata[checksumSize:], h.id))
 	}
 	checksums := data[parts[checksumsPart].Start:parts[checksumsPart].End]
 	for i, part := range []int{1, 2, 4, 5} {
@@ -138,22 +140,13 @@ func repair(data []byte) {
 			repairPages(uint32(firstOptional+bit), h.id, data, contents, data[contents.End:])
 		}
 	}
-	if len(data) > 240+headerSize {
-		low, high := digest(data, parts[5])
-		binary.LittleEndian.PutUint64(data[digestAt:], low)
-		binary.LittleEndian.PutUint64(data[digestAt+8:], high)
-		binary.LittleEndian.PutUint64(data[headerSize-8:], xxh3(data[:headerSize-8]))
-	}
 }
 
 // repairPages makes the checksums of the pages of a section right, and returns those of the next one.
 func repairPages(number uint32, id ImageID, data []byte, part Range, checksums []byte) []byte {
 	s, rest := newSection("", number, id, data[part.Start:], part.End-part.Start, checksums)
-	place := s.place
 	for page := uint64(0); page*pageSize < s.size; page++ {
-		binary.LittleEndian.PutUint64(place[36:], page)
-		hash := xxh3(s.data[page*pageSize:min((page+1)*pageSize, s.size)]) ^ xxh3(place[:])
-		binary.LittleEndian.PutUint32(checksums[page*checksumSize:], uint32(hash))
+		binary.LittleEndian.PutUint32(checksums[page*checksumSize:], s.checksum(page))
 	}
 	return rest
 }

@@ -3,16 +3,15 @@ package symdex
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"io/fs"
 	"os"
-	"slices"
 	"sync/atomic"
 )
 
 const (
 	formatVersion = 1
-	headerSize    = 144
-	digestAt      = 120
+	headerSize    = 140
 	// checksumsPart is the number of the checksums among the six parts of every index.
 	checksumsPart = 3
 
@@ -139,11 +138,11 @@ func open(data []byte) (*Index, error) {
 	}
 	metadata, codes, files, checksums, names, chunks := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
 	fields := data[metadata.Start:metadata.End]
-	if len(fields) < 8 || placedChecksum(fields[8:], h.id, 1) != word(fields, 0) {
+	if len(fields) < checksumSize || metadataChecksum(fields[checksumSize:], h.id) != binary.LittleEndian.Uint32(fields) {
 		return nil, damaged("metadata", "it has another checksum")
 	}
 	ix := &Index{data: data, serial: indexes.Add(1)}
-	if ix.metadata, err = parseMetadata(fields[8:], h.id); err != nil {
+	if ix.metadata, err = parseMetadata(fields[checksumSize:], h.id); err != nil {
 		return nil, err
 	}
 	rest := data[checksums.Start:checksums.End]
@@ -188,11 +187,10 @@ func parseHeader(data []byte) (*header, error) {
 	if size < 20 || size > len(data) {
 		return nil, damaged("header", "it has %d bytes, and the file %d", size, len(data))
 	}
-	if xxh3(data[:size-8]) != word(data, size-8) {
+	if crc32.ChecksumIEEE(data[:size-checksumSize]) != binary.LittleEndian.Uint32(data[size-checksumSize:]) {
 		return nil, damaged("header", "it has another checksum")
 	}
-	// Headers of 128 and of 192 bytes are from before the first release.
-	if version != formatVersion || size == 128 || size == 192 {
+	if version != formatVersion {
 		return nil, &UnsupportedError{Version: version}
 	}
 	if size != headerSize {
@@ -254,7 +252,7 @@ func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Rang
 	return parts, optional, nil
 }
 
-// Verify reads the whole index and compares every byte with its checksums and the digest. Lookups check what they read,
+// Verify reads the whole index and compares every byte with its checksums. Lookups check what they read,
 // so this is for indexes that come from elsewhere.
 //
 // The error is a [*DamagedError].
@@ -268,17 +266,8 @@ func (ix *Index) Verify() error {
 			}
 		}
 	}
-	start := uint64(len(ix.data) - len(ix.chunks.data))
-	if low, high := digest(ix.data, Range{start, start + ix.chunks.size}); word(ix.data, digestAt) != low ||
-		word(ix.data, digestAt+8) != high {
-		return damaged("header", "the file has another digest")
-	}
 	return nil
 }
 
-// digest returns the digest of an index whose chunks are there: its low and its high half.
-func digest(data []byte, chunks Range) (low, high uint64) {
-	others := slices.Concat(data[:digestAt], data[headerSize:chunks.Start], data[chunks.End:])
-	high, low = xxh3Long128(slices.Concat(data[chunks.Start:chunks.End], others))
-	return low, high
-}
+// word returns the number in the eight bytes from at on.
+func word(data []byte, at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }

@@ -2,6 +2,7 @@ package symdex
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"sync/atomic"
 )
 
@@ -20,7 +21,8 @@ type section struct {
 	size      uint64
 	checksums []byte
 	checked   []atomic.Uint32
-	place     [44]byte
+	// place is the checksum of image id and number, a part of all checksums of the section.
+	place uint32
 }
 
 // newSection returns the section with this number, whose checksums come first in checksums, and the other checksums.
@@ -28,8 +30,7 @@ func newSection(name string, number uint32, id ImageID, data []byte, size uint64
 	pages := (size + pageSize - 1) / pageSize
 	s := section{name: name, data: data, size: size, checksums: checksums[:pages*checksumSize]}
 	s.checked = make([]atomic.Uint32, (pages+31)/32)
-	copy(s.place[:], id.bytes[:])
-	binary.LittleEndian.PutUint32(s.place[32:], number)
+	s.place = placeChecksum(id, number)
 	return s, checksums[pages*checksumSize:]
 }
 
@@ -50,21 +51,28 @@ func (s *section) check(start, end uint64) error {
 }
 
 func (s *section) checkPage(page uint64) error {
-	start := page * pageSize
-	bytes := s.data[start:min(start+pageSize, s.size)]
-	place := s.place
-	binary.LittleEndian.PutUint64(place[36:], page)
-	if uint32(xxh3(bytes)^xxh3(place[:])) != binary.LittleEndian.Uint32(s.checksums[page*checksumSize:]) {
+	if s.checksum(page) != binary.LittleEndian.Uint32(s.checksums[page*checksumSize:]) {
 		return damaged(s.name, "page %d has another checksum", page)
 	}
 	s.checked[page/32].Or(1 << (page % 32))
 	return nil
 }
 
-// placedChecksum returns the whole checksum of bytes that are no page.
-func placedChecksum(data []byte, id ImageID, number uint32) uint64 {
-	var place [44]byte
+// checksum returns the right checksum of a page.
+func (s *section) checksum(page uint64) uint32 {
+	start := page * pageSize
+	return crc32.ChecksumIEEE(s.data[start:min(start+pageSize, s.size)]) ^ s.place ^ uint32(page)
+}
+
+// placeChecksum returns the checksum of an image id and the number of a section.
+func placeChecksum(id ImageID, number uint32) uint32 {
+	var place [36]byte
 	copy(place[:], id.bytes[:])
 	binary.LittleEndian.PutUint32(place[32:], number)
-	return xxh3(data) ^ xxh3(place[:])
+	return crc32.ChecksumIEEE(place[:])
+}
+
+// metadataChecksum returns the right checksum of the fields of metadata.
+func metadataChecksum(fields []byte, id ImageID) uint32 {
+	return crc32.ChecksumIEEE(fields) ^ placeChecksum(id, 1)
 }

@@ -1,7 +1,6 @@
 //! Makes the checksums of changed indexes correct, so that changes reach the code after the checks.
 
 use symdex_testkit::images::seal::{HEADER_SIZE, seal};
-use xxhash_rust::xxh3::xxh3_64;
 
 const PAGE_SIZE: usize = 512;
 /// Where the header states the sizes of the six sections, 8 bytes each.
@@ -18,7 +17,7 @@ const KNOWN_FEATURES: u8 = 0b11;
 pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     let (header, mut rest) = data.split_at_checked(HEADER_SIZE)?;
     let mut out = header.to_vec();
-    out[..12].copy_from_slice(b"\x89SYMDEX\n\x01\0\x90\0");
+    out[..12].copy_from_slice(b"\x89SYMDEX\n\x01\0\x8c\0");
     let id: [u8; 32] = header[32..64].try_into().ok()?;
     // Metadata, codes, files, checksums, names and chunks.
     let mut parts = [&[][..]; 6];
@@ -28,8 +27,8 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
         (*part, rest) = rest.split_at(size);
     }
     let [metadata, codes, files, _, names, chunks] = parts;
-    let metadata = match metadata.split_first_chunk::<8>() {
-        Some((_, fields)) => [&checksum(&id, METADATA, 0, fields).to_le_bytes(), fields].concat(),
+    let metadata = match metadata.split_first_chunk::<4>() {
+        Some((_, fields)) => [&checksum(&id, METADATA, 0, fields), fields].concat(),
         None => metadata.to_vec(),
     };
     let paged = [codes, files, names, chunks].into_iter().zip(METADATA + 1..);
@@ -59,15 +58,13 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
 /// The checksums of the pages of a section.
 fn page_sums(id: &[u8; 32], section: u32, contents: &[u8]) -> Vec<u8> {
     let pages = (0..).zip(contents.chunks(PAGE_SIZE));
-    pages
-        .flat_map(|(page, bytes)| checksum(id, section, page, bytes).to_le_bytes().into_iter().take(4))
-        .collect()
+    pages.flat_map(|(page, bytes)| checksum(id, section, page, bytes)).collect()
 }
 
 /// The checksum of `bytes` at this place of the index of `id`.
-fn checksum(id: &[u8; 32], section: u32, index: u64, bytes: &[u8]) -> u64 {
-    let place = [&id[..], &section.to_le_bytes(), &index.to_le_bytes()].concat();
-    xxh3_64(bytes) ^ xxh3_64(&place)
+fn checksum(id: &[u8; 32], section: u32, index: u32, bytes: &[u8]) -> [u8; 4] {
+    let place = [&id[..], &section.to_le_bytes()].concat();
+    (crc32fast::hash(bytes) ^ crc32fast::hash(&place) ^ index).to_le_bytes()
 }
 
 #[cfg(test)]

@@ -190,10 +190,6 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Ok(index) => {
             return Ok(PublishOutcome::Repaired { damage: format!("it was the index of {}", index.id()) });
         }
-        // An index of a development version is replaced, because no release reads it.
-        Err(error @ symdex::Error::DevelopmentVersion) => {
-            return Ok(PublishOutcome::Repaired { damage: error.to_string() });
-        }
         Err(error) if error.is_unsupported() => return Err(error),
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };

@@ -18,9 +18,6 @@ pub enum Error {
         /// The version this reader knows.
         known: u16,
     },
-    /// The index was written by a symdex from before the first release.
-    #[error("the index has a format of before the first release; build it again with `symdex build`")]
-    DevelopmentVersion,
     /// The index needs a feature that this reader does not know.
     #[error("the index needs features this reader does not know (bits {unknown:#x}); update symdex")]
     UnsupportedFeature {
@@ -92,10 +89,7 @@ impl Error {
     /// not know.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(
-            self,
-            Error::UnsupportedVersion { .. } | Error::DevelopmentVersion | Error::UnsupportedFeature { .. }
-        )
+        matches!(self, Error::UnsupportedVersion { .. } | Error::UnsupportedFeature { .. })
     }
 }
 
@@ -181,6 +175,12 @@ pub struct ErrorLocation {
     pub section: SectionKind,
     /// The number of the page or chunk, from 0 on. It is 0 for the header and the metadata.
     pub index: u64,
+}
+
+impl ErrorLocation {
+    pub(crate) fn malformed(self, what: &'static str) -> Error {
+        Error::Malformed { location: self, what }
+    }
 }
 
 impl std::fmt::Display for ErrorLocation {

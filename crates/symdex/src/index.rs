@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorLocation};
 use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::{
-    FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, VERSION,
+    Checksums, FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, Table, VERSION,
     checksums_size,
 };
 use crate::image::ImageId;
@@ -82,6 +82,7 @@ pub struct SectionInfo {
 struct Paged {
     kind: SectionKind,
     section: FileSection,
+    sums: Checksums,
     /// Where the checksums of its pages lie.
     checksums: FileSection,
     /// Its intact pages.
@@ -102,13 +103,11 @@ impl Paged {
         .map(|(kind, section)| {
             let checksums = FileSection { offset: end, size: checksums_size(section.size) };
             end = end.saturating_add(checksums.size);
-            Self { kind, section, checksums, checked: PageChecks::new(section.size) }
+            Self::new(kind, [section, checksums], &header.id)
         });
         if end != all_checksums.offset + all_checksums.size {
             let what = "its sections have another number of pages than there are checksums";
-            return Err(
-                StoredLocation { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what)
-            );
+            return Err(ErrorLocation { section: SectionKind::Header, index: 0 }.malformed(what));
         }
         Ok(paged)
     }
@@ -120,10 +119,13 @@ impl Paged {
         header: &Header,
         file: &[u8],
     ) -> Result<Option<Self>, Error> {
-        Ok(header.optional.find(feature, file)?.map(|[section, checksums]| {
-            let checked = PageChecks::new(section.size);
-            Self { kind, section, checksums, checked }
-        }))
+        let parts = header.optional.find(feature, file)?;
+        Ok(parts.map(|parts| Self::new(kind, parts, &header.id)))
+    }
+
+    fn new(kind: SectionKind, [section, checksums]: [FileSection; 2], id: &ImageId) -> Self {
+        let (sums, checked) = (Checksums::new(id, kind), PageChecks::new(section.size));
+        Self { kind, section, sums, checksums, checked }
     }
 
     /// Where an optional section lies in the file: its size, its contents and their checksums.
@@ -133,9 +135,9 @@ impl Paged {
     }
 
     #[inline]
-    fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
+    fn reader<'s>(&'s self, file: &'s [u8]) -> PageReader<'s> {
         let [section, checksums] = [self.section, self.checksums].map(|part| part.within(file));
-        PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
+        PageReader { kind: self.kind, section, sums: self.sums, checksums, checked: &self.checked }
     }
 }
 
@@ -151,20 +153,19 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
-    /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
+    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`] or [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
     /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata or the codes are damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file, file.len() as u64)?;
         let metadata = Metadata::decode(&header.id, header.sections[0].within(file))?;
         let [code_pages, file_pages, name_pages, chunk_pages] = Paged::all(&header)?;
-        let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
-        let names = NameLayout::decode(&name_pages.reader(file, &header.id), 0, metadata.counts.names)?;
-        let files = NameLayout::decode(&file_pages.reader(file, &header.id), 0, metadata.counts.files)?;
+        let codes = Codes::decode(&code_pages.reader(file), &metadata)?;
+        let names = NameLayout::decode(&name_pages.reader(file), 0, metadata.counts.names)?;
+        let files = NameLayout::decode(&file_pages.reader(file), 0, metadata.counts.files)?;
         let readable = Paged::optional(SectionKind::ReadableNamePage, READABLE_NAMES, &header, file)?;
         let readable = readable.map(|paged| {
-            let layout = ReadableLayout::decode(&paged.reader(file, &header.id), metadata.counts.names)?;
+            let layout = ReadableLayout::decode(&paged.reader(file), metadata.counts.names)?;
             Ok::<_, Error>((layout, paged))
         });
         let readable = readable.transpose()?;
@@ -320,6 +321,6 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     #[inline]
     fn pages<'s>(&'s self, paged: &'s Paged) -> PageReader<'s> {
-        paged.reader(self.as_bytes(), &self.header.id)
+        paged.reader(self.as_bytes())
     }
 }

@@ -110,9 +110,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
                 let wrong = self.first_wrong(table, index, &contents);
-                wrong.map_or(Ok(()), |what| {
-                    Err(self.chunk_reader().pages.location_of(table, index).malformed(what))
-                })?;
+                wrong.map_or(Ok(()), |what| Err(table.location_of(index).malformed(what)))?;
                 verified.chunks += 1;
                 verified.ranges += contents.ranges.len() as u64;
             }

@@ -123,11 +123,11 @@ fn explain(file: &[u8]) -> String {
     let names = ["metadata", "codes", "files", "checksums", "names", "chunks"];
     let [metadata, codes_size, ..] = names.map(|name| dump.number(8, &format!("size of {name} {{}}")));
     dump.field(16, "digest");
-    dump.number(8, "checksum of bytes 0 to 87");
+    dump.number(4, "checksum of bytes 0 to 87");
 
     dump.heading("metadata");
     let end = dump.at + usize::try_from(metadata).expect("small");
-    dump.number(8, "checksum");
+    dump.number(4, "checksum");
     dump.field(1, "id: kind");
     dump.number(8, "id: length");
     dump.field(4, "id: bytes");

@@ -10,7 +10,6 @@ use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testkit::images::Image;
 use symdex_testkit::images::seal::seal;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The contexts of coded numbers.
 const GAP: usize = 0;
@@ -166,12 +165,11 @@ impl Patched {
     }
 
     /// The checksum of page `index` of the section with this number.
-    fn page_sum(&self, section: u32, index: u64, page: &[u8]) -> [u8; 4] {
+    fn page_sum(&self, section: u32, index: u32, page: &[u8]) -> [u8; 4] {
         let mut place = self.id.clone();
         place.resize(32, 0);
         place.extend(section.to_le_bytes());
-        place.extend(index.to_le_bytes());
-        ((xxh3_64(page) ^ xxh3_64(&place)) as u32).to_le_bytes()
+        (crc32fast::hash(page) ^ crc32fast::hash(&place) ^ index).to_le_bytes()
     }
 
     /// The bytes with correct checksums of the header and of all pages, and a correct digest.
@@ -180,7 +178,7 @@ impl Patched {
         let mut checksum = self.section("checksums").0;
         for (number, name) in (2u32..).zip(["codes", "files", "names", "chunks"]) {
             let (start, size) = self.section(name);
-            for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u64..) {
+            for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u32..) {
                 let sum = self.page_sum(number, index, page);
                 bytes[checksum..checksum + 4].copy_from_slice(&sum);
                 checksum += 4;
@@ -189,7 +187,7 @@ impl Patched {
         if let Some((_, start, size)) = self.sections.get(6) {
             let contents = u64::from_le_bytes(bytes[*start..start + 8].try_into().expect("8 bytes")) as usize;
             let (contents, mut checksum) = (start + 8..start + 8 + contents, start + 8 + contents);
-            for (page, index) in self.bytes[contents].chunks(512).zip(0u64..) {
+            for (page, index) in self.bytes[contents].chunks(512).zip(0u32..) {
                 let sum = self.page_sum(9, index, page);
                 bytes[checksum..checksum + 4].copy_from_slice(&sum);
                 checksum += 4;

@@ -91,22 +91,6 @@ fn an_index_of_a_newer_version_is_left_alone() {
 }
 
 #[test]
-fn an_index_of_a_development_version_is_replaced() {
-    let new = index(7, 1, 1, "x");
-    let mut older = new.as_bytes().to_vec();
-    (older[8], older[10]) = (2, 192);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(IndexFolder::file_name(new.id()));
-    seal_header(&mut older);
-    fs::write(&path, older).expect("written");
-    let published = IndexFolder::new(folder.path()).publish(&new).expect("published");
-    assert!(
-        matches!(&published.outcome, PublishOutcome::Repaired { damage } if damage.contains("build it again"))
-    );
-    assert_eq!(fs::read(&path).expect("readable"), new.as_bytes());
-}
-
-#[test]
 fn an_index_in_a_fanned_out_folder_is_replaced_at_its_path() {
     let folder = tempfile::tempdir().expect("a folder");
     let (old, new) = (index(7, 1, 1, "x"), index(7, 2, 2, "x"));

@@ -244,7 +244,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{PageChecks, SectionKind};
+    use crate::format::{Checksums, PageChecks, SectionKind};
     use crate::image::ImageId;
     use crate::write::bits::{BitWriter, encode_rows, put_varint, zigzag};
     use crate::write::page_sums::PageSums;
@@ -279,7 +279,8 @@ mod tests {
         let kind = SectionKind::ChunkPage;
         let checksums = PageSums::of(&id, kind, &section);
         let checked = PageChecks::new(section.len() as u64);
-        let pages = PageReader { id: &id, kind, section: &section, checksums: &checksums, checked: &checked };
+        let sums = Checksums::new(&id, kind);
+        let pages = PageReader { kind, section: &section, sums, checksums: &checksums, checked: &checked };
         let read = Rows { at: 6, widths };
         for (index, row) in rows.iter().enumerate().rev() {
             let next = rows.get(index + 1).copied();

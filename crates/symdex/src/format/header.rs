@@ -1,9 +1,9 @@
-//! The fixed header: 144 bytes.
+//! The fixed header: 140 bytes.
 //!
 //! In every version the magic, the version and the header's size have the same place, and the header ends with a
 //! checksum of the bytes before it. So a reader can tell a newer index from a damaged one.
 
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use super::{Cursor, SectionKind, checksums_size};
 use crate::error::{Error, ErrorLocation};
@@ -12,11 +12,9 @@ use crate::image::ImageId;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
-pub(crate) const HEADER_SIZE: usize = 144;
+pub(crate) const HEADER_SIZE: usize = 140;
 /// Bytes of a header before its digest and its checksum.
 const FIELDS_SIZE: u64 = 120;
-/// The sizes of the headers of formats from before the first release. No later version has a header of these sizes.
-const DEVELOPMENT: [usize; 2] = [128, 192];
 /// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers returns wrong
 /// answers.
 pub(crate) const ALIASES: u64 = 1;
@@ -177,13 +175,10 @@ impl Header {
         let (checked, stored) = head
             .get(..header_size)
             .ok_or(Error::WrongSize { found, expected: header_size as u64 })?
-            .split_last_chunk::<8>()
+            .split_last_chunk()
             .ok_or(Error::Malformed { location: LOCATION, what: "too short" })?;
-        if xxh3_64(checked) != u64::from_le_bytes(*stored) {
+        if crc32fast::hash(checked) != u32::from_le_bytes(*stored) {
             return Err(Error::Checksum { location: LOCATION });
-        }
-        if DEVELOPMENT.contains(&header_size) {
-            return Err(Error::DevelopmentVersion);
         }
         if version != VERSION {
             return Err(Error::UnsupportedVersion { found: version, known: VERSION });
@@ -243,8 +238,8 @@ mod tests {
     }
 
     fn sealed(mut file: Vec<u8>, size: usize) -> Vec<u8> {
-        let checksum = xxh3_64(&file[..size - 8]).to_le_bytes();
-        file[size - 8..size].copy_from_slice(&checksum);
+        let checksum = crc32fast::hash(&file[..size - 4]).to_le_bytes();
+        file[size - 4..size].copy_from_slice(&checksum);
         file
     }
 
@@ -258,9 +253,9 @@ mod tests {
         assert_eq!(&file[..8], &MAGIC);
         let header = decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
-        assert_eq!(header.sections[3], FileSection { offset: 144 + 30, size: 30 });
+        assert_eq!(header.sections[3], FileSection { offset: 140 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
-        let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
+        let differ = (0..HEADER_SIZE - 4).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
         assert_eq!((differ, file[16], aliases[16]), (vec![16], 0, 1), "a feature is a bit, and nothing else");
         let file = [&aliases[..], &file[HEADER_SIZE..]].concat();
         assert_eq!(decode(&file).expect("as written"), Header { aliases: true, ..header });
@@ -275,7 +270,7 @@ mod tests {
         }
         let mut longer = file.clone();
         longer.push(0);
-        assert!(matches!(decode(&longer), Err(Error::WrongSize { found: 218, expected: 217, .. })));
+        assert!(matches!(decode(&longer), Err(Error::WrongSize { found: 214, expected: 213, .. })));
     }
 
     #[test]
@@ -289,7 +284,7 @@ mod tests {
         (longer[8], longer[10]) = (4, 208);
         let longer = decode(&sealed(longer, 208));
         assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 4, known: 1 })), "of any size");
-        for size in [0, 7, 127, 145, 208] {
+        for size in [0, 3, 127, 144, 208] {
             let mut other_size = file();
             other_size[10] = size;
             let sealed_at = usize::from(size).max(HEADER_SIZE);
@@ -299,16 +294,5 @@ mod tests {
         feature[16] = 2;
         let feature = sealed(feature, HEADER_SIZE);
         assert!(matches!(decode(&feature), Err(Error::UnsupportedFeature { unknown: 2 })));
-    }
-
-    #[test]
-    fn a_file_of_before_the_first_release_is_to_be_built_again() {
-        for (version, size) in [(1, 128), (1, 192), (2, 192)] {
-            let mut older = file();
-            (older[8], older[10]) = (version, size);
-            let older = decode(&sealed(older, size.into())).expect_err("an old format");
-            assert!(older.is_unsupported() && !older.is_damage());
-            assert!(older.to_string().contains("build it again"), "{older}");
-        }
     }
 }

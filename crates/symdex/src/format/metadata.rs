@@ -7,9 +7,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::header::{READABLE_NAMES, UNWIND_ROWS};
-use super::pages::{CHECKSUM_SIZE, StoredLocation};
+use super::pages::{CHECKSUM_SIZE, Checksums};
 use super::{Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
-use crate::error::Error;
+use crate::error::{Error, ErrorLocation};
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
 
@@ -122,12 +122,13 @@ impl Table {
         }
     }
 
-    /// The section kind that errors state for a chunk of the table.
-    pub(crate) fn chunk(self) -> SectionKind {
-        match self {
+    /// The location that errors state for chunk `index` of the table.
+    pub(crate) fn location_of(self, index: u64) -> ErrorLocation {
+        let section = match self {
             Table::Dwarf => SectionKind::DwarfChunk,
             Table::SymbolTable => SectionKind::SymbolChunk,
-        }
+        };
+        ErrorLocation { section, index }
     }
 }
 
@@ -262,20 +263,24 @@ impl Metadata {
     ///
     /// [`Error::Checksum`] if the bytes changed or belong to another image, [`Error::Malformed`] if they are invalid.
     pub(crate) fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
-        let key = StoredLocation { id, section: SectionKind::Metadata, index: 0 };
+        let location = ErrorLocation { section: SectionKind::Metadata, index: 0 };
         if block.len() > Self::MAX_BLOCK_SIZE {
-            return Err(key.malformed("larger than the format allows"));
+            return Err(location.malformed("larger than the format allows"));
         }
-        let body = key.checked(block)?;
+        let parts = block.split_first_chunk();
+        let (checksum, body) = parts.ok_or_else(|| location.malformed("shorter than a checksum"))?;
+        if Checksums::new(id, SectionKind::Metadata).of(0, body) != *checksum {
+            return Err(Error::Checksum { location });
+        }
         let (Stored(metadata), read) = bincode::serde::decode_from_slice(body, config())
-            .map_err(|_| key.malformed("its fields do not decode"))?;
+            .map_err(|_| location.malformed("its fields do not decode"))?;
         if read != body.len() {
-            return Err(key.malformed("bytes remain after its fields"));
+            return Err(location.malformed("bytes remain after its fields"));
         }
         if metadata.id != *id {
-            return Err(key.malformed("it names another image"));
+            return Err(location.malformed("it names another image"));
         }
-        metadata.first_wrong().map_or(Ok(metadata), |what| Err(key.malformed(what)))
+        metadata.first_wrong().map_or(Ok(metadata), |what| Err(location.malformed(what)))
     }
 
     /// Returns the first thing that is invalid, or `None` if all fields are valid.
@@ -326,8 +331,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn location(id: &ImageId) -> StoredLocation<'_> {
-        StoredLocation { id, section: SectionKind::Metadata, index: 0 }
+    fn block(id: &ImageId, body: &[u8]) -> Vec<u8> {
+        [&Checksums::new(id, SectionKind::Metadata).of(0, body)[..], body].concat()
     }
 
     #[test]
@@ -340,7 +345,7 @@ pub(crate) mod tests {
             0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 \
             0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");
-        let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = block[CHECKSUM_SIZE..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));
         assert_eq!(Metadata::decode(&sample().id, &block).expect("as written"), sample());
     }
@@ -398,8 +403,7 @@ pub(crate) mod tests {
             assert!(refused.contains(expected), "{refused}");
             // Written nevertheless, with a matching checksum.
             let body = bincode::serde::encode_to_vec(Stored(metadata.clone()), config()).expect("encodes");
-            let mut block = Vec::new();
-            location(&metadata.id).append(&mut block, &body);
+            let block = block(&metadata.id, &body);
             let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
         }
@@ -410,16 +414,15 @@ pub(crate) mod tests {
         let mut metadata = sample();
         metadata.image_name = "x".repeat(MAX_METADATA);
         assert!(metadata.encode().is_err_and(|error| error.to_string().contains("1 MiB")));
-        let mut block = vec![0; CHECKSUM_SIZE + MAX_METADATA + 1];
+        let large = vec![0; CHECKSUM_SIZE + MAX_METADATA + 1];
         assert!(
-            Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("larger"))
+            Metadata::decode(&metadata.id, &large).is_err_and(|error| error.to_string().contains("larger"))
         );
         // An id and a name of 2^60 bytes.
         let mut body = 2u64.to_le_bytes().to_vec();
         body.extend([0xab, 0xcd]);
         body.extend((1u64 << 60).to_le_bytes());
-        block.clear();
-        location(&metadata.id).append(&mut block, &body);
+        let block = block(&metadata.id, &body);
         assert!(
             Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("decode"))
         );

@@ -13,7 +13,7 @@ pub(crate) mod pages;
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Counts, Metadata, Partial, Table};
-pub(crate) use pages::{PageChecks, PageReader, StoredLocation, checksums_size};
+pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
 
 pub use crate::error::SectionKind;
 

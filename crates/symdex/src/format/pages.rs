@@ -3,74 +3,43 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use xxhash_rust::xxh3::xxh3_64;
-
-use super::{SectionKind, Table};
+use super::SectionKind;
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
+use crate::names::low_half;
 
-/// Bytes of the checksum before the metadata.
-pub(crate) const CHECKSUM_SIZE: usize = 8;
+/// Bytes of a checksum.
+pub(crate) const CHECKSUM_SIZE: usize = 4;
 
-/// Where stored bytes belong.
-#[derive(Clone, Copy)]
-pub(crate) struct StoredLocation<'a> {
-    pub(crate) id: &'a ImageId,
-    pub(crate) section: SectionKind,
-    pub(crate) index: u64,
+/// Computes the checksums of one section of one image's index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checksums {
+    /// The CRC-32 of the image id, padded to 32 bytes, and the number of the section (u32).
+    section: u32,
 }
 
-impl StoredLocation<'_> {
-    pub(crate) fn error_location(&self) -> ErrorLocation {
-        ErrorLocation { section: self.section, index: self.index }
+impl Checksums {
+    pub(crate) fn new(id: &ImageId, section: SectionKind) -> Self {
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(id.padded());
+        crc.update(&(section as u32).to_le_bytes());
+        Self { section: crc.finalize() }
     }
 
-    pub(crate) fn malformed(&self, what: &'static str) -> Error {
-        Error::Malformed { location: self.error_location(), what }
-    }
-
-    /// XXH3-64 of `stored`, xored with XXH3-64 of the location: image id padded to 32 bytes, section number (u32),
-    /// index (u64).
-    pub(crate) fn checksum(&self, stored: &[u8]) -> u64 {
-        let mut location = [0; ImageId::MAX_LEN + 12];
-        let (id, number) = location.split_at_mut(ImageId::MAX_LEN);
-        let (section, index) = number.split_at_mut(4);
-        id.copy_from_slice(self.id.padded());
-        section.copy_from_slice(&(self.section as u32).to_le_bytes());
-        index.copy_from_slice(&self.index.to_le_bytes());
-        xxh3_64(stored) ^ xxh3_64(&location)
-    }
-
-    /// The bytes after the checksum at the front of `block`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Checksum`] if the bytes do not match the checksum, [`Error::Malformed`] if `block` is shorter than a
-    /// checksum.
-    pub(crate) fn checked<'b>(&self, block: &'b [u8]) -> Result<&'b [u8], Error> {
-        let split = block.split_first_chunk();
-        let (expected, stored) = split.ok_or_else(|| self.malformed("shorter than a checksum"))?;
-        if self.checksum(stored) != u64::from_le_bytes(*expected) {
-            return Err(Error::Checksum { location: self.error_location() });
-        }
-        Ok(stored)
+    /// The CRC-32 of `stored`, xored with that of id and section, and with the lower half of `index`. So intact bytes
+    /// in another place fail, too.
+    pub(crate) fn of(self, index: u64, stored: &[u8]) -> [u8; CHECKSUM_SIZE] {
+        (crc32fast::hash(stored) ^ self.section ^ low_half(index)).to_le_bytes()
     }
 }
 
 /// Bytes of a page; the last one may have fewer. Smaller pages are checked faster, and their checksums take more of
 /// the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
-/// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
-const PAGE_CHECKSUM_SIZE: usize = 4;
 
 /// Bytes that the checksums of a section of `size` bytes take.
 pub(crate) fn checksums_size(size: u64) -> u64 {
-    size.div_ceil(PAGE_SIZE as u64) * PAGE_CHECKSUM_SIZE as u64
-}
-
-pub(crate) fn page_checksum(location: StoredLocation<'_>, page: &[u8]) -> [u8; PAGE_CHECKSUM_SIZE] {
-    let [a, b, c, d, ..] = location.checksum(page).to_le_bytes();
-    [a, b, c, d]
+    size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
 /// The intact pages, one bit each. Two threads that check one page at the same time get the same result.
@@ -92,9 +61,9 @@ impl PageChecks {
 /// A section, and what it takes to check its pages.
 #[derive(Clone, Copy)]
 pub(crate) struct PageReader<'a> {
-    pub(crate) id: &'a ImageId,
     pub(crate) kind: SectionKind,
     pub(crate) section: &'a [u8],
+    pub(crate) sums: Checksums,
     pub(crate) checksums: &'a [u8],
     pub(crate) checked: &'a PageChecks,
 }
@@ -165,13 +134,8 @@ impl<'a> PageReader<'a> {
         self.location(at / PAGE_SIZE).malformed(what)
     }
 
-    /// The location that errors state for a chunk.
-    pub(crate) fn location_of(&self, table: Table, index: u64) -> StoredLocation<'a> {
-        StoredLocation { id: self.id, section: table.chunk(), index }
-    }
-
-    fn location(&self, page: usize) -> StoredLocation<'a> {
-        StoredLocation { id: self.id, section: self.kind, index: page as u64 }
+    fn location(&self, page: usize) -> ErrorLocation {
+        ErrorLocation { section: self.kind, index: page as u64 }
     }
 
     /// Whether a page was found intact before.
@@ -192,10 +156,10 @@ impl<'a> PageReader<'a> {
         let bytes = self.section.get(start..).filter(|rest| !rest.is_empty());
         let bytes = bytes.ok_or_else(|| self.malformed(start, "it ends too early"))?;
         let location = self.location(page);
-        let stored = self.checksums.get(page * PAGE_CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
+        let stored = self.checksums.get(page * CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
         let stored = *stored.ok_or_else(|| location.malformed("it has no checksum"))?;
-        if page_checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
-            return Err(Error::Checksum { location: location.error_location() });
+        if self.sums.of(location.index, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
+            return Err(Error::Checksum { location });
         }
         if let Some(word) = self.checked.bits.get(page / 64) {
             word.fetch_or(1 << (page % 64), Ordering::Relaxed);
@@ -209,25 +173,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_accepted_in_its_own_place_only() {
-        let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
-        let other_id = ImageId::new(&[8; 16]).expect("16 bytes are an id");
-        let location = StoredLocation { id: &id, section: SectionKind::Metadata, index: 3 };
-        let mut block = Vec::new();
-        location.append(&mut block, b"payload");
-        assert_eq!(location.checked(&block).expect("intact"), b"payload");
-        for wrong in [
-            StoredLocation { index: 4, ..location },
-            StoredLocation { section: SectionKind::FilePage, ..location },
-            StoredLocation { id: &other_id, ..location },
-        ] {
-            assert!(matches!(wrong.checked(&block), Err(Error::Checksum { .. })));
-        }
-        for at in 0..block.len() {
-            assert!(location.checked(&block[..at]).is_err_and(|error| error.is_damage()));
-            let mut changed = block.clone();
-            changed[at] ^= 1;
-            assert!(matches!(location.checked(&changed), Err(Error::Checksum { .. })));
-        }
+    fn bytes_are_accepted_in_their_own_place_only() {
+        let [id, other_id] = [[7; 16], [8; 16]].map(|id| ImageId::new(&id).expect("16 bytes are an id"));
+        let sums = Checksums::new(&id, SectionKind::NamePage);
+        let expected = sums.of(3, b"payload");
+        assert_eq!(sums.of(3, b"payload"), expected);
+        let wrong = [
+            sums.of(4, b"payload"),
+            sums.of(3, b"paxload"),
+            sums.of(3, b"payloa"),
+            Checksums::new(&id, SectionKind::FilePage).of(3, b"payload"),
+            Checksums::new(&other_id, SectionKind::NamePage).of(3, b"payload"),
+        ];
+        assert!(wrong.iter().all(|wrong| *wrong != expected), "{wrong:?}");
     }
 }

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::error::Error;
-use crate::format::{MAX_STRING, PageChecks, PageReader, SectionKind, checksums_size};
+use crate::format::{Checksums, MAX_STRING, PageChecks, PageReader, SectionKind, checksums_size};
 use crate::image::ImageId;
 use crate::write::bits::{BitWriter, put_varint};
 use crate::write::page_sums::PageSums;
@@ -17,7 +17,8 @@ fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
     let (checksums, checked) = (PageSums::of(&id, KIND, section), PageChecks::new(section.len() as u64));
     assert_eq!(checksums.len() as u64, checksums_size(section.len() as u64));
-    let pages = PageReader { id: &id, kind: KIND, section, checksums: &checksums, checked: &checked };
+    let sums = Checksums::new(&id, KIND);
+    let pages = PageReader { kind: KIND, section, sums, checksums: &checksums, checked: &checked };
     let layout = NameLayout::decode(&pages, 0, names as u64)?;
     let reader = NameReader { layout: &layout, pages };
     let read = (0..).take(names).map(|id| {
@@ -118,7 +119,7 @@ fn a_changed_byte_fails_or_changes_nothing() {
     let names: Vec<Vec<u8>> = (0..300).map(name).collect();
     let section = encode_names(&names).expect("few names");
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
-    let checksums = PageSums::of(&id, KIND, &section);
+    let (sums, checksums) = (Checksums::new(&id, KIND), PageSums::of(&id, KIND, &section));
     assert!(section.len() > 3 << 10, "several pages: {}", section.len());
     for at in 0..section.len() + checksums.len() {
         let (mut section, mut checksums) = (section.clone(), checksums.clone());
@@ -128,7 +129,7 @@ fn a_changed_byte_fails_or_changes_nothing() {
         }
         let checked = PageChecks::new(section.len() as u64);
         let pages =
-            PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
+            PageReader { kind: KIND, section: &section, sums, checksums: &checksums, checked: &checked };
         let Ok(layout) = NameLayout::decode(&pages, 0, names.len() as u64) else { continue };
         let reader = NameReader { layout: &layout, pages };
         for n in [0, 17, 150, 299u32] {
@@ -213,9 +214,9 @@ fn heads_that_make_no_sense_are_refused() {
 #[test]
 fn no_bytes_are_there_even_behind_the_last_page() {
     let (id, section) = (ImageId::new(&[7; 16]).expect("16 bytes are an id"), [0; 1024]);
-    let (checksums, checked) = (PageSums::of(&id, KIND, &section), PageChecks::new(1024));
-    let pages =
-        PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
+    let (sums, checksums) = (Checksums::new(&id, KIND), PageSums::of(&id, KIND, &section));
+    let checked = PageChecks::new(1024);
+    let pages = PageReader { kind: KIND, section: &section, sums, checksums: &checksums, checked: &checked };
     assert_eq!(pages.bytes(1024..1024).expect("nothing is asked for"), b"");
     assert!(pages.bytes(1024..1025).is_err_and(|error| error.is_damage()));
     assert!(pages.bytes(1025..1025).is_err_and(|error| error.is_damage()));

@@ -68,7 +68,7 @@ impl<'a> ChunkReader<'a> {
     pub(crate) fn chunk(&self, table: Table, index: u64) -> Result<Option<Chunk<'a>>, Error> {
         let Some(bytes) = self.bytes_of(table, index)? else { return Ok(None) };
         let Self { metadata, codes, pages, serial, .. } = *self;
-        let malformed = || pages.location_of(table, index).malformed("its head is invalid");
+        let malformed = || table.location_of(index).malformed("its head is invalid");
         let span = metadata.chunk_span;
         let head = pages.bytes(bytes.start..bytes.end.min(bytes.start + MAX_HEAD))?;
         let mut cursor = Cursor::new(head);
@@ -223,6 +223,6 @@ impl<'a> Chunk<'a> {
 
     #[cold]
     pub(super) fn malformed(&self, what: &'static str) -> Error {
-        self.pages.location_of(self.table, self.index).malformed(what)
+        self.table.location_of(self.index).malformed(what)
     }
 }

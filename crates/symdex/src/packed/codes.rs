@@ -4,6 +4,8 @@
 //! A number is written as a symbol and the bits that follow it. A number below 128 is its own symbol, without bits. The
 //! symbol of a larger number states how many bits the number has, and its second highest bit. The lower bits follow.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+
 use super::MAX_GROUP_BITS;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, Metadata, PageReader, Rows, Table};
@@ -106,30 +108,30 @@ pub(crate) struct Codes {
     chunks: u64,
 }
 
-/// The longest code word that a table decodes. Nine in ten numbers have no longer one, and tables of longer words take
-/// most of the time to open an index.
-const SHORT: u32 = 7;
+/// The longest code word that is remembered. Nine in ten numbers have no longer one.
+const SHORT: u32 = MAX_LEN - 2;
 
-/// For each value of the next [`SHORT`] bits: the symbol of the code word at the front of these bits, times 16, plus
-/// the length of the code word. Or [`LONG`], or [`UNUSED`].
-type ShortWords = [u16; 1 << SHORT];
+/// The short code words that were read before. For each value of the next [`SHORT`] bits: the symbol of the code word
+/// at the front of these bits, times 32, plus 16, plus the length of the code word; or 0 if it was not read yet. All
+/// threads that read a code word write the same entry.
+type KnownWords = [AtomicU16; 1 << SHORT];
+/// What an entry has apart from symbol and length.
+const KNOWN: u32 = 1 << 4;
+/// What is read if the bits begin with no code word: an invalid symbol, of length 0.
+const UNUSED: u32 = u32::MAX << 5;
 
-/// The code words of `SHORT` + 1 bits, and those of [`MAX_LEN`] bits, which is one more.
-type LongCode = [LongWords; 2];
+/// The code words of each length, from 0 to [`MAX_LEN`] bits.
+type Code = [CodeWords; MAX_LEN as usize + 1];
 
-/// The long code words of one length.
+/// The code words of one length.
 #[derive(Clone, Copy, Default)]
-struct LongWords {
+struct CodeWords {
+    len: u32,
     /// The next [`MAX_LEN`] bits are below this if a code word of this length, or a shorter one, is at their front.
-    end: u16,
-    /// The number of the symbol of a code word is the code word plus this, modulo 2^16.
-    first: u16,
+    end: u32,
+    /// The number of the symbol of a code word is the code word plus this, modulo 2^32.
+    first: u32,
 }
-
-/// The entry for bits that begin with a longer code word.
-const LONG: u16 = u16::MAX;
-/// The entry for bits that begin with no code word: an invalid symbol, of length 0.
-const UNUSED: u16 = u16::MAX << 4;
 
 impl Codes {
     /// The codes in the section that `pages` reads.
@@ -189,8 +191,8 @@ impl Codes {
 
 /// The codes of `N` contexts.
 pub(crate) struct CodeTables<const N: usize> {
-    short: Box<[ShortWords; N]>,
-    long: [LongCode; N],
+    known: Box<[KnownWords; N]>,
+    codes: [Code; N],
     /// The symbols of all codes.
     symbols: Box<[u8]>,
 }
@@ -198,52 +200,68 @@ pub(crate) struct CodeTables<const N: usize> {
 impl<const N: usize> CodeTables<N> {
     /// The codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut tables = Self {
-            short: vec![[0; 1 << SHORT]; N].try_into().ok()?,
-            long: [LongCode::default(); N],
-            symbols: Box::default(),
-        };
+        let mut codes = [Code::default(); N];
         let mut all = Vec::with_capacity(bytes.len());
         let mut cursor = Cursor::new(bytes);
-        for (short, long) in tables.short.iter_mut().zip(&mut tables.long) {
+        for code in &mut codes {
             let [symbols] = cursor.array()?;
-            let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
-            let symbols = cursor.bytes(symbols.into())?;
-            // The largest symbol is compared, not each one, so that the loop has no branch.
-            if symbols.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
-                return None;
-            }
+            let mut counts = [0; MAX_LEN as usize + 1];
+            let (empty, others) = counts.split_first_mut()?;
             match symbols {
-                [] => short.fill(UNUSED),
-                [symbol] => short.fill(u16::from(*symbol) << 4),
-                _ => *long = decode_code(short, counts, symbols, u16::try_from(all.len()).ok()?)?,
+                0 | 1 => *empty = symbols,
+                _ => others.copy_from_slice(cursor.bytes(MAX_LEN as usize)?),
             }
-            all.extend_from_slice(symbols);
+            *code = code_of(counts, symbols, u32::try_from(all.len()).ok()?)?;
+            all.extend_from_slice(cursor.bytes(symbols.into())?);
         }
-        tables.symbols = all.into_boxed_slice();
-        cursor.is_empty().then_some(tables)
+        // The largest symbol is compared, not each one, so that the loop has no branch.
+        if all.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
+            return None;
+        }
+        let known = std::iter::repeat_with(|| [const { AtomicU16::new(0) }; 1 << SHORT]).take(N);
+        let known = known.collect::<Box<[KnownWords]>>().try_into().ok()?;
+        cursor.is_empty().then_some(Self { known, codes, symbols: all.into_boxed_slice() })
     }
 
-    /// The entry, as in [`ShortWords`], for a code word of more than [`SHORT`] bits at the front of the [`MAX_LEN`]
-    /// bits of `word`.
+    /// The entry, as in [`KnownWords`], for the code word at the front of the [`MAX_LEN`] bits of `word`, or [`UNUSED`].
     #[inline(never)]
-    fn long(&self, context: u8, word: u64) -> u32 {
-        let [shorter, longest] = self.long.get(usize::from(context)).copied().unwrap_or_default();
-        let (words, unused) = if word < shorter.end.into() { (shorter, 1) } else { (longest, 0) };
-        let number = (u32::from(words.first) + (low_half(word) >> unused)) & 0xffff;
-        let symbol = self.symbols.get(number as usize);
-        symbol.map_or(UNUSED.into(), |symbol| u32::from(*symbol) << 4 | (MAX_LEN - unused))
+    fn entry(&self, context: u8, word: u64) -> u32 {
+        let word = low_half(word);
+        let Some(code) = self.codes.get(usize::from(context)) else { return UNUSED };
+        let [.., short, longer, longest] = code;
+        if word < short.end {
+            return self.short_entry(context, word).unwrap_or(UNUSED);
+        }
+        self.entry_of(if word < longer.end { longer } else { longest }, word).unwrap_or(UNUSED)
+    }
+
+    /// As [`entry`](Self::entry), of a short code word, which is remembered.
+    #[cold]
+    fn short_entry(&self, context: u8, word: u32) -> Option<u32> {
+        let words = self.codes.get(usize::from(context))?.iter().find(|words| word < words.end)?;
+        let entry = self.entry_of(words, word)?;
+        let known = self.known.get(usize::from(context))?.get((word >> (MAX_LEN - SHORT)) as usize)?;
+        known.store(u16::try_from(entry).ok()?, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// The entry for the code word at the front of `word`, which has the length of `words`.
+    #[inline(always)]
+    fn entry_of(&self, words: &CodeWords, word: u32) -> Option<u32> {
+        let number = words.first.wrapping_add(word >> (MAX_LEN - words.len));
+        let symbol = self.symbols.get(number as usize).filter(|_| word < words.end)?;
+        Some(u32::from(*symbol) << 5 | KNOWN | words.len)
     }
 
     /// The next number of `context`. Returns `None` if the bits begin with no code word.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
-        let code = self.short.get(usize::from(context))?;
+        let known = self.known.get(usize::from(context))?;
         let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
-        let short = *code.get(usize::try_from(word >> (MAX_LEN - SHORT)).ok()?)?;
-        let entry = if short == LONG { self.long(context, word) } else { short.into() };
+        let known = known.get(usize::try_from(word >> (MAX_LEN - SHORT)).ok()?)?.load(Ordering::Relaxed);
+        let entry = if known == 0 { self.entry(context, word) } else { known.into() };
         reader.skip(entry & 0xf);
-        let symbol = entry >> 4;
+        let symbol = entry >> 5;
         let Some(above) = symbol.checked_sub(LITERALS) else { return Some(symbol.into()) };
         let follow = above / 2 + LITERAL_BITS - 1;
         if follow > NUMBER_BITS {
@@ -253,52 +271,20 @@ impl<const N: usize> CodeTables<N> {
     }
 }
 
-/// Writes the short code words of the code with these symbols to `words`, and returns the long ones. The first symbol
-/// has number `first` among the symbols of all codes. `counts` states how many code words have each length. Returns
-/// `None` if the code words leave bits without a code word, or if there are fewer or more of them than symbols.
-fn decode_code(
-    words: &mut ShortWords,
-    counts: [u8; MAX_LEN as usize],
-    mut symbols: &[u8],
-    first: u16,
-) -> Option<LongCode> {
-    let mut free = words.as_mut_slice();
-    let (short, long) = counts.split_at_checked(SHORT as usize)?;
-    let mut number = first;
-    for (len, count) in (1u16..).zip(short).filter(|(_, count)| **count != 0) {
-        let (own, longer) = symbols.split_at_checked((*count).into())?;
-        let size = 1 << (SHORT as usize - usize::from(len));
-        let (words, rest) = free.split_at_mut_checked(own.len() * size)?;
-        // Most symbols have long words.
-        match size {
-            1 => fill::<1>(words, own, len),
-            2 => fill::<2>(words, own, len),
-            4 => fill::<4>(words, own, len),
-            _ => {
-                let words = words.chunks_exact_mut(size).zip(own);
-                words.for_each(|(words, symbol)| words.fill(u16::from(*symbol) << 4 | len));
-            }
-        }
-        number += u16::from(*count);
-        (free, symbols) = (rest, longer);
-    }
-    free.fill(LONG);
-    // The code words so far are those of lower bits.
-    let mut code = LongCode::default();
-    let mut end = u16::try_from((1 << SHORT) - free.len()).ok()? << (MAX_LEN - SHORT);
-    let mut left = symbols.len();
-    for ((words, count), unused) in code.iter_mut().zip(long).zip([1, 0]) {
+/// The code of `symbols` symbols, of which the first has number `number` among those of all codes. `counts` states how
+/// many code words have each length. Returns `None` if the code words leave bits without a code word, or if there are
+/// fewer or more of them than symbols.
+fn code_of(counts: [u8; MAX_LEN as usize + 1], symbols: u8, number: u32) -> Option<Code> {
+    let mut code = Code::default();
+    let after = number + u32::from(symbols);
+    // These sums only grow, and cannot overflow. So it is enough to check them at the end.
+    let (mut number, mut end) = (number, 0);
+    for ((words, count), len) in code.iter_mut().zip(counts.map(u32::from)).zip(0..) {
+        let unused = MAX_LEN - len;
         let first = number.wrapping_sub(end >> unused);
-        end = end.checked_add(u16::from(*count) << unused)?;
-        *words = LongWords { end, first };
-        number += u16::from(*count);
-        left = left.checked_sub((*count).into())?;
+        number += count;
+        end += count << unused;
+        *words = CodeWords { len, end, first };
     }
-    (end == 1 << MAX_LEN && left == 0).then_some(code)
-}
-
-/// Fills the entries of symbols whose words have `len` bits, `N` entries each.
-fn fill<const N: usize>(words: &mut [u16], symbols: &[u8], len: u16) {
-    let (words, _) = words.as_chunks_mut();
-    words.iter_mut().zip(symbols).for_each(|(words, symbol)| *words = [u16::from(*symbol) << 4 | len; N]);
+    (number == after && (end == 1 << MAX_LEN || symbols == 0)).then_some(code)
 }

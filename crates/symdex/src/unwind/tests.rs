@@ -1,7 +1,7 @@
 //! Rows that are written and read back, and damaged sections.
 
 use super::*;
-use crate::format::{PageChecks, PageReader, SectionKind};
+use crate::format::{Checksums, PageChecks, PageReader, SectionKind};
 use crate::image::ImageId;
 use crate::write::page_sums::PageSums;
 use crate::write::{EncodedUnwindRows, UnwindRange, UnwindRules, UnwindTable};
@@ -24,7 +24,8 @@ impl Section {
 
     fn pages(&self) -> PageReader<'_> {
         let Self { id, bytes, checksums, checked } = self;
-        PageReader { id, kind: SectionKind::UnwindPage, section: bytes, checksums, checked }
+        let kind = SectionKind::UnwindPage;
+        PageReader { kind, section: bytes, sums: Checksums::new(id, kind), checksums, checked }
     }
 }
 

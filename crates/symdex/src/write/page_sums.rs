@@ -1,13 +1,12 @@
 //! The checksums of pages, as a section is written.
 
-use crate::format::SectionKind;
-use crate::format::pages::{PAGE_SIZE, StoredLocation, page_checksum};
+use crate::format::pages::PAGE_SIZE;
+use crate::format::{Checksums, SectionKind};
 use crate::image::ImageId;
 
 /// Computes the checksums of a section's pages. The section is added in parts of any size.
-pub(crate) struct PageSums<'a> {
-    id: &'a ImageId,
-    kind: SectionKind,
+pub(crate) struct PageSums {
+    sums: Checksums,
     /// The page that is not full yet.
     page: Vec<u8>,
     /// How many pages are full.
@@ -15,13 +14,18 @@ pub(crate) struct PageSums<'a> {
     checksums: Vec<u8>,
 }
 
-impl<'a> PageSums<'a> {
-    pub(crate) fn new(id: &'a ImageId, kind: SectionKind) -> Self {
-        Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), pages: 0, checksums: Vec::new() }
+impl PageSums {
+    pub(crate) fn new(id: &ImageId, kind: SectionKind) -> Self {
+        Self {
+            sums: Checksums::new(id, kind),
+            page: Vec::with_capacity(PAGE_SIZE),
+            pages: 0,
+            checksums: Vec::new(),
+        }
     }
 
     /// The checksums of a section that is in memory as a whole.
-    pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
+    pub(crate) fn of(id: &ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
         let mut sums = Self::new(id, kind);
         sums.add(section);
         sums.finish()
@@ -46,8 +50,7 @@ impl<'a> PageSums<'a> {
     }
 
     fn close(&mut self) {
-        let location = StoredLocation { id: self.id, section: self.kind, index: self.pages };
-        self.checksums.extend(page_checksum(location, &self.page));
+        self.checksums.extend(self.sums.of(self.pages, &self.page));
         self.page.clear();
         self.pages += 1;
     }

@@ -1,18 +1,15 @@
 //! The records before the sections: header and metadata. [`crate::format`] reads them.
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::error::Error;
 use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, VERSION};
 use crate::format::metadata::{Metadata, Stored, config};
-use crate::format::pages::StoredLocation;
-use crate::format::{MAX_METADATA, SectionKind};
+use crate::format::{Checksums, MAX_METADATA, SectionKind};
 
 impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = self.encode_fields();
         out.extend_from_slice(&self.digest);
-        let checksum = xxh3_64(&out);
+        let checksum = crc32fast::hash(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out
     }
@@ -42,16 +39,7 @@ impl Metadata {
         // The configured limit holds for decoding only.
         let body = bincode::serde::encode_to_vec(Stored(self.clone()), config()).ok();
         let body = body.filter(|body| body.len() <= MAX_METADATA).ok_or(too_large)?;
-        let mut out = Vec::new();
-        StoredLocation { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
-        Ok(out)
-    }
-}
-
-impl StoredLocation<'_> {
-    /// Appends the checksum of `stored`, then `stored`.
-    pub(crate) fn append(&self, out: &mut Vec<u8>, stored: &[u8]) {
-        out.extend_from_slice(&self.checksum(stored).to_le_bytes());
-        out.extend_from_slice(stored);
+        let checksum = Checksums::new(&self.id, SectionKind::Metadata).of(0, &body);
+        Ok([&checksum[..], &body].concat())
     }
 }

@@ -82,9 +82,6 @@ impl Putter<'_> {
             Found::Bad(_, BadRecord::Damaged(damage)) => {
                 return Ok(PublishOutcome::Repaired { damage: damage.clone() });
             }
-            Found::Bad(_, BadRecord::Unsupported(error @ symdex::Error::DevelopmentVersion)) => {
-                return Ok(PublishOutcome::Repaired { damage: error.to_string() });
-            }
             Found::Bad(_, BadRecord::Unsupported(error)) => {
                 let reason = format!("the index there is not replaced: {error}");
                 return Err(self.error(Failure::lasting(reason)));

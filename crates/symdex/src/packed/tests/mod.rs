@@ -8,7 +8,7 @@ mod round_trip;
 use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch, SourceLocation};
 use crate::answer::FoundFrame;
 use crate::error::Error;
-use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
+use crate::format::{Checksums, MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
 use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
 use symdex_testkit::images::Image;
@@ -70,7 +70,13 @@ impl Sections {
         let (chunk_sums, code_sums) =
             (sums(SectionKind::ChunkPage, &self.chunks), sums(SectionKind::CodePage, &self.codes));
         let checks = [&self.chunks, &self.codes].map(|section| PageChecks::new(section.len() as u64));
-        let pages = |kind, section, checksums, checked| PageReader { id, kind, section, checksums, checked };
+        let pages = |kind, section, checksums, checked| PageReader {
+            kind,
+            section,
+            sums: Checksums::new(id, kind),
+            checksums,
+            checked,
+        };
         let chunks = pages(SectionKind::ChunkPage, &self.chunks[..], &chunk_sums[..], &checks[0]);
         let places = pages(SectionKind::CodePage, &self.codes[..], &code_sums[..], &checks[1]);
         match Codes::decode(&places, &self.metadata) {
