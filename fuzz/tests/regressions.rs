@@ -1,8 +1,12 @@
-//! Inputs that once failed, and the seeds, are given to the targets again, on stable Rust.
+//! Inputs that once failed, the seeds, and changed seeds are given to the targets, on stable Rust.
 
 use std::path::Path;
 
 use symdex_fuzz::{TARGETS, Target};
+use symdex_testkit::images::Random;
+
+/// How many changed seeds each target is given.
+const CHANGED: usize = 300;
 
 fn target(name: &str) -> &'static Target {
     TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
@@ -36,6 +40,41 @@ fn seeds_pass() {
         for seed in seeds {
             (target.run)(&seed);
         }
+    }
+}
+
+/// Without a fuzzer's knowledge of what an input reaches, but in each run of the tests.
+#[test]
+fn changed_seeds_pass() {
+    for target in TARGETS {
+        let (seeds, mut random) = ((target.seeds)(), Random::new(7));
+        for _ in 0..CHANGED {
+            let number = random.below(seeds.len() as u64) as usize;
+            let mut input = seeds[number].clone();
+            change(&mut input, &mut random);
+            (target.run)(&input);
+        }
+    }
+}
+
+/// Flips up to eight bits, and in half of the cases cuts the input or repeats a part of it in another place.
+fn change(input: &mut Vec<u8>, random: &mut Random) {
+    if input.is_empty() {
+        return;
+    }
+    for _ in 0..=random.below(8) {
+        let at = random.below(input.len() as u64) as usize;
+        input[at] ^= 1 << random.below(8);
+    }
+    let [from, to] = [(); 2].map(|()| random.below(input.len() as u64) as usize);
+    match random.below(4) {
+        0 => input.truncate(to),
+        1 => {
+            let end = input.len().min(from + 1 + random.below(64) as usize);
+            let part = input[from..end].to_vec();
+            input.splice(to..to, part);
+        }
+        _ => {}
     }
 }
 

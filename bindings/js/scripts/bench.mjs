@@ -14,7 +14,7 @@ import { Index } from "symdex";
 
 const COUNT = 20_000;
 const ROUNDS = 5;
-// How often each offset is asked for the first time, and then again; as in examples/lookups.rs.
+// How often each offset is asked for the first time, and then again; as in examples/bench_rust.rs.
 const OPENED = 4;
 const REPEATS = 20;
 const root = fileURLToPath(new URL("../../..", import.meta.url));
@@ -31,7 +31,7 @@ function drawn() {
 const offsets = drawn();
 
 function rust() {
-  const target = path.join(root, "target/release/examples/lookups");
+  const target = path.join(root, "target/release/examples/bench_rust");
   const { status, stdout, stderr } = spawnSync(target, [file], { input: offsets.join("\n"), encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
   return stdout.trim().split("\n").map(Number);
@@ -76,7 +76,7 @@ function first() {
 
 const median = (numbers) => numbers.toSorted((one, other) => one - other)[numbers.length >> 1];
 // It also compiles the builder, which the package depends on: some minutes, the first time. cargo shows how far it is.
-const options = ["build", "--release", "--package", "symdex-js", "--example", "lookups"];
+const options = ["build", "--release", "--package", "symdex-js", "--example", "bench_rust"];
 if (spawnSync("cargo", options, { cwd: root, stdio: "inherit" }).status !== 0) process.exit(1);
 
 const rounds = Array.from({ length: ROUNDS }, () => [rust(), javaScript(false), javaScript(true)]);

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use rayon::prelude::*;
 use symdex_testkit::program;
 
 use super::common::{folder, testdata};
@@ -276,26 +277,45 @@ impl Asked {
 
 impl Tables {
     fn of(languages: Vec<(&'static str, Vec<Asked>)>) -> Self {
-        let names = languages.iter().map(|(name, _)| *name).collect();
-        let mut tables = Self { languages: names, rows: BTreeMap::new(), unexplained: Vec::new() };
-        for (column, (_, images)) in languages.into_iter().enumerate() {
-            for image in images.into_iter().map(Asked::thinned) {
-                let of_code: Vec<_> = llvm::classes(&image).into_iter().map(|(classes, _)| classes).collect();
-                for (row, mode) in OF_LLVM.iter().enumerate() {
-                    let cell = tables.llvm(&image, mode, &of_code);
-                    tables.add("llvm-symbolizer", row, column, cell);
-                }
-                if !image.is_elf() {
-                    continue;
-                }
-                let of_code: Vec<_> = gnu::classes(&image).into_iter().map(|(classes, _)| classes).collect();
-                for (row, mode) in OF_GNU.iter().enumerate() {
-                    let cell = tables.gnu(&image, mode, &of_code);
-                    tables.add("addr2line", row, column, cell);
-                }
+        let names: Vec<_> = languages.iter().map(|(name, _)| *name).collect();
+        let empty = || Self { languages: names.clone(), rows: BTreeMap::new(), unexplained: Vec::new() };
+        let images = languages.into_iter().enumerate();
+        let images =
+            images.flat_map(|(column, (_, images))| images.into_iter().map(move |image| (column, image)));
+        let images = images.collect::<Vec<_>>().into_par_iter();
+        images
+            .fold(empty, |mut tables, (column, image)| {
+                tables.add_image(column, &image.thinned());
+                tables
+            })
+            .reduce(empty, Self::with)
+    }
+
+    fn add_image(&mut self, column: usize, image: &Asked) {
+        let of_code: Vec<_> = llvm::classes(image).into_iter().map(|(classes, _)| classes).collect();
+        for (row, mode) in OF_LLVM.iter().enumerate() {
+            let cell = self.llvm(image, mode, &of_code);
+            self.add("llvm-symbolizer", row, column, cell);
+        }
+        if !image.is_elf() {
+            return;
+        }
+        let of_code: Vec<_> = gnu::classes(image).into_iter().map(|(classes, _)| classes).collect();
+        for (row, mode) in OF_GNU.iter().enumerate() {
+            let cell = self.gnu(image, mode, &of_code);
+            self.add("addr2line", row, column, cell);
+        }
+    }
+
+    /// These tables and the numbers of `others`.
+    fn with(mut self, others: Self) -> Self {
+        for ((tool, row), cells) in others.rows {
+            for (column, cell) in cells.into_iter().enumerate() {
+                self.add(tool, row, column, cell);
             }
         }
-        tables
+        self.unexplained.extend(others.unexplained);
+        self
     }
 
     fn add(&mut self, tool: &'static str, row: usize, column: usize, new: Cell) {
