@@ -49,28 +49,31 @@ fn changed_seeds_pass() {
     for target in TARGETS {
         let (seeds, mut random) = ((target.seeds)(), Random::new(7));
         for _ in 0..CHANGED {
-            let number = random.below(seeds.len() as u64) as usize;
-            let mut input = seeds[number].clone();
+            let mut input = seeds[below(seeds.len(), &mut random)].clone();
             change(&mut input, &mut random);
             (target.run)(&input);
         }
     }
 }
 
-/// Flips up to eight bits, and in half of the cases cuts the input or repeats a part of it in another place.
+fn below(end: usize, random: &mut Random) -> usize {
+    usize::try_from(random.below(end as u64)).expect("less than a length")
+}
+
+/// Flips one to eight bits, and in half of the cases cuts the input or repeats a part of it in another place.
 fn change(input: &mut Vec<u8>, random: &mut Random) {
     if input.is_empty() {
         return;
     }
     for _ in 0..=random.below(8) {
-        let at = random.below(input.len() as u64) as usize;
+        let at = below(input.len(), random);
         input[at] ^= 1 << random.below(8);
     }
-    let [from, to] = [(); 2].map(|()| random.below(input.len() as u64) as usize);
+    let [from, to] = [(); 2].map(|()| below(input.len(), random));
     match random.below(4) {
         0 => input.truncate(to),
         1 => {
-            let end = input.len().min(from + 1 + random.below(64) as usize);
+            let end = input.len().min(from + 1 + below(64, random));
             let part = input[from..end].to_vec();
             input.splice(to..to, part);
         }
