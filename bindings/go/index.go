@@ -252,8 +252,8 @@ func (h *header) parts(data []byte) (parts [6]Range, optional [optionalBits]Rang
 	return parts, optional, nil
 }
 
-// Verify reads the whole index and compares every byte with its checksums. Lookups check what they read,
-// so this is for indexes that come from elsewhere.
+// Verify reads the whole index and compares every byte with its checksums. Lookups check what they read, so this is for
+// indexes that come from elsewhere.
 //
 // The error is a [*DamagedError].
 func (ix *Index) Verify() error {

@@ -1,6 +1,6 @@
 //! Makes the checksums of changed indexes correct, so that changes reach the code after the checks.
 
-use symdex_testkit::images::seal::{HEADER_SIZE, seal};
+use symdex_testkit::images::seal::{HEADER_SIZE, page_checksum, seal};
 
 const PAGE_SIZE: usize = 512;
 /// Where the header states the sizes of the six sections, 8 bytes each.
@@ -28,7 +28,7 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
     }
     let [metadata, codes, files, _, names, chunks] = parts;
     let metadata = match metadata.split_first_chunk::<4>() {
-        Some((_, fields)) => [&checksum(&id, METADATA, 0, fields), fields].concat(),
+        Some((_, fields)) => [&page_checksum(&id, METADATA, 0, fields), fields].concat(),
         None => metadata.to_vec(),
     };
     let paged = [codes, files, names, chunks].into_iter().zip(METADATA + 1..);
@@ -58,13 +58,7 @@ pub fn sealed(data: &[u8]) -> Option<Vec<u8>> {
 /// The checksums of the pages of a section.
 fn page_sums(id: &[u8; 32], section: u32, contents: &[u8]) -> Vec<u8> {
     let pages = (0..).zip(contents.chunks(PAGE_SIZE));
-    pages.flat_map(|(page, bytes)| checksum(id, section, page, bytes)).collect()
-}
-
-/// The checksum of `bytes` at this place of the index of `id`.
-fn checksum(id: &[u8; 32], section: u32, index: u32, bytes: &[u8]) -> [u8; 4] {
-    let place = [&id[..], &section.to_le_bytes()].concat();
-    (crc32fast::hash(bytes) ^ crc32fast::hash(&place) ^ index).to_le_bytes()
+    pages.flat_map(|(page, bytes)| page_checksum(id, section, page, bytes)).collect()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testkit::images::Image;
-use symdex_testkit::images::seal::seal;
+use symdex_testkit::images::seal::{page_checksum, seal};
 
 /// The contexts of coded numbers.
 const GAP: usize = 0;
@@ -164,14 +164,6 @@ impl Patched {
         self
     }
 
-    /// The checksum of page `index` of the section with this number.
-    fn page_sum(&self, section: u32, index: u32, page: &[u8]) -> [u8; 4] {
-        let mut place = self.id.clone();
-        place.resize(32, 0);
-        place.extend(section.to_le_bytes());
-        (crc32fast::hash(page) ^ crc32fast::hash(&place) ^ index).to_le_bytes()
-    }
-
     /// The bytes with correct checksums of the header and of all pages, and a correct digest.
     fn sealed(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
@@ -179,7 +171,7 @@ impl Patched {
         for (number, name) in (2u32..).zip(["codes", "files", "names", "chunks"]) {
             let (start, size) = self.section(name);
             for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u32..) {
-                let sum = self.page_sum(number, index, page);
+                let sum = page_checksum(&self.id, number, index, page);
                 bytes[checksum..checksum + 4].copy_from_slice(&sum);
                 checksum += 4;
             }
@@ -188,7 +180,7 @@ impl Patched {
             let contents = u64::from_le_bytes(bytes[*start..start + 8].try_into().expect("8 bytes")) as usize;
             let (contents, mut checksum) = (start + 8..start + 8 + contents, start + 8 + contents);
             for (page, index) in self.bytes[contents].chunks(512).zip(0u32..) {
-                let sum = self.page_sum(9, index, page);
+                let sum = page_checksum(&self.id, 9, index, page);
                 bytes[checksum..checksum + 4].copy_from_slice(&sum);
                 checksum += 4;
             }

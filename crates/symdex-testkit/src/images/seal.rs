@@ -1,4 +1,4 @@
-//! Makes the digest and the header's checksum of a changed index correct, so that a test reaches what is checked later.
+//! Makes the checksums and the digest of a changed index correct, so that a test reaches what is checked later.
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -9,6 +9,18 @@ pub const FILE_SIZE: usize = 64;
 pub const METADATA_SIZE: usize = 72;
 pub const CHUNKS_SIZE: usize = 112;
 const DIGEST: usize = 120;
+
+/// The checksum of page `number` of the section `section`, in the index of `id`, which has at most 32 bytes.
+///
+/// # Panics
+///
+/// If `id` has more bytes.
+pub fn page_checksum(id: &[u8], section: u32, number: u32, page: &[u8]) -> [u8; 4] {
+    let mut place = [0; 36];
+    place[..32][..id.len()].copy_from_slice(id);
+    place[32..].copy_from_slice(&section.to_le_bytes());
+    (crc32fast::hash(page) ^ crc32fast::hash(&place) ^ number).to_le_bytes()
+}
 
 /// Corrects the digest and the header's checksum of `index`, whose header states the right sizes.
 ///
