@@ -155,6 +155,40 @@ fn a_build_that_needs_too_much_memory_fails_and_names_the_option() {
     assert!(matches!(error, Error::TooLittleMemory { limit: 1_048_576, least: 32_000_000 }), "{error}");
 }
 
+/// Units with a table of abbreviations each. A function of each has a subroutine of the next unit inlined, and one of
+/// itself.
+fn that_refer_to_each_other(count: u64) -> Vec<u8> {
+    let label = |number: u64| &*format!("callee {}", number % count).leak();
+    let unit = |number: u64| {
+        let range = (0x1000 + 8 * number, 0x1008 + 8 * number);
+        let flag =
+            |die: Die, _| die.with(dw::DW_AT_external, Value::Form(dw::DW_FORM_flag_present, Vec::new()));
+        let callee = Die::new(dw::DW_TAG_subprogram).name(label(number)).label(label(number));
+        let calls = [(number, 2), (number + 1, 4)];
+        let calls = calls.map(|(to, at)| Die::inlined(label(to), 3).range((range.0 + at, range.0 + at + 2)));
+        let function = calls.into_iter().fold(Die::function("f", range), Die::child);
+        Unit::new(range).child((0..1000).fold(callee, flag)).child(function)
+    };
+    debug_file(&(0..count).map(unit).collect::<Vec<_>>(), &[])
+}
+
+#[test]
+fn functions_of_units_whose_abbreviations_are_not_kept_have_their_names() {
+    // The tables of 24 kB each are more than the 16 MiB that are kept.
+    let count = 1000;
+    let expected = (0..count).flat_map(|number: u64| {
+        let (at, next) = (0x1000 + 8 * number, (number + 1) % count);
+        [
+            format!("{at:x}..{:x} f -", at + 2),
+            format!("{:x}..{:x} callee {number} - < f a.c:3", at + 2, at + 4),
+            format!("{:x}..{:x} callee {next} - < f a.c:3", at + 4, at + 6),
+            format!("{:x}..{:x} f -", at + 6, at + 8),
+        ]
+    });
+    let answers = answers(&that_refer_to_each_other(count), Table::Dwarf);
+    assert_eq!(answers, expected.collect::<Vec<_>>());
+}
+
 #[test]
 fn a_build_that_takes_too_long_fails_and_names_the_option() {
     let file = debug_file(&[other()], &[]);

@@ -88,8 +88,11 @@ pub(crate) fn functions<'d>(
     // C++ and Rust have one function in about a hundred bytes.
     let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
     let mut walk = Walk::new(image, units, unit, limits, share, about);
-    let result = Walker::new(walk.entry).map_err(UnitError::from);
-    let result = result.and_then(|mut entries| walk.all(&mut entries, isize::MIN));
+    let mut all = || {
+        let table = walk.entry.table()?;
+        walk.all(&mut Walker::new(walk.entry, &table)?, isize::MIN)
+    };
+    let result = all();
     walk.finish(result.map(|_| ()))
 }
 
@@ -108,11 +111,12 @@ pub(super) fn functions_at<'d>(
     // The limit of attributes is one of the whole unit.
     let mut reads = None;
     let mut each = || {
+        let table = walk.entry.table()?;
         for (offset, depth) in functions {
             // A function inside another one is read with it.
             if *offset >= read_until {
                 walk.open.clear();
-                let mut entries = Walker::at(walk.entry, *offset, *depth)?;
+                let mut entries = Walker::at(walk.entry, &table, *offset, *depth)?;
                 entries.reads = reads.unwrap_or(entries.reads);
                 let end = walk.all(&mut entries, *depth);
                 reads = Some(entries.reads);
@@ -221,14 +225,14 @@ impl<'a, 'd> Walk<'a, 'd> {
 
     /// Reads the first entry and the entries after it that are deeper than `depth`. Returns the offset of the next
     /// entry.
-    fn all(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
+    fn all(&mut self, entries: &mut Walker<'_, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
         let before = entries.reads.done;
         let result = self.all_of(entries, depth);
         self.steps += entries.reads.done - before;
         result
     }
 
-    fn all_of(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
+    fn all_of(&mut self, entries: &mut Walker<'_, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
         let mut is_first = true;
         while let Some(found) = entries.next()? {
             self.steps += 1;
@@ -463,7 +467,8 @@ mod tests {
         let memory = Memory::new(usize::MAX);
         let limits = UnitLimits::without_deadline(&image, &memory);
         let units = Units::read(&image, limits, &mut Problems::default()).expect("small");
-        let mut entries = Walker::new(&units.all[0]).expect("has entries");
+        let table = units.all[0].table().expect("read");
+        let mut entries = Walker::new(&units.all[0], &table).expect("has entries");
         let mut next = || entries.next().expect("within the limit").expect("a function");
         let (first, second) = (next(), next());
         let size = second.offset.0 - first.offset.0;

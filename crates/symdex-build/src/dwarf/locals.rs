@@ -100,7 +100,8 @@ impl<'a, 'd> Locals<'a, 'd> {
     fn function_at(&self, unit: usize, offset: u64) -> Option<(usize, UnitOffset)> {
         let entry = &self.units.all[unit];
         let (mut left, mut last) = (self.image.range_budget(), None);
-        let mut entries = Walker::new(entry).ok()?;
+        let table = entry.table().ok()?;
+        let mut entries = Walker::new(entry, &table).ok()?;
         while let Ok(Some(found)) = entries.next() {
             if !found.states_code {
                 continue;
@@ -155,7 +156,10 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// Visits the entry at `function` and all below it. As for llvm-symbolizer, parameters of methods of local types
     /// are local variables, too.
     fn run(&mut self, function: UnitOffset) -> Result<(), UnitError> {
-        let (mut entries, mut entry) = (self.unit.unit.entries_raw(Some(function))?, Entry::default());
+        let UnitEntry { unit, .. } = self.unit;
+        let table = self.unit.table()?;
+        let mut entries = unit.header.entries_raw(&table.abbreviations, Some(function))?;
+        let mut entry = Entry::default();
         loop {
             let is_entry = entries.read_entry(&mut entry)?;
             self.reads.add(1 + entry.attrs().len())?;

@@ -1,6 +1,7 @@
 //! The names of functions.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use gimli::{AttributeValue, Section as _, UnitOffset, constants};
 use rustc_hash::FxHashMap;
@@ -8,6 +9,7 @@ use symdex::write::NonMaxU32;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
+use super::tables::{RecentTables, Table, TableRef, UnitTable};
 use super::units::{EntryId, UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::Image;
@@ -44,6 +46,10 @@ impl<'d> Chain<'d> {
 pub(crate) struct Names<'a, 'd> {
     image: &'a Image<'d>,
     pub(super) units: &'a Units<'d>,
+    /// The number of the unit with the functions.
+    unit: usize,
+    /// The tables of units that are not kept, by unit number.
+    tables: FxHashMap<usize, Arc<Table>>,
     /// Scopes by unit number. The scopes of a unit are read when a name first needs them.
     scopes: FxHashMap<usize, Scopes<'d>>,
     /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
@@ -57,7 +63,7 @@ pub(crate) struct Names<'a, 'd> {
     pub(crate) cut: Cell<u64>,
     /// How many scopes were put before names.
     pub(crate) steps: u64,
-    /// About how many bytes of memory the scopes take.
+    /// About how many bytes of memory the scopes and the tables take.
     pub(crate) size: usize,
     /// The index of the last symbol found. The next search begins there.
     last_symbol: usize,
@@ -71,6 +77,8 @@ impl<'a, 'd> Names<'a, 'd> {
         Self {
             image,
             units,
+            unit,
+            tables: FxHashMap::default(),
             scopes,
             budget,
             reads,
@@ -187,7 +195,35 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     fn attributes(&mut self, (unit, offset): EntryId) -> Option<Attributes<'d>> {
-        attributes_at(&self.units.all[unit], offset, &mut self.reads).ok()
+        let table = self.table(unit).ok()?;
+        attributes_at(&self.units.all[unit], &table, offset, &mut self.reads).ok()
+    }
+
+    /// The table of unit number `unit`.
+    #[inline]
+    fn table(&mut self, unit: usize) -> Result<TableRef<'a>, UnitError> {
+        let units = self.units;
+        match &units.all[unit].table {
+            UnitTable::Kept(table) => Ok(TableRef::Kept(table)),
+            UnitTable::Recent(recent) => self.recent_table(recent, unit).map(TableRef::Read),
+        }
+    }
+
+    /// The table of unit number `unit`, which is not kept. It is read once for all names. Its attributes count, because functions
+    /// of any number of units can refer to those of any number of others.
+    #[cold]
+    fn recent_table(&mut self, recent: &RecentTables, unit: usize) -> Result<Arc<Table>, UnitError> {
+        if let Some(table) = self.tables.get(&unit) {
+            return Ok(Arc::clone(table));
+        }
+        let UnitEntry { dwarf, unit: of, .. } = &self.units.all[unit];
+        let table = recent.get(dwarf, &of.header)?;
+        if unit != self.unit {
+            self.reads.add(table.attributes)?;
+        }
+        self.size += table.size;
+        self.tables.insert(unit, Arc::clone(&table));
+        Ok(table)
     }
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
@@ -231,10 +267,11 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     /// Reads the scopes of a unit and the scope of each function.
-    fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> Result<(), UnitError> {
+    fn read_scopes(&mut self, unit: usize, scopes: &mut Scopes<'d>) -> Result<(), UnitError> {
         // The scopes around the current entry: depth and number.
         let mut open: Vec<(isize, NonMaxU32)> = Vec::new();
-        let mut entries = Walker::new(&self.units.all[unit])?;
+        let table = self.table(unit)?;
+        let mut entries = Walker::new(&self.units.all[unit], &table)?;
         while let Some(found) = entries.next_in_scopes()? {
             while open.pop_if(|(opened, _)| *opened >= found.ended).is_some() {}
             let around = open.last().map(|(_, scope)| *scope);

@@ -19,7 +19,7 @@ impl<'d> Origins<'d> {
         let (mut all, mut next) = (Vec::new(), Some(place));
         while let Some((unit, offset)) = next
             && all.len() < limits::ORIGINS
-            && let Ok(entry) = units.all[unit].unit.entry(offset)
+            && let Ok(entry) = units.all[unit].entry(offset)
             && reads.add(1 + entry.attrs().len()).is_ok()
         {
             let stated = [constants::DW_AT_abstract_origin, constants::DW_AT_specification];

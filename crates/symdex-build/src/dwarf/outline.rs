@@ -126,7 +126,8 @@ impl Subprograms {
 
     fn read_all<'d>(&mut self, image: &Image<'d>, unit: &UnitEntry<'d>) -> Result<(), UnitError> {
         let mut left = image.range_budget();
-        let mut entries = Walker::new(unit)?;
+        let table = unit.table()?;
+        let mut entries = Walker::new(unit, &table)?;
         while let Some(found) = entries.next()? {
             if !(found.is_subprogram && found.states_code) {
                 continue;

@@ -1,20 +1,17 @@
-//! Unit headers, abbreviation tables, and root entries.
+//! Unit headers and root entries.
 
 use std::fmt;
 use std::sync::Arc;
 
 use gimli::{
-    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader,
-    UnitType, constants,
+    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Dwarf, Section as _, UnitHeader, UnitType,
+    constants,
 };
-use rustc_hash::FxHashMap;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
-use crate::keyed::KeyedMap;
 use crate::limits;
 use crate::reader::Reader;
-use crate::report::Problems;
 
 /// The unit headers of a section.
 #[derive(Default)]
@@ -76,108 +73,8 @@ pub(crate) fn offset_of(header: &UnitHeader<Reader<'_>>) -> usize {
     header.debug_info_offset().map_or(0, |offset| offset.0)
 }
 
-/// Reads abbreviation tables. A table that units share is read once.
-///
-/// Tables may overlap, so a small file could take any amount of memory. Once the tables read have a few times the size
-/// of their section, all further tables are rejected. Units with a rejected table are left out.
-pub(crate) struct TableReader {
-    /// How many bytes of tables may still be read.
-    left: usize,
-    /// The tables by section address, section size, and table offset. Units of a package may have separate sections.
-    tables: KeyedMap<(usize, usize, usize), Arc<Abbreviations>>,
-}
-
-impl TableReader {
-    /// A reader for tables in a section or file of `size` bytes.
-    pub(crate) fn new(size: usize) -> Self {
-        Self { left: size.saturating_mul(4).saturating_add(1 << 20), tables: KeyedMap::default() }
-    }
-
-    /// The table that the unit of `header` refers to.
-    pub(crate) fn read<'d>(
-        &mut self,
-        dwarf: &Dwarf<Reader<'d>>,
-        header: &UnitHeader<Reader<'d>>,
-    ) -> Result<Arc<Abbreviations>, TableError> {
-        let (section, offset) = (dwarf.debug_abbrev.reader().slice(), header.debug_abbrev_offset().0);
-        let place = (section.as_ptr().addr(), section.len(), offset);
-        if let Some(table) = self.tables.get(&place) {
-            return Ok(Arc::clone(table));
-        }
-        // A damaged table counts too, because reading it takes time.
-        let (size, most) = table_size(section.get(offset..).unwrap_or_default(), self.left);
-        self.left -= size;
-        if self.left == 0 {
-            let text = "its abbreviations overlap too many others".to_owned();
-            return Err(TableError { text, is_limit: true });
-        }
-        if most > limits::ATTRIBUTES {
-            let text = format!("an abbreviation has {most} attributes, the limit is {}", limits::ATTRIBUTES);
-            return Err(TableError { text, is_limit: true });
-        }
-        let table = dwarf.abbreviations(header);
-        let table = table.map_err(|error| TableError { text: error.to_string(), is_limit: false })?;
-        self.tables.insert(place, Arc::clone(&table));
-        Ok(table)
-    }
-}
-
-/// Why a table is not read.
-#[derive(Debug)]
-pub(crate) struct TableError {
-    text: String,
-    /// Whether it exceeds a limit, as opposed to damage.
-    is_limit: bool,
-}
-
-/// The abbreviation tables of units with these headers, by their offsets.
-pub(crate) fn tables<'d>(
-    dwarf: &Dwarf<Reader<'d>>,
-    headers: &[UnitHeader<Reader<'d>>],
-    problems: &mut Problems,
-) -> FxHashMap<usize, Arc<Abbreviations>> {
-    let mut tables = FxHashMap::default();
-    let mut reader = TableReader::new(dwarf.debug_abbrev.reader().len());
-    for header in headers {
-        match reader.read(dwarf, header) {
-            Ok(table) => {
-                tables.insert(header.debug_abbrev_offset().0, table);
-            }
-            Err(error) if error.is_limit => problems.unit_limit(offset_of(header), &error.text),
-            Err(error) => problems.unit(offset_of(header), &error.text),
-        }
-    }
-    tables
-}
-
-/// The size of the abbreviation table at the beginning of `bytes`, at most `limit`, and the greatest number of
-/// attributes of an abbreviation (DWARF 5, 7.5.3). For a damaged table, these are the values of its readable part.
-fn table_size(bytes: &[u8], limit: usize) -> (usize, usize) {
-    let bytes = &bytes[..bytes.len().min(limit)];
-    let (mut rest, mut most) = (Reader::new(bytes, gimli::LittleEndian), 0);
-    let _end = skip_table(&mut rest, &mut most);
-    (bytes.len() - rest.len(), most)
-}
-
-fn skip_table(table: &mut Reader<'_>, most: &mut usize) -> gimli::Result<()> {
-    while table.read_uleb128()? != 0 {
-        let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
-        for attributes in 0.. {
-            *most = attributes.max(*most);
-            let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
-            if (attribute, form) == (0, 0) {
-                break;
-            }
-            if form == u64::from(constants::DW_FORM_implicit_const.0) {
-                table.read_sleb128()?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A unit without its line program, and other attributes of its root entry. The line program is left out because its
-/// header can be large.
+/// A unit without its line program and its abbreviations, and other attributes of its root entry. These are left out
+/// because they can be large.
 pub(crate) struct Root<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
     /// The attributes that state its code.
@@ -195,17 +92,16 @@ impl<'d> Root<'d> {
     pub(crate) fn read(
         dwarf: &Dwarf<Reader<'d>>,
         header: UnitHeader<Reader<'d>>,
-        abbreviations: Arc<Abbreviations>,
+        abbreviations: &Abbreviations,
     ) -> gimli::Result<Option<Self>> {
-        let mut unit = empty_unit(header, abbreviations, dwarf.file_type);
+        let mut unit = empty_unit(header, dwarf.file_type);
         let (mut name, mut comp_dir, mut dwo_name, mut code) = (None, None, None, Attributes::default());
         let (mut lines, mut language) = (None, None);
-        let table = Arc::clone(&unit.abbreviations);
         if header.root_offset().0 == header.length_including_self() {
             // Some dSYMs have units without an entry.
             return Ok(None);
         }
-        let mut entries = header.entries_raw(&table, None)?;
+        let mut entries = header.entries_raw(abbreviations, None)?;
         let root = entries.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
         let has_code = !matches!(root.tag(), constants::DW_TAG_partial_unit | constants::DW_TAG_type_unit);
         for specification in root.attributes() {
@@ -239,15 +135,11 @@ impl<'d> Root<'d> {
     }
 }
 
-fn empty_unit(
-    header: UnitHeader<Reader<'_>>,
-    abbreviations: Arc<Abbreviations>,
-    file: gimli::DwarfFileType,
-) -> gimli::Unit<Reader<'_>> {
+fn empty_unit(header: UnitHeader<Reader<'_>>, file: gimli::DwarfFileType) -> gimli::Unit<Reader<'_>> {
     let encoding = header.encoding();
     gimli::Unit {
         header,
-        abbreviations,
+        abbreviations: Arc::default(),
         name: None,
         comp_dir: None,
         low_pc: 0,

@@ -2,7 +2,8 @@
 
 use gimli::{Dwarf, DwoId, Section as _, UnitHeader, UnitType};
 
-use super::roots::{Root, headers, offset_of, tables};
+use super::roots::{Root, headers, offset_of};
+use super::tables::tables;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -27,10 +28,11 @@ pub(crate) fn skeletons<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<Skeleton<'d>> {
     let mut headers = headers(dwarf).units;
     headers.retain(may_be_skeleton);
     // `Units::read` counts units that cannot be read.
-    let tables = tables(dwarf, &headers, &mut Problems::default());
+    let tables = tables(dwarf, &headers, usize::MAX, &mut Problems::default());
     let skeleton = |header: UnitHeader<Reader<'d>>| {
-        let table = tables.get(&header.debug_abbrev_offset().0)?;
-        let root = Root::read(dwarf, header, table.clone()).ok()??;
+        let table = tables.of(&header)?;
+        let table = table.get(dwarf, &header).ok()?;
+        let root = Root::read(dwarf, header, &table.abbreviations).ok()??;
         let folder = root.unit.comp_dir.map_or(&[][..], |folder| folder.slice());
         Some(Skeleton { offset: offset_of(&header), id: root.unit.dwo_id?, name: root.dwo_name?, folder })
     };

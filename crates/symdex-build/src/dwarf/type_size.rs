@@ -13,7 +13,7 @@ pub(super) fn type_size(units: &Units<'_>, place: EntryId, reads: &mut Reads) ->
     let (mut place, mut count) = (place, 1u64);
     for _ in 0..limits::TYPES {
         let unit = &units.all[place.0];
-        let entry = unit.unit.entry(place.1).ok()?;
+        let entry = unit.entry(place.1).ok()?;
         reads.add(1 + entry.attrs().len()).ok()?;
         let size = entry.attr_value(constants::DW_AT_byte_size);
         if let Some(size) = size.and_then(|size| size.udata_value()) {
@@ -26,7 +26,7 @@ pub(super) fn type_size(units: &Units<'_>, place: EntryId, reads: &mut Reads) ->
             | constants::DW_TAG_reference_type
             | constants::DW_TAG_rvalue_reference_type => return Some(pointer),
             constants::DW_TAG_ptr_to_member_type => {
-                let target = target.and_then(|(unit, offset)| units.all[unit].unit.entry(offset).ok());
+                let target = target.and_then(|(unit, offset)| units.all[unit].entry(offset).ok());
                 let is_method = target.is_some_and(|of| of.tag() == constants::DW_TAG_subroutine_type);
                 // A pointer to a method also has what is added to `this` (Itanium C++ ABI, 2.3).
                 return Some(if is_method { pointer.wrapping_mul(2) } else { pointer });
@@ -47,8 +47,9 @@ fn element_count(
     offset: UnitOffset,
     reads: &mut Reads,
 ) -> Result<u64, limits::UnitError> {
-    let (mut entries, mut entry) =
-        (unit.unit.entries_raw(Some(offset))?, DebuggingInformationEntry::default());
+    let table = unit.table()?;
+    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, Some(offset))?;
+    let mut entry = DebuggingInformationEntry::default();
     let mut count = 1u64;
     loop {
         let is_entry = entries.read_entry(&mut entry)?;

@@ -8,22 +8,22 @@
 use std::sync::Arc;
 
 use gimli::{
-    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader,
-    UnitOffset,
+    AttributeValue, DebugLineOffset, DebuggingInformationEntry, DwLang, Dwarf, Reader as _, Section as _,
+    UnitHeader, UnitOffset,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::attributes::Attributes;
-use super::roots::{HeaderError, Headers, Root, headers, offset_of, tables};
-use super::shapes::Shapes;
+use super::roots::{HeaderError, Headers, Root, headers, offset_of};
+use super::tables::{TableRef, UnitTable, tables};
 use crate::error::Error;
 use crate::image::{Image, Split};
 use crate::limits::UnitLimits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
-/// A unit. Its line program is read later, because the header alone can be large.
+/// A unit. Its line program is read later, because the header alone can be large. Its abbreviations are in `table`.
 pub(crate) struct UnitEntry<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
     /// The file that has the unit: the image's own, its supplementary file, or a file of split units.
@@ -43,8 +43,8 @@ pub(crate) struct UnitEntry<'d> {
     pub(super) code: Attributes<'d>,
     /// The lowest image offset stated for its code, if any.
     pub(crate) low: Option<u64>,
-    /// Its abbreviations, compiled.
-    pub(crate) shapes: Arc<Shapes>,
+    /// Its abbreviations. The unit that gimli has is without them.
+    pub(super) table: UnitTable,
 }
 
 impl<'d> UnitEntry<'d> {
@@ -53,6 +53,7 @@ impl<'d> UnitEntry<'d> {
         dwarf: &Arc<Dwarf<Reader<'d>>>,
         unit: gimli::Unit<Reader<'d>>,
         language: Option<DwLang>,
+        table: UnitTable,
     ) -> Self {
         Self {
             dwarf: Arc::clone(dwarf),
@@ -65,13 +66,23 @@ impl<'d> UnitEntry<'d> {
             language,
             code: Attributes::default(),
             low: None,
-            shapes: Arc::default(),
+            table,
         }
     }
 
     /// The unit that the line table belongs to. It is always in the image's own file.
     pub(crate) fn line_unit(&self) -> &gimli::Unit<Reader<'d>> {
         self.skeleton.as_deref().unwrap_or(&self.unit)
+    }
+
+    /// Its abbreviations.
+    pub(super) fn table(&self) -> gimli::Result<TableRef<'_>> {
+        self.table.get(&self.dwarf, &self.unit.header)
+    }
+
+    /// The entry at `offset`, with all its attributes.
+    pub(super) fn entry(&self, offset: UnitOffset) -> gimli::Result<DebuggingInformationEntry<Reader<'d>>> {
+        self.unit.header.entry(&self.table()?.abbreviations, offset)
     }
 }
 
@@ -80,6 +91,9 @@ pub(crate) type EntryId = (usize, UnitOffset);
 
 /// How many bytes of memory a unit takes while root entries are read: its entry, and its places in lists.
 const UNIT: usize = size_of::<UnitEntry<'_>>() + 128;
+/// How many bytes the abbreviation tables of single units may take that are kept. It does not depend on the limit of
+/// memory, so that no answer does.
+const KEPT_TABLES: usize = 16 << 20;
 /// How many root entries are read at a time.
 const READ_AT_A_TIME: usize = 1 << 12;
 
@@ -115,8 +129,8 @@ impl<'d> Units<'d> {
         let Headers { units: headers, types, error } = headers(&image.dwarf);
         take(headers.len() * (size_of::<UnitHeader<Reader<'_>>>() + UNIT))?;
         deadline.check()?;
-        let tables = tables(&image.dwarf, &headers, problems);
-        take(tables.values().map(|table| table_size(table)).sum())?;
+        let tables = tables(&image.dwarf, &headers, KEPT_TABLES, problems);
+        take(tables.size)?;
         deadline.check()?;
         match error {
             Some((offset, error @ HeaderError::TooMany(_))) => {
@@ -129,8 +143,8 @@ impl<'d> Units<'d> {
         // Any number of units may share a range list, so each unit gets an equal part of the budget.
         let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
         let read = |(header, in_aranges): (&UnitHeader<Reader<'d>>, &Option<u64>)| {
-            let table = tables.get(&header.debug_abbrev_offset().0)?;
-            let entry = entry(image, *header, Arc::clone(table), *in_aranges, range_budget);
+            let table = tables.of(header)?;
+            let entry = entry(image, *header, table, *in_aranges, range_budget);
             let entry = entry.map_err(|error| (offset_of(header), error));
             Some((in_aranges.is_some(), entry))
         };
@@ -166,7 +180,6 @@ impl<'d> Units<'d> {
             take((all.len() - own) * UNIT)?;
         }
         deadline.check()?;
-        compile_abbreviations(&mut all);
         let place =
             |(index, entry): (usize, &UnitEntry<'d>)| (entry.file, offset_of(&entry.unit.header), index);
         let mut by_offset: Vec<_> = all.iter().enumerate().map(place).collect();
@@ -266,49 +279,16 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
-/// About how many bytes of memory a table of abbreviations takes once it is compiled.
-fn table_size(table: &Abbreviations) -> usize {
-    let in_order = (1..).map_while(|code| table.get(code));
-    in_order.map(|one| 2 * size_of_val(one) + 24 * one.attributes().len()).sum()
-}
-
-/// Compiles the abbreviations of all units. A table that units share is compiled once.
-fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
-    let what = |unit: &UnitEntry<'_>| {
-        let encoding = unit.unit.header.encoding();
-        // The part of an encoding that decides how many bytes an attribute takes.
-        (encoding.address_size, encoding.format, encoding.version == 2)
-    };
-    let table = |unit: &UnitEntry<'_>| Arc::as_ptr(&unit.unit.abbreviations).addr();
-    let mut first_of: FxHashMap<usize, usize> = FxHashMap::default();
-    for (number, unit) in units.iter().enumerate() {
-        first_of.entry(table(unit)).or_insert(number);
-    }
-    let compile = |first: usize| {
-        let unit = &units[first].unit;
-        (first, Arc::new(Shapes::new(&unit.abbreviations, unit.header.encoding())))
-    };
-    let compiled: FxHashMap<usize, Arc<Shapes>> =
-        first_of.values().copied().collect::<Vec<_>>().into_par_iter().map(compile).collect();
-    for number in 0..units.len() {
-        let first = first_of[&table(&units[number])];
-        // Compiling a table for several encodings would take many times its size. gimli reads the units whose encoding
-        // differs from the first unit's encoding.
-        if what(&units[number]) == what(&units[first]) {
-            units[number].shapes = Arc::clone(&compiled[&first]);
-        }
-    }
-}
-
 /// Reads a unit's root entry and, if the unit is a skeleton, that of its split unit. Returns `None` for a unit without
 /// entries.
 fn entry<'d>(
     image: &Image<'d>,
     header: UnitHeader<Reader<'d>>,
-    abbreviations: Arc<Abbreviations>,
+    table: UnitTable,
     in_aranges: Option<u64>,
     mut range_budget: u64,
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
+    let abbreviations = &table.get(&image.dwarf, &header)?.abbreviations;
     let Some(root) = Root::read(&image.dwarf, header, abbreviations)? else { return Ok(None) };
     let mut low = in_aranges;
     // Ranges that cannot be read here cost memory, because the unit is merged later. They do not change answers.
@@ -328,7 +308,7 @@ fn entry<'d>(
         language,
         code,
         low,
-        shapes: Arc::default(),
+        table,
     };
     match image.splits.get(&offset) {
         Some(split) => with_split(own, split).map(Some),
@@ -338,7 +318,7 @@ fn entry<'d>(
 
 /// Turns the entry of a skeleton unit into the entry of its split unit (DWARF 5, 3.1.3).
 fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<UnitEntry<'d>> {
-    let root = Root::read(&split.dwarf, split.header, Arc::clone(&split.abbreviations))?;
+    let root = Root::read(&split.dwarf, split.header, &split.table.abbreviations)?;
     let Root { mut unit, language, .. } = root.ok_or(gimli::Error::MissingUnitDie)?;
     unit.copy_relocated_attributes(&skeleton.unit);
     let mut line_unit = skeleton.unit;
@@ -351,6 +331,7 @@ fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<U
         file: split.file.saturating_add(FIRST_SPLIT),
         skeleton: Some(Box::new(line_unit)),
         language: language.or(skeleton.language),
+        table: UnitTable::Kept(Arc::clone(&split.table)),
         ..skeleton
     })
 }
@@ -359,17 +340,19 @@ fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<U
 fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> Vec<UnitEntry<'d>> {
     let Headers { units: headers, error, .. } = headers(sup);
     let mut lost = Problems::default();
-    let tables = tables(sup, &headers, &mut lost);
-    let read = |header: &UnitHeader<Reader<'d>>| match tables.get(&header.debug_abbrev_offset().0) {
-        Some(table) => Root::read(sup, *header, Arc::clone(table)),
-        None => Err(gimli::Error::OffsetOutOfBounds(header.debug_abbrev_offset().0 as u64)),
+    let tables = tables(sup, &headers, usize::MAX, &mut lost);
+    let read = |header: &UnitHeader<Reader<'d>>| {
+        let table = tables.of(header);
+        let table = table.ok_or(gimli::Error::OffsetOutOfBounds(header.debug_abbrev_offset().0 as u64))?;
+        let root = Root::read(sup, *header, &table.get(sup, header)?.abbreviations)?;
+        Ok(root.map(|root| UnitEntry::of_supplementary(sup, root.unit, root.language, table)))
     };
-    let entry = |root: Root<'d>| UnitEntry::of_supplementary(sup, root.unit, root.language);
-    let roots: Vec<_> = headers.par_iter().map(read).collect();
-    let unreadable = roots.iter().filter(|root| root.is_err()).count() + usize::from(error.is_some());
+    let units: Vec<gimli::Result<_>> = headers.par_iter().map(read).collect();
+    let unreadable = units.iter().filter(|unit| unit.is_err()).count() + usize::from(error.is_some());
     problems.add("units of the supplementary file that cannot be read", unreadable as u64);
-    roots.into_iter().filter_map(|root| root.ok().flatten()).map(entry).collect()
+    units.into_iter().filter_map(|unit| unit.ok().flatten()).collect()
 }
+
 /// Limits the total size of line programs to a few times the size of the section. Units that exceed the limit lose
 /// their line programs. Units may share a program, and each unit reads it, so a small file could otherwise take any
 /// amount of time.

@@ -89,7 +89,8 @@ impl<'a, 'd> Variables<'a, 'd> {
 /// Calls `each` with the address and the entry of each variable of the unit that has a fixed address.
 fn each_variable(unit: &UnitEntry<'_>, mut each: impl FnMut(u64, UnitOffset)) -> Result<(), UnitError> {
     let mut reads = Reads::of_unit(unit.unit.header.length_including_self());
-    let mut entries = unit.unit.entries_raw(None)?;
+    let table = unit.table()?;
+    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, None)?;
     while !entries.is_empty() {
         let offset = entries.next_offset();
         let Some(abbreviation) = entries.read_abbreviation()? else { continue };

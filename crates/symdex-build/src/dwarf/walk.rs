@@ -1,9 +1,10 @@
 //! A walk through the entries of a unit. It stops at functions, or at the scopes of functions.
 
-use gimli::{Abbreviation, EntriesRaw, UnitOffset};
+use gimli::{Abbreviation, Abbreviations, EntriesRaw, UnitOffset};
 
 use super::attributes::Attributes;
-use super::shapes::{Of, Passes, Shape, leb};
+use super::shapes::{Of, Passes, Shape, Shapes, leb};
+use super::tables::Table;
 use super::units::UnitEntry;
 use crate::limits::{Reads, UnitError};
 use crate::reader::Reader;
@@ -11,6 +12,8 @@ use crate::reader::Reader;
 /// Reads a unit's entries by their shapes. gimli reads entries that have no shape or are damaged.
 pub(crate) struct Walker<'a, 'd> {
     unit: &'a UnitEntry<'d>,
+    abbreviations: &'a Abbreviations,
+    shapes: &'a Shapes,
     /// The bytes of the unit from its root entry on.
     bytes: &'d [u8],
     /// The position of the next entry in these bytes.
@@ -54,18 +57,35 @@ impl Found {
 }
 
 impl<'a, 'd> Walker<'a, 'd> {
-    /// A walker before the root entry.
-    pub(crate) fn new(unit: &'a UnitEntry<'d>) -> gimli::Result<Self> {
+    /// A walker before the root entry of a unit with this table.
+    pub(crate) fn new(unit: &'a UnitEntry<'d>, table: &'a Table) -> gimli::Result<Self> {
         let header = &unit.unit.header;
+        let (abbreviations, shapes) = (&*table.abbreviations, table.shapes(header.encoding()));
         let bytes = header.range_from(header.root_offset()..)?.slice();
         let (attributes, reads) = (Attributes::default(), Reads::of_unit(bytes.len()));
-        Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes, reads })
+        Ok(Self {
+            unit,
+            abbreviations,
+            shapes,
+            bytes,
+            at: 0,
+            depth: 0,
+            lowest: 0,
+            hides: 0,
+            attributes,
+            reads,
+        })
     }
 
     /// A walker before the entry at `offset`, which has this depth. It does not know whether ancestors of that entry
     /// hide their children.
-    pub(crate) fn at(unit: &'a UnitEntry<'d>, offset: UnitOffset, depth: isize) -> gimli::Result<Self> {
-        let mut walker = Self::new(unit)?;
+    pub(crate) fn at(
+        unit: &'a UnitEntry<'d>,
+        table: &'a Table,
+        offset: UnitOffset,
+        depth: isize,
+    ) -> gimli::Result<Self> {
+        let mut walker = Self::new(unit, table)?;
         (walker.at, walker.depth, walker.lowest) = (walker.at_of(offset), depth, depth);
         Ok(walker)
     }
@@ -81,13 +101,13 @@ impl<'a, 'd> Walker<'a, 'd> {
     pub(crate) fn next(&mut self) -> Result<Option<Found>, UnitError> {
         let deep = |shape: &Shape, depth| shape.hides() && !(0..MAX_HIDING).contains(&depth);
         let stops = |shape: &Shape, depth| shape.states_code || deep(shape, depth);
-        self.next_of(&self.unit.shapes.functions, stops, |shape| shape.states_code)
+        self.next_of(&self.shapes.functions, stops, |shape| shape.states_code)
     }
 
     /// The next namespace, type or subprogram.
     pub(crate) fn next_in_scopes(&mut self) -> Result<Option<Found>, UnitError> {
         let stops = |shape: &Shape, _| shape.is_scope_or_in_one();
-        self.next_of(&self.unit.shapes.scopes, stops, Shape::is_scope)
+        self.next_of(&self.shapes.scopes, stops, Shape::is_scope)
     }
 
     /// The next entry at which the walk stops. The walk stops at every entry whose attributes are read.
@@ -98,7 +118,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         stops: impl Fn(&Shape, isize) -> bool,
         reads: impl Fn(&Shape) -> bool,
     ) -> Result<Option<Found>, UnitError> {
-        let shapes = &self.unit.shapes;
+        let shapes = self.shapes;
         loop {
             self.pass(passes);
             if self.at == self.bytes.len() {
@@ -199,7 +219,7 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// Reads the attributes of the entry at `start`. The walker is at the first attribute.
     #[inline]
     fn read(&mut self, shape: &Shape, start: usize) -> Result<(), UnitError> {
-        let steps = self.unit.shapes.steps(shape);
+        let steps = self.shapes.steps(shape);
         match steps.and_then(|steps| self.attributes.read_steps(steps, self.bytes, &mut self.at)) {
             Some(()) => Ok(()),
             None => self.read_by_gimli(start),
@@ -228,7 +248,7 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// The entry at `start` as gimli sees it: its abbreviation, and a reader of its attributes.
     fn entry(&self, start: usize) -> gimli::Result<(&'a Abbreviation, EntriesRaw<'a, Reader<'d>>)> {
         let UnitEntry { unit, .. } = self.unit;
-        let mut entries = unit.entries_raw(Some(self.offset_of(start)))?;
+        let mut entries = unit.header.entries_raw(self.abbreviations, Some(self.offset_of(start)))?;
         let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
         Ok((abbreviation, entries))
     }
@@ -244,20 +264,22 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 }
 
-/// The attributes of the function at `offset`. `reads` counts those that gimli reads.
+/// The attributes of the function at `offset` of a unit with this table. `reads` counts those that gimli reads.
 pub(crate) fn attributes_at<'d>(
     unit: &UnitEntry<'d>,
+    table: &Table,
     offset: UnitOffset,
     reads: &mut Reads,
 ) -> Result<Attributes<'d>, UnitError> {
     let (bytes, mut at) = (unit.unit.header.range_from(offset..)?.slice(), 0);
-    let shape = leb(bytes, &mut at).and_then(|code| unit.shapes.get(code));
+    let shapes = table.shapes(unit.unit.header.encoding());
+    let shape = leb(bytes, &mut at).and_then(|code| shapes.get(code));
     let mut attributes = Attributes::default();
-    let steps = shape.and_then(|shape| unit.shapes.steps(shape));
+    let steps = shape.and_then(|shape| shapes.steps(shape));
     if steps.and_then(|steps| attributes.read_steps(steps, bytes, &mut at)).is_some() {
         return Ok(attributes);
     }
-    let mut entries = unit.unit.entries_raw(Some(offset))?;
+    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, Some(offset))?;
     let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
     reads.add(abbreviation.attributes().len())?;
     Ok(Attributes::read(&mut entries, abbreviation.attributes())?)

@@ -5,15 +5,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gimli::{
-    Abbreviations, Dwarf, DwarfPackage, LittleEndian, Reader as _, Section as _, SectionId, UnitHeader,
-};
+use gimli::{Dwarf, DwarfPackage, LittleEndian, Reader as _, Section as _, SectionId, UnitHeader};
 use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 
 use super::elf_file::ElfFile;
 use crate::companions::{Companions, file_name, path_of, shown};
-use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
+use crate::dwarf::{Root, Skeleton, Table, TableReader, headers, skeletons};
 use crate::keyed::KeyedMap;
 use crate::limits;
 use crate::reader::Reader;
@@ -27,7 +25,7 @@ pub(crate) struct Split<'d> {
     pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
     // The second parameter keeps `Image` covariant in `'d`.
     pub(crate) header: UnitHeader<Reader<'d>, usize>,
-    pub(crate) abbreviations: Arc<Abbreviations>,
+    pub(crate) table: Arc<Table>,
     /// The number of the file among those of the image. Each unit of a package has a number of its own.
     pub(crate) file: u32,
 }
@@ -239,15 +237,15 @@ fn split_unit<'d>(
     file: u32,
     tables: &mut TableReader,
 ) -> Option<(u64, Split<'d>)> {
-    let abbreviations = match header.type_() {
+    let table = match header.type_() {
         gimli::UnitType::SplitCompilation(_) => tables.read(dwarf, &header),
         // The id of DWARF 4, in the GNU extension.
         gimli::UnitType::Compilation if header.version() < 5 => tables.read(dwarf, &header),
         _ => return None,
     };
-    let abbreviations = abbreviations.ok()?;
-    let root = Root::read(dwarf, header, Arc::clone(&abbreviations)).ok()??;
-    Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, abbreviations, file }))
+    let table = table.ok()?;
+    let root = Root::read(dwarf, header, &table.abbreviations).ok()??;
+    Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, table, file }))
 }
 
 /// The possible paths of the `.dwo` file of a skeleton unit of the debug file at `path`: the stated path, beside the

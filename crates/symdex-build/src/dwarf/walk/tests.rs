@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gimli::{DwAt, DwForm, Dwarf, constants};
 
 use super::super::roots::{Root, headers};
-use super::super::shapes::Shapes;
+use super::super::tables::UnitTable;
 use super::super::units::Units;
 use super::*;
 use crate::limits::UnitLimits;
@@ -21,7 +21,8 @@ type Walked<'d> = (Vec<Seen<'d>>, Option<String>);
 
 fn walked<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
     let (mut all, mut open) = (Vec::new(), Vec::<(isize, Option<usize>)>::new());
-    let mut walker = Walker::new(unit).expect("has a root entry");
+    let table = unit.table().expect("read");
+    let mut walker = Walker::new(unit, &table).expect("has a root entry");
     loop {
         let found = match walker.next() {
             Ok(Some(found)) => found,
@@ -44,7 +45,8 @@ fn walked<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
 /// The result of a walk with gimli alone, entry by entry.
 fn by_gimli<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
     let (mut all, mut open) = (Vec::new(), Vec::<(isize, Option<usize>)>::new());
-    let mut entries = unit.unit.entries_raw(None).expect("has a root entry");
+    let table = unit.table().expect("read");
+    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, None).expect("has a root entry");
     let mut next = || -> gimli::Result<()> {
         while !entries.is_empty() {
             let (offset, depth) = (entries.next_offset(), entries.next_depth());
@@ -151,16 +153,18 @@ fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool)
     let load = |id| Ok::<_, gimli::Error>(Reader::new(sections(id), gimli::LittleEndian));
     let dwarf = Arc::new(Dwarf::load(load).expect("cannot fail"));
     let header = headers(&dwarf).units[0];
-    let table = dwarf.abbreviations(&header).expect("a table");
-    let shapes = Arc::new(Shapes::new(&table, header.encoding()));
+    let table = Table::new(dwarf.abbreviations(&header).expect("a table"), header.encoding());
     // A unit with a damaged root entry is not read.
-    let Ok(Some(Root { unit, .. })) = Root::read(&dwarf, header, table) else { return (0, false) };
-    let mut unit = UnitEntry::of_supplementary(&dwarf, unit, None);
-    unit.shapes = shapes;
+    let Ok(Some(Root { unit, .. })) = Root::read(&dwarf, header, &table.abbreviations) else {
+        return (0, false);
+    };
+    let unit = UnitEntry::of_supplementary(&dwarf, unit, None, UnitTable::Kept(Arc::new(table)));
     let walked = walked(&unit);
     assert_eq!(walked, by_gimli(&unit), "{made:?} {abbreviations:?} {entries:?}");
     for (offset, .., attributes) in walked.0.iter().filter(|seen| seen.4.is_some()) {
-        assert_eq!(attributes_at(&unit, UnitOffset(*offset), &mut Reads::of_unit(0)).ok(), *attributes);
+        let mut reads = Reads::of_unit(0);
+        let table = unit.table().expect("read");
+        assert_eq!(attributes_at(&unit, &table, UnitOffset(*offset), &mut reads).ok(), *attributes);
     }
     (walked.0.len(), walked.1.is_none())
 }
