@@ -8,7 +8,7 @@ use object::read::elf::{
 };
 use object::{LittleEndian as Little, elf};
 use symdex::ImageId;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::code::MAX_OFFSET;
 use super::compressed::{Format, decompress, decompress_xz};
@@ -265,18 +265,19 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     /// The id of an image without a build id: a hash of its code and the addresses of the code, which stripping does
     /// not change. If the file does not have the code, a hash of the file.
     pub(super) fn hash_id(&self) -> ImageId {
-        let mut code = Vec::new();
+        let (mut code, mut has_code) = (Xxh3::new(), false);
         for section in self.sections.iter() {
             if section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR) {
                 let data = section.data(ENDIAN, self.bytes).unwrap_or_default();
                 if data.is_empty() {
                     continue;
                 }
-                code.extend_from_slice(&section.sh_addr(ENDIAN).into().to_le_bytes());
-                code.extend_from_slice(data);
+                code.update(&section.sh_addr(ENDIAN).into().to_le_bytes());
+                code.update(data);
+                has_code = true;
             }
         }
-        ImageId::of_hash(xxh3_128(if code.is_empty() { self.bytes } else { &code }))
+        ImageId::of_hash(if has_code { code.digest128() } else { xxh3_128(self.bytes) })
     }
 }
 
