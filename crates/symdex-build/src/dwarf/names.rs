@@ -209,8 +209,8 @@ impl<'a, 'd> Names<'a, 'd> {
         }
     }
 
-    /// The table of unit number `unit`, which is not kept. It is read once for all names. Its attributes count, because functions
-    /// of any number of units can refer to those of any number of others.
+    /// The table of unit number `unit`, which is not kept. It is read once for all names. Its attributes count, because
+    /// functions of any number of units can refer to those of any number of others.
     #[cold]
     fn recent_table(&mut self, recent: &RecentTables, unit: usize) -> Result<Arc<Table>, UnitError> {
         if let Some(table) = self.tables.get(&unit) {
