@@ -156,10 +156,8 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// Visits the entry at `function` and all below it. As for llvm-symbolizer, parameters of methods of local types
     /// are local variables, too.
     fn run(&mut self, function: UnitOffset) -> Result<(), UnitError> {
-        let UnitEntry { unit, .. } = self.unit;
         let table = self.unit.table()?;
-        let mut entries = unit.header.entries_raw(&table.abbreviations, Some(function))?;
-        let mut entry = Entry::default();
+        let (mut entries, mut entry) = (self.unit.entries(&table, Some(function))?, Entry::default());
         loop {
             let is_entry = entries.read_entry(&mut entry)?;
             self.reads.add(1 + entry.attrs().len())?;

@@ -1,8 +1,8 @@
 //! The abbreviation tables of units, and those of them that are not kept in memory.
 //!
 //! dsymutil writes one table for all units. In an ELF file each unit has its own, and 20,000 units have a gigabyte of
-//! them. So once the tables that are kept have a certain size, those of the other units are read again when an entry of
-//! their unit is read. Tables that units share are always kept: any number of units could need them again and again.
+//! them. So only tables up to a certain total size stay in memory. The others are read again when entries of their unit
+//! are read. Tables that units share always stay in memory, because any number of units could need them again and again.
 
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};

@@ -48,7 +48,7 @@ fn element_count(
     reads: &mut Reads,
 ) -> Result<u64, limits::UnitError> {
     let table = unit.table()?;
-    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, Some(offset))?;
+    let mut entries = unit.entries(&table, Some(offset))?;
     let mut entry = DebuggingInformationEntry::default();
     let mut count = 1u64;
     loop {

@@ -8,15 +8,15 @@
 use std::sync::Arc;
 
 use gimli::{
-    AttributeValue, DebugLineOffset, DebuggingInformationEntry, DwLang, Dwarf, Reader as _, Section as _,
-    UnitHeader, UnitOffset,
+    AttributeValue, DebugLineOffset, DebuggingInformationEntry, DwLang, Dwarf, EntriesRaw, Reader as _,
+    Section as _, UnitHeader, UnitOffset,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::attributes::Attributes;
 use super::roots::{HeaderError, Headers, Root, headers, offset_of};
-use super::tables::{TableRef, UnitTable, tables};
+use super::tables::{Table, TableRef, UnitTable, tables};
 use crate::error::Error;
 use crate::image::{Image, Split};
 use crate::limits::UnitLimits;
@@ -43,7 +43,7 @@ pub(crate) struct UnitEntry<'d> {
     pub(super) code: Attributes<'d>,
     /// The lowest image offset stated for its code, if any.
     pub(crate) low: Option<u64>,
-    /// Its abbreviations. The unit that gimli has is without them.
+    /// Its abbreviation table. `unit` has an empty one.
     pub(super) table: UnitTable,
 }
 
@@ -75,9 +75,18 @@ impl<'d> UnitEntry<'d> {
         self.skeleton.as_deref().unwrap_or(&self.unit)
     }
 
-    /// Its abbreviations.
+    /// Its abbreviation table, which is read now if it is not kept.
     pub(super) fn table(&self) -> gimli::Result<TableRef<'_>> {
         self.table.get(&self.dwarf, &self.unit.header)
+    }
+
+    /// Its entries from `offset` on, or from the root entry on. `table` is its abbreviation table.
+    pub(super) fn entries<'t>(
+        &self,
+        table: &'t Table,
+        offset: Option<UnitOffset>,
+    ) -> gimli::Result<EntriesRaw<'t, Reader<'d>>> {
+        self.unit.header.entries_raw(&table.abbreviations, offset)
     }
 
     /// The entry at `offset`, with all its attributes.

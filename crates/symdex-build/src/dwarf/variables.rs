@@ -90,7 +90,7 @@ impl<'a, 'd> Variables<'a, 'd> {
 fn each_variable(unit: &UnitEntry<'_>, mut each: impl FnMut(u64, UnitOffset)) -> Result<(), UnitError> {
     let mut reads = Reads::of_unit(unit.unit.header.length_including_self());
     let table = unit.table()?;
-    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, None)?;
+    let mut entries = unit.entries(&table, None)?;
     while !entries.is_empty() {
         let offset = entries.next_offset();
         let Some(abbreviation) = entries.read_abbreviation()? else { continue };

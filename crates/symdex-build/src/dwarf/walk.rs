@@ -1,6 +1,6 @@
 //! A walk through the entries of a unit. It stops at functions, or at the scopes of functions.
 
-use gimli::{Abbreviation, Abbreviations, EntriesRaw, UnitOffset};
+use gimli::{Abbreviation, EntriesRaw, UnitOffset};
 
 use super::attributes::Attributes;
 use super::shapes::{Of, Passes, Shape, Shapes, leb};
@@ -12,7 +12,7 @@ use crate::reader::Reader;
 /// Reads a unit's entries by their shapes. gimli reads entries that have no shape or are damaged.
 pub(crate) struct Walker<'a, 'd> {
     unit: &'a UnitEntry<'d>,
-    abbreviations: &'a Abbreviations,
+    table: &'a Table,
     shapes: &'a Shapes,
     /// The bytes of the unit from its root entry on.
     bytes: &'d [u8],
@@ -60,21 +60,10 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// A walker before the root entry of a unit with this table.
     pub(crate) fn new(unit: &'a UnitEntry<'d>, table: &'a Table) -> gimli::Result<Self> {
         let header = &unit.unit.header;
-        let (abbreviations, shapes) = (&*table.abbreviations, table.shapes(header.encoding()));
+        let shapes = table.shapes(header.encoding());
         let bytes = header.range_from(header.root_offset()..)?.slice();
         let (attributes, reads) = (Attributes::default(), Reads::of_unit(bytes.len()));
-        Ok(Self {
-            unit,
-            abbreviations,
-            shapes,
-            bytes,
-            at: 0,
-            depth: 0,
-            lowest: 0,
-            hides: 0,
-            attributes,
-            reads,
-        })
+        Ok(Self { unit, table, shapes, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes, reads })
     }
 
     /// A walker before the entry at `offset`, which has this depth. It does not know whether ancestors of that entry
@@ -245,12 +234,9 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(())
     }
 
-    /// The entry at `start` as gimli sees it: its abbreviation, and a reader of its attributes.
+    /// The entry at `start`, by [`entry_at`].
     fn entry(&self, start: usize) -> gimli::Result<(&'a Abbreviation, EntriesRaw<'a, Reader<'d>>)> {
-        let UnitEntry { unit, .. } = self.unit;
-        let mut entries = unit.header.entries_raw(self.abbreviations, Some(self.offset_of(start)))?;
-        let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
-        Ok((abbreviation, entries))
+        entry_at(self.unit, self.table, self.offset_of(start))
     }
 
     /// The unit offset of position `at`.
@@ -262,6 +248,17 @@ impl<'a, 'd> Walker<'a, 'd> {
     fn at_of(&self, offset: UnitOffset) -> usize {
         offset.0 - self.unit.unit.header.root_offset().0
     }
+}
+
+/// The entry at `offset` of a unit with this table as gimli sees it: its abbreviation, and a reader of its attributes.
+fn entry_at<'t, 'd>(
+    unit: &UnitEntry<'d>,
+    table: &'t Table,
+    offset: UnitOffset,
+) -> gimli::Result<(&'t Abbreviation, EntriesRaw<'t, Reader<'d>>)> {
+    let mut entries = unit.entries(table, Some(offset))?;
+    let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
+    Ok((abbreviation, entries))
 }
 
 /// The attributes of the function at `offset` of a unit with this table. `reads` counts those that gimli reads.
@@ -279,8 +276,7 @@ pub(crate) fn attributes_at<'d>(
     if steps.and_then(|steps| attributes.read_steps(steps, bytes, &mut at)).is_some() {
         return Ok(attributes);
     }
-    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, Some(offset))?;
-    let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
+    let (abbreviation, mut entries) = entry_at(unit, table, offset)?;
     reads.add(abbreviation.attributes().len())?;
     Ok(Attributes::read(&mut entries, abbreviation.attributes())?)
 }

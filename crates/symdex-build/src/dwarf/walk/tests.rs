@@ -46,7 +46,7 @@ fn walked<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
 fn by_gimli<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
     let (mut all, mut open) = (Vec::new(), Vec::<(isize, Option<usize>)>::new());
     let table = unit.table().expect("read");
-    let mut entries = unit.unit.header.entries_raw(&table.abbreviations, None).expect("has a root entry");
+    let mut entries = unit.entries(&table, None).expect("has a root entry");
     let mut next = || -> gimli::Result<()> {
         while !entries.is_empty() {
             let (offset, depth) = (entries.next_offset(), entries.next_depth());
