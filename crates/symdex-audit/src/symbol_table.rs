@@ -87,19 +87,18 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
 
 /// The name of the builder at `start` that equals `name`, which is in no file; "another name" if it has none.
 fn builders_name<'d>(image: &Image<'d>, start: u64, name: &[u8]) -> &'d [u8] {
-    let symbols = image.symbols();
-    let symbol = symbols.binary_search_by_key(&start, |symbol| symbol.start).ok().map(|at| &symbols[at]);
-    let names = symbol.into_iter().flat_map(|symbol| symbol.name.iter().chain(&symbol.aliases));
-    names.copied().find(|builders| *builders == name).unwrap_or(b"another name")
+    let symbol = image.symbols().at(start);
+    let mut names = symbol.into_iter().flat_map(|symbol| symbol.name.into_iter().chain(symbol.aliases()));
+    names.find(|builders| *builders == name).unwrap_or(b"another name")
 }
 
 /// The functions that the builder has read.
 fn builders<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
-    let function = |symbol: &FunctionSymbol<'d>| TableFunction {
+    let function = |symbol: FunctionSymbol<'_, 'd>| TableFunction {
         start: symbol.start,
         end: symbol.end,
         name: symbol.name,
-        is_only_name: symbol.name.is_some() && symbol.aliases.is_empty(),
+        is_only_name: symbol.name.is_some() && symbol.aliases().next().is_none(),
     };
     image.symbols().iter().map(function).collect()
 }

@@ -29,7 +29,8 @@ pub fn built_before<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Opti
         return None;
     }
     let Headers { units, types, error } = headers(&image.dwarf);
-    let symbols = symbol_ranges(&image.symbols, &kept_aliases(&image.symbols));
+    let symbols: Vec<_> = image.symbols.iter().collect();
+    let symbols = symbol_ranges(&symbols, &kept_aliases(image.symbols.iter()));
     let counts = metadata.counts;
     if error.is_some()
         || counts.units != units.len() as u64 + types

@@ -108,7 +108,7 @@ pub use shared_cache::{SharedCache, SharedCacheImage};
 pub use slice::{Slice, slices, slices_for};
 pub use symbol_file::SymbolFile;
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
-pub use symbols::FunctionSymbol;
+pub use symbols::{FunctionSymbol, FunctionSymbols};
 pub use up_to_date::up_to_date;
 
 #[cfg(doctest)]

@@ -16,22 +16,24 @@ const MAX_ALIASES: usize = 1023;
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
 /// How many aliases of each of `symbols` an index keeps. `symbols` has all functions of each chunk that it has one of.
-pub(crate) fn kept_aliases(symbols: &[FunctionSymbol<'_>]) -> Vec<usize> {
+pub(crate) fn kept_aliases<'i, 'd: 'i>(
+    symbols: impl IntoIterator<Item = FunctionSymbol<'i, 'd>>,
+) -> Vec<usize> {
     let (mut chunk, mut room) = (None, 0);
-    let kept = |symbol: &FunctionSymbol<'_>| {
+    let kept = |symbol: FunctionSymbol<'_, '_>| {
         let index = symbol.start / u64::from(CHUNK_SPAN);
         if chunk.replace(index) != Some(index) {
             room = MAX_ALIASES_OF_CHUNK;
         }
-        let kept = symbol.aliases.len().min(MAX_ALIASES).min(room);
+        let kept = symbol.aliases().take(MAX_ALIASES.min(room)).count();
         room -= kept;
         kept
     };
-    symbols.iter().map(kept).collect()
+    symbols.into_iter().map(kept).collect()
 }
 
 /// Functions of the symbol table, as one unit. `kept` has for each of them how many aliases are kept.
-pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>], kept: &[usize]) -> UnitRanges<'d> {
+pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'_, 'd>], kept: &[usize]) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
     for (number, symbol) in (0u32..).zip(symbols) {
         let (start, end) = (symbol.start, symbol.end);
@@ -58,11 +60,12 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>], kept: &[usize]) 
 
 /// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function
 /// may be as long as the image and interrupted any number of times by others, and its aliases are stored once.
-fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>], kept: &[usize]) {
+fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'_, 'd>], kept: &[usize]) {
     let mut left_out = 0;
     for (number, (symbol, kept)) in symbols.iter().zip(kept).enumerate() {
-        let (kept, others) = symbol.aliases.split_at(*kept);
-        left_out += others.len() as u64;
+        let mut aliases = symbol.aliases();
+        let kept: Vec<_> = aliases.by_ref().take(*kept).collect();
+        left_out += aliases.count() as u64;
         let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
         if let Some(next) = kept.iter().rev().fold(None, push) {
             unit.function_ranges[number].entry = push_name(unit, symbol.name, Some(next));

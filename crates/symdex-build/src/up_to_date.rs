@@ -10,7 +10,7 @@ use crate::limits::UnitLimits;
 use crate::memory::Memory;
 use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
 use crate::symbol_map::SymbolMap;
-use crate::symbols::FunctionSymbol;
+use crate::symbols::{FunctionSymbol, FunctionSymbols};
 
 /// Compares `index` with what [`build`](crate::build()) would build from `image`, without building it. Returns the
 /// report of the build if both are equal, and `None` if the image has to be built.
@@ -92,7 +92,7 @@ pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8
     }
     // A symbol map has resolved their names already.
     input.number(image.symbols.len() as u64);
-    image.symbols.iter().for_each(|symbol| input.symbol(symbol));
+    image.symbols.iter().for_each(|symbol| input.symbol(&symbol));
     Some(input.0.digest128().to_le_bytes())
 }
 
@@ -109,21 +109,20 @@ impl Input {
         self.0.update(bytes);
     }
 
-    fn symbol(&mut self, symbol: &FunctionSymbol<'_>) {
-        let FunctionSymbol { start, end, name, aliases } = symbol;
-        self.number(*start);
-        self.number(*end);
-        self.number(u64::from(name.is_some()));
-        self.bytes(name.unwrap_or_default());
-        self.number(aliases.len() as u64);
-        aliases.iter().for_each(|alias| self.bytes(alias));
+    fn symbol(&mut self, symbol: &FunctionSymbol<'_, '_>) {
+        self.number(symbol.start);
+        self.number(symbol.end);
+        self.number(u64::from(symbol.name.is_some()));
+        self.bytes(symbol.name.unwrap_or_default());
+        self.number(symbol.aliases().count() as u64);
+        symbol.aliases().for_each(|alias| self.bytes(alias));
     }
 }
 
 /// How many bytes `symbols` cover, which are sorted by start and may overlap.
-fn covered(symbols: &[FunctionSymbol<'_>]) -> u64 {
+fn covered(symbols: &FunctionSymbols<'_>) -> u64 {
     let (mut covered, mut end) = (0, 0);
-    for symbol in symbols {
+    for symbol in symbols.iter() {
         covered += symbol.end.saturating_sub(symbol.start.max(end));
         end = end.max(symbol.end);
     }

@@ -37,7 +37,7 @@ fn names(path: &str) -> Vec<(String, String)> {
         let index = Index::open(build(image).expect("builds").bytes).expect("opens");
         let mut scratch = Scratch::default();
         let mut names = Vec::new();
-        for symbol in image.symbols() {
+        for symbol in image.symbols().iter() {
             let frames = index.lookup(ImageOffset(symbol.start), LinePolicy::Exact, &mut scratch);
             let frames = frames.expect("intact").expect("a function");
             let concrete = frames.iter().last().expect("a frame");

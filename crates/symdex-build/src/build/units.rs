@@ -15,7 +15,7 @@ use crate::merge::{Merge, StepError};
 use crate::queue::Queue;
 use crate::report::Problems;
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
-use crate::symbols::FunctionSymbol;
+use crate::symbols::{FunctionSymbol, FunctionSymbols};
 use crate::unit_ranges::UnitRanges;
 
 /// A unit counts as at least this many bytes of `.debug_info`. Its task takes about as much memory.
@@ -93,22 +93,23 @@ impl<'a, 'd> Build<'a, 'd> {
     /// Merges the symbol table, and writes its chunks.
     pub(crate) fn symbols(
         &mut self,
-        symbols: &[FunctionSymbol<'d>],
+        symbols: &FunctionSymbols<'d>,
         counts: &mut Counts,
         problems: &mut Problems,
     ) -> Result<(), Stop> {
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut rest = symbols;
+        let mut next = 0;
         rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
-            while !rest.is_empty() {
+            while next < symbols.len() {
                 self.deadline.check()?;
-                let symbols = symbols_of_chunks(&mut rest);
-                let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
+                let batch = symbols_of_chunks(symbols, next);
+                next += batch.len();
+                let mut unit = symbol_ranges(&batch, &kept_aliases(batch.iter().copied()));
                 problems.merge(std::mem::take(&mut unit.problems));
                 merge.add(unit, &mut self.pools)?;
                 let max_pending = self.budget.of_pending(self.pools.size())?;
-                let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
+                let watermark = symbols.get(next).map_or(u64::MAX, |symbol| symbol.start);
                 while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
                     self.encode(Table::SymbolTable, jobs, &mut chunks)?;
                 }
@@ -168,11 +169,9 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 }
 
-/// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.
-fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
-    let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
-    let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));
-    let (symbols, others) = rest.split_at(rest.partition_point(|symbol| Some(chunk(symbol)) <= last));
-    *rest = others;
-    symbols
+/// Symbol number `first` and those after it that start in a few chunks. It has all symbols of its last chunk.
+fn symbols_of_chunks<'s, 'd>(symbols: &'s FunctionSymbols<'d>, first: usize) -> Vec<FunctionSymbol<'s, 'd>> {
+    let chunk = |symbol: &FunctionSymbol<'_, '_>| symbol.start / u64::from(CHUNK_SPAN);
+    let last = symbols.get((first + SYMBOLS_AT_A_TIME).min(symbols.len()) - 1).map(|last| chunk(&last));
+    symbols.iter_from(first).take_while(|symbol| Some(chunk(symbol)) <= last).collect()
 }

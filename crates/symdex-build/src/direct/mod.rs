@@ -230,11 +230,11 @@ impl<'d> DirectLookup<'_, 'd> {
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let (owners, kept) = self.symbols.get_or_insert_with(|| {
-            let interval = |symbol: &FunctionSymbol<'_>| {
+            let interval = |symbol: FunctionSymbol<'_, '_>| {
                 let priority = (symbol.start, Reverse(symbol.end - symbol.start));
                 Interval { start: symbol.start, end: symbol.end, priority }
             };
-            (flatten(symbols.iter().map(interval)), kept_aliases(symbols))
+            (flatten(symbols.iter().map(interval)), kept_aliases(symbols.iter()))
         });
         let owner = |offset: u64| {
             let stretch = owners.get(owners.partition_point(|stretch| stretch.end <= offset))?;
@@ -245,11 +245,11 @@ impl<'d> DirectLookup<'_, 'd> {
         let mut owning: Vec<usize> = wanted.iter().filter_map(|offset| owner(*offset)).collect();
         owning.sort_unstable();
         owning.dedup();
-        wanted.extend(owning.iter().map(|symbol| symbols[*symbol].start));
+        let kept: Vec<_> = owning.iter().map(|symbol| kept[*symbol]).collect();
+        let owning: Vec<_> = owning.into_iter().filter_map(|symbol| symbols.get(symbol)).collect();
+        wanted.extend(owning.iter().map(|symbol| symbol.start));
         wanted.sort_unstable();
         wanted.dedup();
-        let kept: Vec<_> = owning.iter().map(|symbol| kept[*symbol]).collect();
-        let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
         cut(&symbol_ranges(&owning, &kept), &wanted)
     }
 }

@@ -8,7 +8,6 @@ use symdex::write::NonMaxU32;
 use super::functions::Functions;
 use crate::flatten::{Flattener, Interval, Stretch, flatten};
 use crate::image::{Image, short};
-use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::FunctionRange;
 
 /// A stretch of code that belongs to one inline instance.
@@ -91,7 +90,7 @@ fn function_ranges(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Functio
         nodes.push((next, number));
         let name = node.name.map(|name| functions.names[name.index()].string.as_ref());
         for &(start, end) in functions.ranges(node) {
-            let symbol = image.symbol_at(start, &mut last_symbol).and_then(FunctionSymbol::only_name);
+            let symbol = image.symbols.at_from(start, &mut last_symbol).and_then(|symbol| symbol.only_name());
             let named = symbol.is_some() && symbol == name;
             let rank = (start, Reverse(end - start), named, Reverse(functions.places[next as usize]));
             function_ranges.push(FunctionRange { start, end, function: next, rank, entry: None });

@@ -15,7 +15,6 @@ use super::walk::{Walker, attributes_at};
 use crate::image::Image;
 use crate::limits::{self, Reads, UnitError};
 use crate::reader::Reader;
-use crate::symbols::FunctionSymbol;
 
 /// A name. Most borrow from the debug file; qualified names are built.
 pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
@@ -175,8 +174,8 @@ impl<'a, 'd> Names<'a, 'd> {
         stated: Option<StatedName<'d>>,
         entry: Option<u64>,
     ) -> Option<Name<'d>> {
-        let symbol = entry.and_then(|entry| self.image.symbol_at(entry, &mut self.last_symbol));
-        let symbol = symbol.and_then(FunctionSymbol::only_name);
+        let symbol = entry.and_then(|entry| self.image.symbols.at_from(entry, &mut self.last_symbol));
+        let symbol = symbol.and_then(|symbol| symbol.only_name());
         match stated {
             Some(StatedName::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
             Some(StatedName::Plain(name, die)) => {

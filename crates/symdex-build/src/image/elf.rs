@@ -14,8 +14,8 @@ use super::elf_file::{ENDIAN, ElfFile};
 use super::{Identity, Image, ImageKind, split, supplementary};
 use crate::companions::{Companions, file_name};
 use crate::error::Error;
-use crate::symbols;
 use crate::symbols::stubs::Naming;
+use crate::symbols::{self, FunctionSymbols};
 use crate::unwind::{Section, UnwindTables};
 
 /// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
@@ -47,7 +47,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
-    let symbols = symbols::functions(&mut starts, &info.executable);
+    let symbols = FunctionSymbols::new(starts, &info.executable);
     companions.deadline().check()?;
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
     let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
@@ -62,7 +62,6 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         dwarf,
         splits,
         unwind: vec![unwind],
-        starts,
         symbols,
         symbol_map,
         missing,

@@ -16,7 +16,7 @@ use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols::macho::LocalSymbols;
 use crate::symbols::stubs::Naming;
-use crate::symbols::{self, FunctionSymbol, Start};
+use crate::symbols::{self, FunctionSymbols, Start};
 use crate::unwind::{Section as UnwindSection, UnwindTables};
 
 /// The parts of an image of a shared cache that are not at its header.
@@ -177,7 +177,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.text_exec_base = segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into());
     info.executable = executable;
-    let symbols = symbols::functions(&mut starts, &info.executable);
+    let symbols = FunctionSymbols::new(starts, &info.executable);
     let mut debug_size = bytes.len() as u64;
     if cached.is_some() {
         let locals = locals.map_or(0, |locals| u64::from(locals.count)) * size_of::<Mach::Nlist>() as u64;
@@ -196,7 +196,6 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         dwarf,
         splits,
         unwind,
-        starts,
         symbols,
         symbol_map,
         missing,
@@ -269,8 +268,8 @@ fn id<Mach: MachHeader>(commands: &Commands<'_, Mach>, bytes: &[u8]) -> ImageId 
 }
 
 /// Bytes of all names together.
-fn names_size(symbols: &[FunctionSymbol<'_>]) -> u64 {
-    let names = symbols.iter().flat_map(|symbol| symbol.name.iter().chain(&symbol.aliases));
+fn names_size(symbols: &FunctionSymbols<'_>) -> u64 {
+    let names = symbols.iter().flat_map(|symbol| symbol.name.into_iter().chain(symbol.aliases()));
     names.map(|name| name.len() as u64 + 1).sum()
 }
 

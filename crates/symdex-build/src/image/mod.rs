@@ -21,7 +21,7 @@ use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 use crate::symbol_map::SymbolMap;
-use crate::symbols::{self, FunctionSymbol, Start};
+use crate::symbols::FunctionSymbols;
 use crate::unwind::UnwindTables;
 
 pub(crate) use self::code::{MAX_OFFSET, short};
@@ -60,9 +60,8 @@ pub struct Image<'d> {
     pub(crate) splits: Splits<'d>,
     /// The unwind tables of each file.
     pub(crate) unwind: Vec<UnwindTables<'d>>,
-    /// The starts of functions from the symbol table, function starts and unwind information.
-    starts: Vec<Start<'d>>,
-    pub(crate) symbols: Vec<FunctionSymbol<'d>>,
+    /// The functions of the symbol table, of function starts and of unwind information.
+    pub(crate) symbols: FunctionSymbols<'d>,
     pub(crate) symbol_map: Option<&'d SymbolMap>,
     /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
@@ -135,7 +134,7 @@ impl<'d> Image<'d> {
 
     /// The functions of the symbol table, sorted by address. No two start at the same address.
     #[must_use]
-    pub fn symbols(&self) -> &[FunctionSymbol<'d>] {
+    pub fn symbols(&self) -> &FunctionSymbols<'d> {
         &self.symbols
     }
 
@@ -187,19 +186,14 @@ impl<'d> Image<'d> {
         self.load_time += other.load_time;
         self.files.extend(other.files);
         self.unwind.extend(other.unwind);
-        self.starts.extend(other.starts);
-        self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
+        self.symbols = self.symbols.join(other.symbols, &self.info.executable);
         self
     }
 
     /// Replaces hidden names by those in `map`.
     #[must_use]
     pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
-        for symbol in &mut self.symbols {
-            for name in symbol.name.iter_mut().chain(&mut symbol.aliases) {
-                *name = map.resolve_symbol(name);
-            }
-        }
+        self.symbols.resolve(|name| map.resolve_symbol(name));
         Self { symbol_map: Some(map), ..self }
     }
 
@@ -216,9 +210,7 @@ impl<'d> Image<'d> {
 
     /// About how many bytes of memory it takes, excluding the bytes of its files.
     pub(crate) fn memory(&self) -> usize {
-        let aliases = self.symbols.iter().map(|symbol| size_of_val(&symbol.aliases[..])).sum::<usize>();
-        let map = self.symbol_map.map_or(0, SymbolMap::memory);
-        self.decompressed + map + size_of_val(&self.starts[..]) + size_of_val(&self.symbols[..]) + aliases
+        self.decompressed + self.symbol_map.map_or(0, SymbolMap::memory) + self.symbols.memory()
     }
 
     /// Whether the slice has debug information, as opposed to a symbol table alone.
@@ -230,23 +222,6 @@ impl<'d> Image<'d> {
     /// Whether the slice has `.debug_aranges`. Newer tools omit it.
     pub(crate) fn has_aranges(&self) -> bool {
         !self.dwarf.debug_aranges.reader().is_empty()
-    }
-
-    /// The function of the symbol table that starts at image offset `start`. The search begins at `last`, the result of
-    /// the search before, because callers mostly go in address order.
-    pub(crate) fn symbol_at(&self, start: u64, last: &mut usize) -> Option<&FunctionSymbol<'d>> {
-        let is_up_to = |number: usize| self.symbols.get(number).is_some_and(|symbol| symbol.start <= start);
-        let (mut low, mut high) = (0, *last);
-        if is_up_to(*last) {
-            (low, high) = (*last, *last + 1);
-            while is_up_to(high) {
-                (low, high) = (high, high + 2 * (high - low));
-            }
-        }
-        let among = &self.symbols[low..high.min(self.symbols.len())];
-        let place = among.partition_point(|symbol| symbol.start < start);
-        *last = (low + place).saturating_sub(1);
-        among.get(place).filter(|symbol| symbol.start == start)
     }
 
     /// `start..end` (SVMAs) as image offsets. Returns `None` if it is empty or begins below the image.

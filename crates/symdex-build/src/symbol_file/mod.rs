@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::image::MAX_OFFSET;
 use crate::report::Problems;
 use crate::slice::describe;
-use crate::symbols::{FunctionSymbol, Start, functions};
+use crate::symbols::{FunctionSymbols, Start};
 
 /// The last symbol that has no end reaches to the end of its page.
 const PAGE: u64 = 4096;
@@ -54,7 +54,7 @@ pub struct SymbolFile<'d> {
     /// Functions with lines or inlined calls, in address order.
     functions: Vec<Place>,
     /// The others.
-    symbols: Vec<FunctionSymbol<'d>>,
+    symbols: FunctionSymbols<'d>,
     /// Records `STACK CFI`, in address order.
     unwind: Vec<Place>,
     strings: Strings<'d>,
@@ -121,7 +121,7 @@ impl<'d> SymbolFile<'d> {
         within_limits(&mut functions, &mut symbols, &mut problems);
         let executable = executable(&functions, &symbols);
         end_before_functions(&mut symbols, &functions);
-        let symbols = self::functions(&mut symbols, executable.as_slice());
+        let symbols = FunctionSymbols::new(symbols, executable.as_slice());
         // What has no id gets one from the caller.
         let mut info = ImageInfo::new(id.clone().unwrap_or(ImageId::of_hash(0)), name, arch);
         (info.base, info.image_size) = (base, executable.map_or(0, |(_, end)| end));
@@ -180,7 +180,7 @@ impl<'d> SymbolFile<'d> {
             Strings::Gsym(_) => 0,
         };
         let places = size_of_val(&self.functions[..]) + size_of_val(&self.unwind[..]);
-        places + size_of_val(&self.symbols[..]) + strings
+        places + self.symbols.memory() + strings
     }
 
     /// Reads the function at a place.

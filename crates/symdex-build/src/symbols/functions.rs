@@ -1,0 +1,217 @@
+//! The functions of an image's symbol table. Large images have millions, so each takes few bytes.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::Start;
+use crate::image::short;
+
+/// A function as the symbol table has it.
+#[derive(Clone, Copy)]
+pub struct FunctionSymbol<'i, 'd> {
+    /// The image offset of its first byte.
+    pub start: u64,
+    /// The end of its range, exclusive, as an image offset.
+    pub end: u64,
+    /// Its name, in Mach-O without the leading `_`. `None` if only `LC_FUNCTION_STARTS` or unwind information has the
+    /// function.
+    pub name: Option<&'d [u8]>,
+    /// The entries after the one with the name.
+    others: &'i [Entry<'d>],
+}
+
+impl<'i, 'd> FunctionSymbol<'i, 'd> {
+    /// Its other names, each once, by rank.
+    pub fn aliases(&self) -> impl Iterator<Item = &'d [u8]> + use<'i, 'd> {
+        // Most functions have one name, so the set stays empty.
+        let (first, mut seen) = (self.name, HashSet::new());
+        self.other_names().filter(move |name| Some(*name) != first && seen.insert(*name))
+    }
+
+    /// Its name, if it has only one.
+    pub(crate) fn only_name(&self) -> Option<&'d [u8]> {
+        self.name.filter(|first| self.other_names().all(|name| name == *first))
+    }
+
+    /// The names after the first. A name occurs at most once for each rank.
+    fn other_names(&self) -> impl Iterator<Item = &'d [u8]> + use<'i, 'd> {
+        let start = short(self.start);
+        self.others.iter().take_while(move |entry| entry.start == start).map_while(|entry| entry.name)
+    }
+}
+
+impl fmt::Debug for FunctionSymbol<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        list.entry(&(self.start..self.end));
+        list.entries(self.name.into_iter().chain(self.aliases()).map(String::from_utf8_lossy)).finish()
+    }
+}
+
+/// A [`Start`] in fewer bytes. Offsets are at most `u32::MAX`, where no code is. The order is that of [`Start`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry<'d> {
+    start: u32,
+    rank: u8,
+    name: Option<&'d [u8]>,
+    /// 0 if no end is stated.
+    end: u32,
+}
+
+impl<'d> From<Start<'d>> for Entry<'d> {
+    fn from(Start { start, rank, name, end }: Start<'d>) -> Self {
+        Self { start: short(start), rank, name, end: end.map_or(0, short) }
+    }
+}
+
+/// A function: its first entry, and where it ends.
+#[derive(Clone, Copy)]
+struct Function {
+    entry: u32,
+    end: u32,
+}
+
+/// The functions of a symbol table, sorted by address. No two start at the same address.
+#[derive(Default)]
+pub struct FunctionSymbols<'d> {
+    /// Sorted. Those of one address are the names of a function, its first name first, or its labels.
+    entries: Vec<Entry<'d>>,
+    functions: Vec<Function>,
+}
+
+impl fmt::Debug for FunctionSymbols<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'d> FunctionSymbols<'d> {
+    /// The functions that begin at `starts` in `executable` sections.
+    ///
+    /// A function without a stated end reaches to the next start or to the end of its section. A start without an end,
+    /// inside a function whose end a symbol states, is a label and begins no function.
+    pub(crate) fn new(starts: Vec<Start<'d>>, executable: &[(u64, u64)]) -> Self {
+        Self::of_entries(starts.into_iter().map(Entry::from).collect(), executable)
+    }
+
+    /// The functions of both symbol tables.
+    pub(crate) fn join(mut self, other: Self, executable: &[(u64, u64)]) -> Self {
+        self.entries.extend(other.entries);
+        Self::of_entries(self.entries, executable)
+    }
+
+    fn of_entries(mut entries: Vec<Entry<'d>>, executable: &[(u64, u64)]) -> Self {
+        entries.sort_unstable();
+        // The greatest end is the last one.
+        entries.dedup_by(|later, entry| {
+            let is_same = (later.start, later.rank, later.name) == (entry.start, entry.rank, entry.name);
+            entry.end = if is_same { later.end } else { entry.end };
+            is_same
+        });
+        let mut functions = Vec::new();
+        let (mut named_end, mut unwind_end, mut number) = (0, 0, 0);
+        let mut groups = entries.chunk_by(|a, b| a.start == b.start).peekable();
+        while let Some(group) = groups.next() {
+            let (start, entry) = (group[0].start, number);
+            number += group.len();
+            let after = executable.partition_point(|section| section.0 <= start.into());
+            let section_end = after.checked_sub(1).map_or(0, |index| short(executable[index].1));
+            let (true, Ok(entry)) = (start < section_end, u32::try_from(entry)) else { continue };
+            // What symbols state, and what unwind information states.
+            let stated = |named: bool| {
+                let ends = group.iter().filter(|entry| entry.name.is_some() == named).map(|entry| entry.end);
+                ends.max().filter(|end| *end > start).map(|end| end.min(section_end))
+            };
+            let next = groups.peek().map_or(section_end, |next| next[0].start);
+            unwind_end = stated(false).unwrap_or(0).max(unwind_end);
+            let end = match stated(true) {
+                Some(end) => {
+                    named_end = named_end.max(end);
+                    end
+                }
+                None if start < named_end => continue,
+                // The bytes after the end that unwind information states are padding.
+                None if start < unwind_end => unwind_end.min(next),
+                None => next,
+            };
+            functions.push(Function { entry, end: end.min(section_end) });
+        }
+        functions.shrink_to_fit();
+        Self { entries, functions }
+    }
+
+    /// How many functions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Function `number`, counted from 0 in address order.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<FunctionSymbol<'_, 'd>> {
+        self.functions.get(number).and_then(|function| self.symbol(*function))
+    }
+
+    /// All functions, in address order.
+    pub fn iter(&self) -> impl Iterator<Item = FunctionSymbol<'_, 'd>> {
+        self.iter_from(0)
+    }
+
+    /// Function `number` and those after it, in address order.
+    pub(crate) fn iter_from(&self, number: usize) -> impl Iterator<Item = FunctionSymbol<'_, 'd>> {
+        let rest = self.functions.get(number..).unwrap_or_default();
+        rest.iter().filter_map(|function| self.symbol(*function))
+    }
+
+    fn symbol(&self, Function { entry, end }: Function) -> Option<FunctionSymbol<'_, 'd>> {
+        let (first, others) = self.entries.get(entry as usize..)?.split_first()?;
+        Some(FunctionSymbol { start: first.start.into(), end: end.into(), name: first.name, others })
+    }
+
+    /// Where function `number` starts; the end of all code if there is no such function.
+    fn start(&self, number: usize) -> u64 {
+        self.get(number).map_or(u64::MAX, |symbol| symbol.start)
+    }
+
+    /// The function that starts at image offset `start`.
+    #[must_use]
+    pub fn at(&self, start: u64) -> Option<FunctionSymbol<'_, 'd>> {
+        self.at_from(start, &mut 0)
+    }
+
+    /// The function that starts at image offset `start`. The search begins at `last`, the result of the search before,
+    /// because callers mostly go in address order.
+    pub(crate) fn at_from(&self, start: u64, last: &mut usize) -> Option<FunctionSymbol<'_, 'd>> {
+        let (mut low, mut high) = (0, *last);
+        if self.start(*last) <= start {
+            (low, high) = (*last, *last + 1);
+            while self.start(high) <= start {
+                (low, high) = (high, high + 2 * (high - low));
+            }
+        }
+        let among = self.functions.get(low..high.min(self.len())).unwrap_or_default();
+        let starts_before = |function: &Function| self.entries[function.entry as usize].start < short(start);
+        let place = low + among.partition_point(starts_before);
+        *last = place.saturating_sub(1);
+        self.get(place).filter(|symbol| place < high && symbol.start == start)
+    }
+
+    /// Replaces each name by the one that `resolve` returns for it.
+    pub(crate) fn resolve(&mut self, resolve: impl Fn(&'d [u8]) -> &'d [u8]) {
+        self.entries
+            .iter_mut()
+            .filter_map(|entry| entry.name.as_mut())
+            .for_each(|name| *name = resolve(name));
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&self.entries[..]) + size_of_val(&self.functions[..])
+    }
+}
