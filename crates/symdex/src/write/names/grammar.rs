@@ -31,11 +31,11 @@ const SYMBOL_SIZE: usize = 96;
 /// A grammar of names. Each name expands to its original bytes.
 #[derive(Default)]
 pub(super) struct Grammar<'n> {
-    /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the most used one. No
-    /// text is empty.
+    /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the one that a name
+    /// uses first. No text is empty.
     pub(super) terminals: Vec<Cow<'n, [u8]>>,
-    /// The rules, which are the symbols after the terminals, the most used one first. The two symbols of a rule are
-    /// smaller than the rule.
+    /// The rules, which are the symbols after the terminals. They are in the order in which names first use them, so
+    /// that the rules of a name lie in few pages. The two symbols of a rule are smaller than the rule.
     pub(super) rules: Vec<[u32; 2]>,
     /// The symbols of all names, one name after the other.
     pub(super) symbols: Vec<u32>,
@@ -264,18 +264,14 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules<'_>, mut symbols: Vec<u32>, le
     texts.resize(words.len() + rules.pairs.len(), None);
     let occurs = occurrences(&symbols, rules, &texts);
     write_out(&mut texts, rules, &occurs);
-    let occurs = occurrences(&symbols, rules, &texts);
-    let mut order: Vec<(usize, Reverse<u64>, u32)> = Vec::new();
-    for (symbol, (text, occurs)) in (0..).zip(texts.iter().zip(&occurs)) {
-        if *occurs > 0 {
-            // Rules come after all terminals. A rule comes after its parts, because it does not occur more often than
-            // they do.
-            let len = text.as_ref().map_or(usize::MAX, |text| text.len());
-            order.push((len, Reverse(*occurs), symbol));
-        }
+    let mut order: Vec<(usize, u32, u32)> = Vec::new();
+    for (symbol, (text, first_use)) in (0..).zip(texts.iter().zip(first_uses(&symbols, rules, &texts))) {
+        // Rules come after all terminals.
+        let len = text.as_ref().map_or(usize::MAX, |text| text.len());
+        order.extend(first_use.map(|first_use| (len, first_use, symbol)));
     }
     order.sort_unstable();
-    let mut renumbered = vec![END; occurs.len()];
+    let mut renumbered = vec![END; texts.len()];
     for (new, (.., old)) in (0..).zip(&order) {
         if let Some(number) = renumbered.get_mut(*old as usize) {
             *number = new;
@@ -291,6 +287,28 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules<'_>, mut symbols: Vec<u32>, le
         }
     }
     Grammar { terminals, rules: pairs, symbols, lens }
+}
+
+/// The place of each symbol in the order in which the names, read one after the other, first use them; `None` if they
+/// do not use it. The parts of a rule without a text come before the rule.
+fn first_uses(symbols: &[u32], rules: &Rules<'_>, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<Option<u32>> {
+    let mut places = vec![None; texts.len()];
+    let (mut next, mut stack) = (0, Vec::new());
+    for symbol in symbols {
+        stack.push((*symbol, false));
+        while let Some((symbol, has_parts)) = stack.pop() {
+            let at = symbol as usize;
+            let Some(place @ None) = places.get_mut(at) else { continue };
+            match rules.parts(symbol).filter(|_| !has_parts && texts.get(at) == Some(&None)) {
+                Some([left, right]) => stack.extend([(symbol, true), (right, false), (left, false)]),
+                None => {
+                    *place = Some(next);
+                    next += 1;
+                }
+            }
+        }
+    }
+    places
 }
 
 /// How often each symbol occurs in the names, occurrences within rules that have no text included. So a part of such a
