@@ -60,6 +60,8 @@ struct Entry<'d> {
 
 impl<'d> From<Start<'d>> for Entry<'d> {
     fn from(Start { start, rank, name, end }: Start<'d>) -> Self {
+        // Names come first.
+        let rank = if name.is_some() { rank } else { u8::MAX };
         Self { start: short(start), rank, name, end: end.map_or(0, short) }
     }
 }
@@ -74,7 +76,8 @@ struct Function {
 /// The functions of a symbol table, sorted by address. No two start at the same address.
 #[derive(Default)]
 pub struct FunctionSymbols<'d> {
-    /// Sorted. Those of one address are the names of a function, its first name first, or its labels.
+    /// Sorted. Those of one address are the names of a function, its first name first, and the end that unwind
+    /// information states; or they are labels.
     entries: Vec<Entry<'d>>,
     functions: Vec<Function>,
 }
@@ -102,12 +105,8 @@ impl<'d> FunctionSymbols<'d> {
 
     fn of_entries(mut entries: Vec<Entry<'d>>, executable: &[(u64, u64)]) -> Self {
         entries.sort_unstable();
-        // The greatest end is the last one.
-        entries.dedup_by(|later, entry| {
-            let is_same = (later.start, later.rank, later.name) == (entry.start, entry.rank, entry.name);
-            entry.end = if is_same { later.end } else { entry.end };
-            is_same
-        });
+        drop_redundant(&mut entries);
+        entries.shrink_to_fit();
         let mut functions = Vec::new();
         let (mut named_end, mut unwind_end, mut number) = (0, 0, 0);
         let mut groups = entries.chunk_by(|a, b| a.start == b.start).peekable();
@@ -213,5 +212,74 @@ impl<'d> FunctionSymbols<'d> {
     /// Bytes of memory that it takes.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&self.entries[..]) + size_of_val(&self.functions[..])
+    }
+}
+
+/// Drops entries without which [`FunctionSymbols::of_entries`] makes the same functions, also after a join. Most
+/// functions of an ELF file have a symbol and unwind information of the same end.
+fn drop_redundant(entries: &mut Vec<Entry<'_>>) {
+    // Of the same name, the greatest end counts, which is the last one.
+    entries.dedup_by(|later, entry| {
+        let is_same = (later.start, later.rank, later.name) == (entry.start, entry.rank, entry.name);
+        entry.end = if is_same { later.end } else { entry.end };
+        is_same
+    });
+    // An end of unwind information counts only beyond the ends of symbols, whose entries come first.
+    let (mut start, mut named_end) = (0, None);
+    entries.retain(|entry| {
+        if entry.start != start {
+            (start, named_end) = (entry.start, None);
+        }
+        match entry.name {
+            Some(_) => {
+                named_end = named_end.max(Some(entry.end));
+                true
+            }
+            None => named_end.is_none_or(|named_end| entry.end > named_end),
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [Option<&[u8]>; 5] = [None, None, Some(b"a"), Some(b"b"), Some(b"c")];
+
+    /// Starts in 60 bytes, many of them at the same address.
+    fn starts(seed: u64) -> Vec<Start<'static>> {
+        let mut state = seed;
+        let mut below = |count: u64| {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (state >> 33) % count
+        };
+        let mut start = || {
+            let (start, size) = (4 * below(15), 4 * below(8));
+            let (rank, name) =
+                (u8::try_from(below(3)).expect("small"), NAMES[usize::try_from(below(5)).expect("small")]);
+            Start { start, rank, name, end: Some(start + size).filter(|_| size != 0) }
+        };
+        (0..24).map(|_| start()).collect()
+    }
+
+    #[test]
+    fn joined_tables_have_the_functions_of_all_starts() {
+        let executable = [(0, 32), (40, 60)];
+        for seed in 0..2000 {
+            let all = starts(seed);
+            let whole = FunctionSymbols::new(all.clone(), &executable);
+            let (some, others) = all.split_at(9);
+            let [some, others] = [some, others].map(|part| FunctionSymbols::new(part.to_vec(), &executable));
+            assert_eq!(format!("{:?}", some.join(others, &executable)), format!("{whole:?}"), "{all:?}");
+            for symbol in whole.iter() {
+                let of_start = all.iter().filter(|start| start.start == symbol.start);
+                let mut names: Vec<_> =
+                    of_start.filter_map(|start| Some((start.rank, start.name?))).collect();
+                names.sort_unstable();
+                assert_eq!(symbol.name, names.first().map(|(_, name)| *name), "{all:?}");
+                let is_only = symbol.name.is_some() && symbol.aliases().next().is_none();
+                assert_eq!(symbol.only_name().is_some(), is_only);
+            }
+        }
     }
 }
