@@ -173,11 +173,6 @@ impl<'d> FunctionSymbols<'d> {
         Some(FunctionSymbol { start: first.start.into(), end: end.into(), name: first.name, others })
     }
 
-    /// Where function `number` starts; the end of all code if there is no such function.
-    fn start(&self, number: usize) -> u64 {
-        self.get(number).map_or(u64::MAX, |symbol| symbol.start)
-    }
-
     /// The function that starts at image offset `start`.
     #[must_use]
     pub fn at(&self, start: u64) -> Option<FunctionSymbol<'_, 'd>> {
@@ -187,10 +182,11 @@ impl<'d> FunctionSymbols<'d> {
     /// The function that starts at image offset `start`. The search begins at `last`, the result of the search before,
     /// because callers mostly go in address order.
     pub(crate) fn at_from(&self, start: u64, last: &mut usize) -> Option<FunctionSymbol<'_, 'd>> {
+        let is_up_to = |number: usize| self.get(number).is_some_and(|symbol| symbol.start <= start);
         let (mut low, mut high) = (0, *last);
-        if self.start(*last) <= start {
+        if is_up_to(*last) {
             (low, high) = (*last, *last + 1);
-            while self.start(high) <= start {
+            while is_up_to(high) {
                 (low, high) = (high, high + 2 * (high - low));
             }
         }
@@ -260,6 +256,17 @@ mod tests {
             Start { start, rank, name, end: Some(start + size).filter(|_| size != 0) }
         };
         (0..24).map(|_| start()).collect()
+    }
+
+    #[test]
+    fn a_start_is_found_from_any_place_before() {
+        let functions = FunctionSymbols::new([8, 16, 24].map(Start::nameless).to_vec(), &[(0, 32)]);
+        for last in 0..5 {
+            for start in [0, 8, 16, 20, 24, 32, u64::from(u32::MAX), u64::MAX] {
+                let found = functions.at_from(start, &mut last.clone()).map(|symbol| symbol.start);
+                assert_eq!(found, Some(start).filter(|start| [8, 16, 24].contains(start)), "{last}");
+            }
+        }
     }
 
     #[test]
