@@ -74,7 +74,6 @@ struct Function {
 }
 
 /// The functions of a symbol table, sorted by address. No two start at the same address.
-#[derive(Default)]
 pub struct FunctionSymbols<'d> {
     /// Sorted. Those of one address are the names of a function, its first name first, and the end that unwind
     /// information states; or they are labels.

@@ -311,8 +311,7 @@ fn first_uses(symbols: &[u32], rules: &Rules<'_>, texts: &[Option<Cow<'_, [u8]>>
     places
 }
 
-/// How often each symbol occurs in the names, occurrences within rules that have no text included. So a part of such a
-/// rule occurs at least as often as the rule.
+/// How often each symbol occurs in the names, occurrences within rules that have no text included.
 fn occurrences(symbols: &[u32], rules: &Rules<'_>, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
     let mut occurs = vec![0u64; texts.len()];
     let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
