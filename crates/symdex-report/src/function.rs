@@ -6,6 +6,7 @@ use std::sync::Arc;
 use symdex::{ImageOffset, Table};
 
 use crate::known::KnownAnswers;
+use crate::text::lossy_text;
 
 /// A function at an offset: the concrete function, or one that is inlined into it.
 ///
@@ -176,10 +177,9 @@ impl Texts {
     /// Demangles the name, if the index does not state a readable one. Texts that exceed 4 GiB are left out.
     pub(crate) fn new(raw: RawTexts<'_>) -> Self {
         let RawTexts { name, readable, file } = raw;
-        let readable = readable.map(String::from_utf8_lossy);
+        let readable = readable.map(lossy_text);
         let readable = readable.or_else(|| name.map(symdex_demangle::demangle)).unwrap_or_default();
-        let [name_text, file_text] =
-            [name, file].map(|text| String::from_utf8_lossy(text.unwrap_or_default()));
+        let [name_text, file_text] = [name, file].map(|text| lossy_text(text.unwrap_or_default()));
         let has_readable = readable != name_text;
         let readable = if has_readable { readable } else { "".into() };
         let ends =

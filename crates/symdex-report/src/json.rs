@@ -209,7 +209,7 @@ impl<'j> Value<'j> {
         }
         let inner = self.unescaped();
         match std::str::from_utf8(inner) {
-            Ok(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
+            Ok(text) if memchr::memchr(b'\\', inner).is_none() => Some(Cow::Borrowed(text)),
             _ => serde_json::from_slice(self.bytes()).ok().map(Cow::Owned),
         }
     }

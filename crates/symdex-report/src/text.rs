@@ -1,5 +1,7 @@
 //! Lines, words and numbers of text reports.
 
+use std::borrow::Cow;
+
 use crate::report::Span;
 use crate::steps::count;
 
@@ -122,7 +124,19 @@ impl<'l> Cursor<'l> {
 
 /// Converts bytes to text. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    lossy_text(bytes).into_owned()
+}
+
+/// As [`lossy`], without a copy of valid UTF-8, which `from_utf8` checks faster than `from_utf8_lossy`.
+pub(crate) fn lossy_text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+}
+
+/// The position of the last `needle` in `text`. The second byte of `needle` should be rare. For the short lines of
+/// reports, preparing the search of `memchr::memmem::rfind` costs more than this search.
+pub(crate) fn rfind<const N: usize>(text: &[u8], needle: &[u8; N]) -> Option<usize> {
+    let mut seconds = memchr::memrchr_iter(needle[1], text).filter_map(|second| second.checked_sub(1));
+    seconds.find(|at| text[*at..].starts_with(needle))
 }
 
 /// The offset of the bracket that the last byte of `text` closes. `None` if `text` does not end with `)`, or if nothing

@@ -79,10 +79,10 @@ impl fmt::Display for ImageId {
         if self.kind == HASH {
             f.write_str("h-")?;
         }
-        self.as_bytes().chunks(size_of::<u64>()).try_for_each(|bytes| {
-            let number = bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-            write!(f, "{number:0digits$x}", digits = 2 * bytes.len())
-        })
+        let mut text = String::with_capacity(2 * self.as_bytes().len());
+        let digits = self.as_bytes().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        text.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+        f.write_str(&text)
     }
 }
 

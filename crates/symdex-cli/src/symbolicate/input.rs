@@ -1,5 +1,6 @@
 //! The reports to read: files, folders, archives, and standard input.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,14 @@ pub(super) struct Input {
     is_named: bool,
     /// If the report is in an archive: the archive, and the unpacked file.
     unpacked: Option<(PathBuf, PathBuf)>,
+    /// The number of bytes to read, for progress; 0 if it is unknown.
+    size: u64,
+    /// Its first bytes, at most [`START`]. Empty unless it is a regular file, because a pipe can be read only once.
+    start: Vec<u8>,
 }
+
+/// How many bytes tell what kind of file an input is.
+const START: usize = 16;
 
 /// All reports to read.
 pub(super) struct Inputs {
@@ -47,7 +55,7 @@ impl Inputs {
         let mut inputs =
             Self { reports: Vec::new(), has_folder: false, failures: Vec::new(), unpacker: None };
         if paths.is_empty() {
-            inputs.reports.push(Input::file("-", true));
+            inputs.reports.push(Input::new("-", true, None));
         }
         for path in paths {
             if path.is_dir() && is_bundle(path) {
@@ -94,8 +102,9 @@ impl Inputs {
 
     /// Adds a file, or the files of an archive.
     fn file(&mut self, path: &Path, is_named: bool) {
-        if !packed::is_zip(path) {
-            return self.reports.push(Input::file(path, is_named));
+        let input = Input::new(path, is_named, None);
+        if !packed::is_zip(&input.start) {
+            return self.reports.push(input);
         }
         self.has_folder = true;
         if let Err(failure) = self.archive(path) {
@@ -119,11 +128,9 @@ impl Inputs {
         }
         let files = unpacked.files.into_iter();
         let files = files.filter(|file| !Path::new(&file.entry).iter().any(|part| is_junk(Path::new(part))));
-        self.reports.extend(files.map(|file| Input {
-            path: path.join(file.entry),
-            is_named: false,
-            unpacked: Some((path.to_owned(), file.path)),
-        }));
+        self.reports.extend(
+            files.map(|file| Input::new(path.join(file.entry), false, Some((path.to_owned(), file.path)))),
+        );
         Ok(())
     }
 }
@@ -143,8 +150,17 @@ fn is_junk(path: &Path) -> bool {
 }
 
 impl Input {
-    fn file(path: impl Into<PathBuf>, is_named: bool) -> Self {
-        Self { path: path.into(), is_named, unpacked: None }
+    /// Reads the first bytes of the report. A file that cannot be read is reported by [`read`](Self::read).
+    fn new(path: impl Into<PathBuf>, is_named: bool, unpacked: Option<(PathBuf, PathBuf)>) -> Self {
+        let mut input = Self { path: path.into(), is_named, unpacked, size: 0, start: Vec::new() };
+        if input.path.as_os_str() != "-"
+            && let Ok(file) = symdex::open_regular_file(input.file_path())
+        {
+            input.size = file.metadata().map_or(0, |file| file.len());
+            // The bytes before an error suffice.
+            let _ = file.take(START as u64).read_to_end(&mut input.start);
+        }
+        input
     }
 
     /// The path in messages and JSON.
@@ -154,9 +170,12 @@ impl Input {
 
     /// The path that names the output: without the extension of a compressed file.
     pub(super) fn unpacked_path(&self) -> PathBuf {
-        let is_packed =
-            self.path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
-        if is_packed { self.path.with_extension("") } else { self.path.clone() }
+        if self.is_packed() { self.path.with_extension("") } else { self.path.clone() }
+    }
+
+    /// Whether it has the extension of a compressed file.
+    fn is_packed(&self) -> bool {
+        self.path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
     }
 
     /// The file that is read: the report or the archive that has it. `None` for standard input.
@@ -174,7 +193,7 @@ impl Input {
 
     /// The number of bytes to read, for progress.
     pub(super) fn size(&self) -> u64 {
-        self.file_path().metadata().map_or(0, |file| file.len())
+        self.size
     }
 
     fn open(&self) -> io::Result<File> {
@@ -182,17 +201,19 @@ impl Input {
         if self.is_named { File::open(path) } else { symdex::open_regular_file(path) }
     }
 
-    /// The first bytes of the report, at most `len`. Empty if it cannot be read.
-    pub(super) fn start(&self, len: usize) -> Vec<u8> {
+    /// The first bytes of the report, at most `len`. Empty unless it is a regular file that can be read.
+    pub(super) fn start(&self, len: usize) -> Cow<'_, [u8]> {
+        if self.start.is_empty() || (len <= START && !self.is_packed()) {
+            return Cow::Borrowed(&self.start);
+        }
         let mut start = Vec::new();
-        if self.unpacked_path() != self.path {
+        if self.is_packed() {
             start = self.read().unwrap_or_default();
             start.truncate(len);
         } else if let Ok(file) = self.open() {
-            // The bytes before an error suffice.
             let _ = file.take(len as u64).read_to_end(&mut start);
         }
-        start
+        Cow::Owned(start)
     }
 
     /// The text of the report.

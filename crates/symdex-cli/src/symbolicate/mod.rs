@@ -242,7 +242,7 @@ impl Work<'_> {
             .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
         in_order(
             &pool,
-            pool.current_num_threads(),
+            2 * pool.current_num_threads(),
             &reports,
             |input| {
                 let _counts = progress.of_image(input.size());

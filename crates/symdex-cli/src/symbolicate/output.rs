@@ -211,18 +211,15 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
     }
 }
 
-/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file, because a pipe can be read
-/// only once.
+/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file.
 pub(super) fn is_process_file(report: &Input) -> bool {
-    report.source().is_some_and(Path::is_file) && is_process(&report.start(16))
+    is_process(&report.start(16))
 }
 
-/// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file,
-/// because a pipe can be read only once.
+/// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file.
 fn is_json_or_binary(report: &Input) -> bool {
     const BEGINNING: usize = 256;
-    let is_file = report.source().is_some_and(Path::is_file);
-    let start = if is_file { report.start(BEGINNING) } else { Vec::new() };
+    let start = report.start(BEGINNING);
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not decide: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
@@ -292,7 +289,8 @@ impl Text {
         write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
     ) -> Result<Self, Failure> {
         if size <= MAX_IN_MEMORY {
-            let mut text = Vec::new();
+            // Answers are usually shorter than a quarter of the report.
+            let mut text = Vec::with_capacity(size + size / 4);
             // Writing to memory does not fail.
             let _ = write(&mut text);
             return Ok(Text::Memory(text));
@@ -318,7 +316,10 @@ impl Text {
     }
 
     fn copy_to(self, mut out: impl io::Write) -> io::Result<()> {
-        io::copy(&mut self.into_reader(), &mut out).map(drop)
+        match self {
+            Text::Memory(text) => out.write_all(&text),
+            Text::File(mut file) => io::copy(&mut file, &mut out).map(drop),
+        }
     }
 }
 

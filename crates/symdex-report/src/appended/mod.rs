@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::format::Edits;
 use crate::limits::{FUNCTIONS, ReadLimit};
 use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
-use crate::text::{lines, lossy};
+use crate::text::{lines, lossy, lossy_text};
 
 /// Reads the lines of one format.
 struct Dialect {
@@ -249,7 +249,7 @@ impl Images {
             ImageReference::Loaded { path, load_address, .. } => (path, load_address..=load_address),
             ImageReference::Function { path, .. } => (path, 0..=frame.address),
         };
-        let by_address = self.known.get(&*String::from_utf8_lossy(name));
+        let by_address = self.known.get(&*lossy_text(name));
         let loaded = by_address.and_then(|by_address| by_address.range(load_addresses).next_back());
         match (loaded, frame.image) {
             (Some((_, number)), _) => Some(*number),

@@ -4,7 +4,7 @@ use symdex::ImageId;
 
 use super::lines::is_nameless;
 use crate::report::{Span, SymbolDetail};
-use crate::text::{Cursor, opening_bracket};
+use crate::text::{Cursor, opening_bracket, rfind};
 
 /// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
@@ -183,7 +183,7 @@ fn without_side(text: &[u8]) -> &[u8] {
     }
     let side = || {
         let inner = text.strip_suffix(b")")?;
-        let plus = memchr::memmem::rfind(inner, b" + ")?;
+        let plus = rfind(inner, b" + ")?;
         let is_distance = !inner[plus + 3..].is_empty() && inner[plus + 3..].iter().all(u8::is_ascii_digit);
         let open = opening_bracket(text)?;
         let before = text[..open].strip_suffix(b" ")?;
@@ -194,10 +194,10 @@ fn without_side(text: &[u8]) -> &[u8] {
 
 /// The length of the function's name in `main + 36 (main.m:42)` or `main (in App) (main.m:42)`.
 fn function_len(answer: &[u8]) -> usize {
-    let plus = memchr::memmem::rfind(answer, b" + ");
+    let plus = rfind(answer, b" + ");
     let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
-    let in_image = || memchr::memmem::rfind(answer, b" (in ");
-    let location = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
+    let in_image = || rfind(answer, b" (in ");
+    let location = || rfind(answer, b" (").filter(|_| has_line(answer));
     plus.filter(is_distance).or_else(in_image).or_else(location).unwrap_or(answer.len())
 }
 
@@ -209,8 +209,8 @@ fn has_line(answer: &[u8]) -> bool {
     };
     let digits = answer.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let before = &answer[..answer.len() - digits];
-    let separator = if is_closed { " (" } else { "  " };
-    digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
+    let separator = if is_closed { b" (" } else { b"  " };
+    digits != 0 && before.ends_with(b":") && rfind(before, separator).is_some()
 }
 
 /// Whether `text` is ` (main.m:42)`, with or without ` [inlined]`.

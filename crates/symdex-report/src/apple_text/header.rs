@@ -1,7 +1,7 @@
 //! Reads the header of Apple's text reports: lines such as `Process:  MyApp [42]`.
 
 use crate::info::{Exception, ReportInfo, name_and_pid, set};
-use crate::text::lossy;
+use crate::text::lossy_text;
 
 /// Reads header lines into a [`ReportInfo`].
 #[derive(Default)]
@@ -46,8 +46,7 @@ impl HeaderReader {
         }
         self.section = None;
         let Some(colon) = memchr::memchr(b':', line) else { return };
-        let (key, value) = (&line[..colon], lossy(line[colon + 1..].trim_ascii()));
-        self.field(key, &value);
+        self.field(&line[..colon], &lossy_text(line[colon + 1..].trim_ascii()));
     }
 
     pub(crate) fn finish(self) -> ReportInfo {
@@ -101,7 +100,7 @@ impl HeaderReader {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&String::from_utf8_lossy(line));
+            text.push_str(&lossy_text(line));
         }
     }
 

@@ -4,7 +4,7 @@ use symdex::{Arch, ImageId};
 
 use crate::registers::Register;
 use crate::report::{Base, ReportImage, Site};
-use crate::text::{Cursor, lossy};
+use crate::text::{Cursor, lossy, rfind};
 
 /// Whether `name` is a placeholder.
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
@@ -71,7 +71,7 @@ fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
 /// Splits `MyApp arm64`, or `com.company.MyApp (1.0 - 12)` as on macOS.
 fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     if named.ends_with(b")")
-        && let Some(open) = memchr::memmem::rfind(named, b" (")
+        && let Some(open) = rfind(named, b" (")
     {
         return (&named[..open], None);
     }
@@ -127,7 +127,8 @@ pub(crate) fn is_of_exception(name: &str) -> bool {
 /// another kind of line.
 pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
-    if let Some(throw) = memchr::memmem::find(line, THROW).filter(|_| line.ends_with(b":")) {
+    let ends_with_colon = line.ends_with(b":");
+    if ends_with_colon && let Some(throw) = memchr::memmem::find(line, THROW) {
         return Some(lossy(&line[throw..throw + THROW.len()]));
     }
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
@@ -136,7 +137,7 @@ pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
         let after = &rest[digits..];
         digits != 0 && (after.starts_with(b":") || after.starts_with(b" Crashed:"))
     });
-    let is_backtrace = line.ends_with(b":")
+    let is_backtrace = ends_with_colon
         && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));
     if !is_thread && !is_backtrace {
         return None;

@@ -20,7 +20,7 @@ use crate::format::{Edits, Format};
 use crate::function::Function;
 use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
-use crate::text::{line_end, lines};
+use crate::text::{line_end, lines, lossy_text};
 use crate::write::Editor;
 pub(crate) use frame::frame;
 pub(crate) use header::HeaderReader;
@@ -52,7 +52,7 @@ fn recognises(text: &[u8]) -> bool {
 
 /// The image that a line names.
 fn stated_image(line: &[u8]) -> Option<Cow<'_, str>> {
-    Some(String::from_utf8_lossy(frame(line, 0)?.image))
+    Some(lossy_text(frame(line, 0)?.image))
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
@@ -115,7 +115,7 @@ pub(crate) fn answer(resolved: &Function, old: &[u8], resolution: &Resolution<'_
 fn append_answer(out: &mut String, resolved: &Function, old: &[u8], resolution: &Resolution<'_>) {
     match resolved.readable() {
         Some(function) => out.push_str(&resolved.printable(function)),
-        None => out.push_str(&String::from_utf8_lossy(old)),
+        None => out.push_str(&lossy_text(old)),
     }
     // Numbers become texts without the machinery of `write!`, which takes longer than all else.
     let mut digits = itoa::Buffer::new();

@@ -10,7 +10,7 @@ use super::lines::{self, BareStack, is_nameless};
 use crate::limits::ReadLimit;
 use crate::registers::MAX_REGISTERS;
 use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, SymbolDetail, Thread};
-use crate::text::lossy;
+use crate::text::{lossy, lossy_text};
 
 /// The state of the parser.
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl<'t> Reader<'t> {
             }
         } else if let Some(name) = lines::stack_name(line) {
             // `Thread 3:: Dispatch queue: q`, `Thread 3 Crashed: worker`. The titles of exceptions have no label.
-            let title = String::from_utf8_lossy(line);
+            let title = lossy_text(line);
             if let Some((_, label)) = title.split_once(':').filter(|_| name.starts_with("Thread ")) {
                 let known = std::mem::take(&mut self.thread);
                 let (label, queue) = label_and_queue(label.trim_start_matches(':'));
@@ -164,6 +164,11 @@ impl<'t> Reader<'t> {
 
     /// The position of `image` in the table, which gets it if it is new.
     fn frame_image(&mut self, image: FrameImage<'t>) -> Option<Number> {
+        // Most frames are of the image of the frame before. Comparing is faster than hashing.
+        let before = self.stack.last().and_then(|frame| frame.image);
+        if let Some(before) = before.filter(|before| self.frame_images[before.get() as usize] == image) {
+            return Some(before);
+        }
         if let Some(number) = self.known.get(&image) {
             return Some(*number);
         }

@@ -3,7 +3,7 @@
 
 use crate::apple_text::is_nameless;
 use crate::report::{Span, SymbolDetail};
-use crate::text::Cursor;
+use crate::text::{Cursor, rfind};
 
 /// A line that begins with a sample count. Positions count from the start of the line.
 pub(super) struct SampleLine<'l> {
@@ -91,7 +91,7 @@ impl<'l> SampleLine<'l> {
         let rest = self.rest();
         // Lines of other formats have counts, too. Few of them have a bracket, which is found faster.
         memchr::memrchr(b']', rest)?;
-        let open = memchr::memmem::rfind(rest, b" [0x")? + 1;
+        let open = rfind(rest, b" [0x")? + 1;
         let mut cursor = Cursor::new(&rest[open + 1..]);
         let address = cursor.hexadecimal()?;
         let close = open + 1 + memchr::memchr(b']', &rest[open + 1..])? + 1;
@@ -140,7 +140,7 @@ impl<'l> FrameText<'l> {
 
     /// Reads `main  (in App) + 24`, `???  (in App)  load address 0x101671000 + 0xd68` or `main (in App) (main.m:57)`.
     fn of_sample(head: &'l [u8]) -> Option<Self> {
-        let open = memchr::memmem::rfind(head, b" (in ")?;
+        let open = rfind(head, b" (in ")?;
         let image = &head[open + 5..];
         let close =
             memchr::memmem::find(image, b") ").or_else(|| image.strip_suffix(b")").map(<[u8]>::len))?;
@@ -158,14 +158,14 @@ impl<'l> FrameText<'l> {
     /// Reads `main + 24 (App + 3432)`, `main + 24 (main.m:57 in App + 3432)` or `??? (App + 3432)`.
     fn of_spindump(head: &'l [u8], address: u64) -> Option<Self> {
         let inner = head.strip_suffix(b")")?;
-        let plus = memchr::memmem::rfind(inner, b" + ")?;
+        let plus = rfind(inner, b" + ")?;
         let mut cursor = Cursor::new(&inner[plus + 3..]);
         let offset = cursor.decimal().filter(|_| cursor.rest().is_empty())?;
-        let open = memchr::memmem::rfind(&inner[..plus], b" (")?;
+        let open = rfind(&inner[..plus], b" (")?;
         let image = &inner[open + 2..plus];
         let location = memchr::memmem::find(image, b" in ").filter(|at| is_location(&image[..*at]));
         let name = &head[..open];
-        let distance = memchr::memmem::rfind(name, b" + ");
+        let distance = rfind(name, b" + ");
         let is_distance = |at: &usize| name.len() > at + 3 && name[at + 3..].iter().all(u8::is_ascii_digit);
         Some(FrameText {
             tool: Tool::Spindump,
