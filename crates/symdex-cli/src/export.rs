@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy};
-use symdex_store::{IdPrefix, IndexBytes, StoredImage, replace_file};
+use symdex_store::{Durability, IdPrefix, IndexBytes, StoredImage, replace_file};
 
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::open;
@@ -124,7 +124,7 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
     })?;
     let mut file = temporary.into_inner().map_err(|error| failed(error.into_error()))?;
     file.rewind().map_err(failed)?;
-    replace_file(output, file).map_err(Failure::from)?;
+    replace_file(output, file, Durability::Synced).map_err(Failure::from)?;
     Ok(None)
 }
 

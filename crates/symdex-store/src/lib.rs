@@ -75,7 +75,7 @@ pub use reader::{
     Breaker, HEDGE_DELAY, HedgedAnswer, HedgedCalls, OpenImage, ReaderOptions, SharedStore, StoreCounts,
     StoreReader,
 };
-pub use replace::replace_file;
+pub use replace::{Durability, replace_file};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{

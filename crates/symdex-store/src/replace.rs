@@ -10,10 +10,20 @@ use crate::publish::{delete_abandoned, parent, temporary};
 /// The number of links after which a path counts as a loop of links, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes `contents` to the file at `path`, so that the file is absent, old or whole at any moment.
+/// Whether a file that was written outlives a failure of the machine, such as a power failure, right afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It is synced before it gets its name, so it does. This waits for the disk.
+    Synced,
+    /// It may then be empty. For files that can be made again.
+    Unsynced,
+}
+
+/// Writes `contents` to the file at `path`, so that the file is absent, old or whole at any moment, whatever happens to
+/// the process.
 ///
-/// The bytes are written to a temporary file in the same folder, which is synced and then renamed. A file that existed
-/// keeps its permissions and, if this user may set them, its owner and group; its other hard links keep the old
+/// The bytes are written to a temporary file in the same folder, which is synced, unless `durability` says that it need
+/// not be, and then renamed. A file that existed keeps its permissions and, if this user may set them, its owner and group; its other hard links keep the old
 /// contents. A new file has the permissions of the umask. Links are followed. Pipes, devices and whatever is in `/dev`
 /// and `/proc`, such as `/dev/stdout`, cannot be replaced: the bytes are appended to them.
 ///
@@ -24,7 +34,7 @@ const MAX_LINKS: usize = 40;
 ///
 /// [`Error::NotPublished`] with the step that failed and its path. The file then is as it was, unless it is one that
 /// cannot be replaced.
-pub fn replace_file(path: &Path, mut contents: impl io::Read) -> Result<(), Error> {
+pub fn replace_file(path: &Path, mut contents: impl io::Read, durability: Durability) -> Result<(), Error> {
     let failed = |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };
     let target = resolve(path).map_err(|error| failed("follow the link", path, error))?;
     let Some(target) = target else {
@@ -43,9 +53,11 @@ pub fn replace_file(path: &Path, mut contents: impl io::Read) -> Result<(), Erro
     delete_abandoned(folder);
     let mut new = temporary(folder).map_err(|error| failed("create a temporary file", folder, error))?;
     let written = old.map_or(Ok(()), |old| keep_permissions(&old, new.as_file()));
-    let written = written
-        .and_then(|()| io::copy(&mut contents, &mut new).map(drop))
-        .and_then(|()| new.as_file().sync_all());
+    let written =
+        written.and_then(|()| io::copy(&mut contents, &mut new).map(drop)).and_then(|()| match durability {
+            Durability::Synced => new.as_file().sync_all(),
+            Durability::Unsynced => Ok(()),
+        });
     written.map_err(|error| failed("write", &target, error))?;
     new.persist(&target).map_err(|error| failed("replace", &target, error.error))?;
     Ok(())
@@ -85,6 +97,7 @@ fn keep_permissions(old: &File, new: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::Durability::{Synced, Unsynced};
     use super::*;
 
     /// The names in a folder, sorted.
@@ -100,8 +113,8 @@ mod tests {
     fn a_file_is_created_and_replaced_and_nothing_else_is_left() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("report.crash");
-        for text in ["first", "second, which is longer", ""] {
-            replace_file(&path, text.as_bytes()).expect("written");
+        for (text, durability) in [("first", Synced), ("second, which is longer", Unsynced), ("", Synced)] {
+            replace_file(&path, text.as_bytes(), durability).expect("written");
             assert_eq!(fs::read_to_string(&path).expect("readable"), text);
         }
         assert_eq!(names(folder.path()), ["report.crash"]);
@@ -113,7 +126,7 @@ mod tests {
         fs::create_dir(folder.path().join("folder")).expect("a folder");
         let error = |name: &str| {
             let path = folder.path().join(name);
-            let error = replace_file(&path, &b"new"[..]).expect_err("an error").to_string();
+            let error = replace_file(&path, &b"new"[..], Synced).expect_err("an error").to_string();
             error.strip_prefix(&folder.path().display().to_string()).unwrap_or(&error).to_owned()
         };
         assert!(error("folder").starts_with("/folder: cannot write: "), "{}", error("folder"));
@@ -132,19 +145,19 @@ mod tests {
         fs::write(path("below/report"), "old").expect("written");
         for mode in [0o640, 0o604, 0o777] {
             fs::set_permissions(path("below/report"), fs::Permissions::from_mode(mode)).expect("permissions");
-            replace_file(&path("below/report"), &b"new"[..]).expect("written");
+            replace_file(&path("below/report"), &b"new"[..], Synced).expect("written");
             let permissions = fs::metadata(path("below/report")).expect("there").permissions();
             assert_eq!(permissions.mode() & 0o7777, mode);
         }
         symlink("below/report", path("link")).expect("a link");
         symlink(path("link"), path("link to link")).expect("a link");
-        replace_file(&path("link to link"), &b"by links"[..]).expect("written");
+        replace_file(&path("link to link"), &b"by links"[..], Synced).expect("written");
         assert_eq!(fs::read_to_string(path("below/report")).expect("readable"), "by links");
         symlink("below/missing", path("dangling")).expect("a link");
-        replace_file(&path("dangling"), &b"created"[..]).expect("written");
+        replace_file(&path("dangling"), &b"created"[..], Synced).expect("written");
         assert_eq!(fs::read_to_string(path("below/missing")).expect("readable"), "created");
         symlink("loop", path("loop")).expect("a link");
-        let error = replace_file(&path("loop"), &b""[..]).expect_err("a loop").to_string();
+        let error = replace_file(&path("loop"), &b""[..], Synced).expect_err("a loop").to_string();
         assert!(error.contains("loop: cannot follow the link: there are too many links"), "{error}");
         assert_eq!(names(folder.path()), ["below", "dangling", "link", "link to link", "loop"]);
         assert!(["dangling", "link", "link to link"].iter().all(|link| path(link).is_symlink()));
@@ -155,15 +168,16 @@ mod tests {
     fn devices_and_open_files_are_written_to() {
         use std::io::Write as _;
         use std::os::fd::AsRawFd as _;
-        replace_file(Path::new("/dev/null"), &b"nothing"[..]).expect("written");
-        let full = replace_file(Path::new("/dev/full"), &b"text"[..]).map_err(|error| error.to_string());
+        replace_file(Path::new("/dev/null"), &b"nothing"[..], Synced).expect("written");
+        let full =
+            replace_file(Path::new("/dev/full"), &b"text"[..], Synced).map_err(|error| error.to_string());
         if cfg!(target_os = "linux") {
             assert!(full.is_err_and(|error| error.starts_with("/dev/full: cannot write: No space left")));
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
         file.as_file().write_all(b"before, ").expect("written");
         let open = format!("/dev/fd/{}", file.as_file().as_raw_fd());
-        replace_file(open.as_ref(), &b"after"[..]).expect("written");
+        replace_file(open.as_ref(), &b"after"[..], Synced).expect("written");
         assert_eq!(fs::read_to_string(file.path()).expect("readable"), "before, after");
     }
 
@@ -175,7 +189,7 @@ mod tests {
             let file = File::create(folder.path().join(name)).expect("created");
             file.set_modified(now - std::time::Duration::from_secs(hours * 60 * 60)).expect("a time");
         }
-        replace_file(&folder.path().join("report"), &b""[..]).expect("written");
+        replace_file(&folder.path().join("report"), &b""[..], Synced).expect("written");
         assert_eq!(names(folder.path()), [".symdex-new.tmp", "report"]);
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use symdex::{ImageId, Index};
-use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store, replace_file};
+use symdex_store::{Durability, IdPrefix, IndexBytes, IndexFolder, Store, replace_file};
 
 use super::output::Output;
 use super::selection::id_in;
@@ -105,7 +105,7 @@ fn get(store: &dyn Store, prefix: &IdPrefix, args: &Args) -> Result<(ImageId, Pa
     let id = id_in(store, prefix)?;
     let path = path_of(&id, args)?;
     let index = checked(store, &id)?;
-    replace_file(&path, index.as_bytes())?;
+    replace_file(&path, index.as_bytes(), Durability::Synced)?;
     Ok((id, path, index.as_bytes().len() as u64))
 }
 

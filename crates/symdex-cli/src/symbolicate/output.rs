@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use symdex_report::{FormatKind, KnownImage, OutputFormat, ReportView, Symbolicated, formats};
+use symdex_store::{Durability, replace_file};
 
 use super::input::Input;
 use super::shown;
@@ -105,7 +106,9 @@ impl Output {
                 path
             }
         };
-        Ok(symdex_store::replace_file(&path, text.into_reader()).map_err(Failure::from)?)
+        // Syncing each of many reports takes twenty times as long as all else, and a report can be answered again.
+        let written = replace_file(&path, text.into_reader(), Durability::Unsynced);
+        Ok(written.map_err(Failure::from)?)
     }
 
     /// Whether every report has an output file of its own in a folder.

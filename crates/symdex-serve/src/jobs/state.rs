@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use symdex_store::create_private_folder;
+use symdex_store::{Durability, create_private_folder};
 
 use super::job::Job;
 
@@ -94,7 +94,7 @@ impl StateFolder {
     pub(super) fn save(&self, job: &Job) -> Result<(), symdex_store::Error> {
         // A job has only text and numbers, which are always JSON.
         let json = serde_json::to_vec(job).unwrap_or_default();
-        symdex_store::replace_file(&self.path(&job.id), &json[..])
+        symdex_store::replace_file(&self.path(&job.id), &json[..], Durability::Synced)
     }
 
     fn path(&self, id: &str) -> PathBuf {
