@@ -204,7 +204,7 @@ impl Input {
     /// The first bytes of the report, at most `len`. Empty unless it is a regular file that can be read.
     pub(super) fn start(&self, len: usize) -> Cow<'_, [u8]> {
         if self.start.is_empty() || (len <= START && !self.is_packed()) {
-            return Cow::Borrowed(&self.start);
+            return Cow::Borrowed(self.start.get(..len).unwrap_or(&self.start));
         }
         let mut start = Vec::new();
         if self.is_packed() {
