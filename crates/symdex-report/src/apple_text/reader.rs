@@ -166,7 +166,9 @@ impl<'t> Reader<'t> {
     fn frame_image(&mut self, image: FrameImage<'t>) -> Option<Number> {
         // Most frames are of the image of the frame before. Comparing is faster than hashing.
         let before = self.stack.last().and_then(|frame| frame.image);
-        if let Some(before) = before.filter(|before| self.frame_images[before.get() as usize] == image) {
+        if let Some(before) =
+            before.filter(|before| self.frame_images.get(before.get() as usize) == Some(&image))
+        {
             return Some(before);
         }
         if let Some(number) = self.known.get(&image) {
