@@ -24,12 +24,13 @@ pub(super) struct Input {
     unpacked: Option<(PathBuf, PathBuf)>,
     /// The number of bytes to read, for progress; 0 if it is unknown.
     size: u64,
-    /// Its first bytes, at most [`START`]. Empty unless it is a regular file, because a pipe can be read only once.
+    /// The first bytes of the file, at most [`START`]. Empty unless it is a regular file, because a pipe can be read only
+    /// once.
     start: Vec<u8>,
 }
 
-/// How many bytes tell what kind of file an input is.
-const START: usize = 16;
+/// How many bytes at the start of a report tell what kind of file it is.
+const START: usize = 256;
 
 /// All reports to read.
 pub(super) struct Inputs {
@@ -170,11 +171,11 @@ impl Input {
 
     /// The path that names the output: without the extension of a compressed file.
     pub(super) fn unpacked_path(&self) -> PathBuf {
-        if self.is_packed() { self.path.with_extension("") } else { self.path.clone() }
+        if self.has_packed_extension() { self.path.with_extension("") } else { self.path.clone() }
     }
 
     /// Whether it has the extension of a compressed file.
-    fn is_packed(&self) -> bool {
+    fn has_packed_extension(&self) -> bool {
         self.path.extension().is_some_and(|extension| extension == "gz" || extension == "zst")
     }
 
@@ -201,18 +202,13 @@ impl Input {
         if self.is_named { File::open(path) } else { symdex::open_regular_file(path) }
     }
 
-    /// The first bytes of the report, at most `len`. Empty unless it is a regular file that can be read.
-    pub(super) fn start(&self, len: usize) -> Cow<'_, [u8]> {
-        if self.start.is_empty() || (len <= START && !self.is_packed()) {
-            return Cow::Borrowed(self.start.get(..len).unwrap_or(&self.start));
+    /// The first bytes of the report, unpacked, at most [`START`]. Empty unless it is a regular file that can be read.
+    pub(super) fn start(&self) -> Cow<'_, [u8]> {
+        if self.start.is_empty() || !self.has_packed_extension() {
+            return Cow::Borrowed(&self.start);
         }
-        let mut start = Vec::new();
-        if self.is_packed() {
-            start = self.read().unwrap_or_default();
-            start.truncate(len);
-        } else if let Ok(file) = self.open() {
-            let _ = file.take(len as u64).read_to_end(&mut start);
-        }
+        let mut start = self.read().unwrap_or_default();
+        start.truncate(START);
         Cow::Owned(start)
     }
 

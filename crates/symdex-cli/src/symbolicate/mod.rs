@@ -240,9 +240,11 @@ impl Work<'_> {
         let pool = rayon::ThreadPoolBuilder::new()
             .build()
             .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
+        // A thread takes the next report while its last one waits to be written.
+        let in_flight = 2 * pool.current_num_threads();
         in_order(
             &pool,
-            2 * pool.current_num_threads(),
+            in_flight,
             &reports,
             |input| {
                 let _counts = progress.of_image(input.size());

@@ -216,13 +216,12 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
 
 /// Whether a file is a minidump or a stack list. Returns false unless it is a regular file.
 pub(super) fn is_process_file(report: &Input) -> bool {
-    is_process(&report.start(16))
+    is_process(&report.start())
 }
 
 /// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file.
 fn is_json_or_binary(report: &Input) -> bool {
-    const BEGINNING: usize = 256;
-    let start = report.start(BEGINNING);
+    let start = report.start();
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not decide: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
