@@ -121,7 +121,9 @@ fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
 fn refuse_private_paths(made: &Path, sources: &Path, tools: &Tools) -> Result<()> {
     let mut private = tools.private_folders();
     private.push(sources.display().to_string());
-    private.extend(["/tmp/", "/root/", "/home/", "/usr/lib/llvm"].map(str::to_owned));
+    private.extend(["tmp", "root", "home"].map(|folder| format!("/{folder}/")));
+    // Wherever LLVM is installed.
+    private.push("/lib/llvm".to_owned());
     private.extend(std::env::var("HOME").ok().filter(|home| home.len() > 1));
     for (path, bytes) in files(made)? {
         for folder in &private {
