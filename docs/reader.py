@@ -26,6 +26,7 @@ from typing import Iterator, List, Optional, Tuple
 MAGIC = b"\x89SYMDEX\n"
 TABLES = ("dwarf", "symbol_table")
 COUNTS = ("units", "functions", "ranges", "symbols", "names", "files")
+SEEN = ("functions", "inlined", "rows", "symbols", "functions_outside", "symbols_outside")
 # The first context of each kind of number.
 GAP, FUNCTION, MORE_HEAD, LENGTH, ANSWER, SOURCE = 0, 1, 3, 4, 8, 20
 NAME, ID, FILE, LINE_OF_NEW, LINE_OF_KNOWN, OTHER_FILE, OTHER_LINE = 25, 27, 28, 29, 31, 33, 34
@@ -543,6 +544,7 @@ class Index:
         span = fields["chunk_span"] = cursor.number(4)
         require(1 <= span <= 1 << 20, "metadata: impossible chunk_span")
         fields["counts"] = {name: cursor.number(8) for name in COUNTS}
+        fields["seen"] = {name: cursor.number(8) for name in SEEN}
         fields["partial"] = [(cursor.text(), cursor.number(8)) for _ in range(cursor.number(8))]
         fields["builder"], fields["input_digest"] = cursor.text(), cursor.take(16) if cursor.flag() else None
         for table in TABLES:

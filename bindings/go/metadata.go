@@ -36,7 +36,15 @@ type Metadata struct {
 type Range struct{ Start, End uint64 }
 
 // Counts are the numbers of what an index was built from, and of the names and files in it.
-type Counts struct{ Units, Functions, Ranges, Symbols, Names, Files uint64 }
+type Counts struct {
+	Units, Functions, Ranges, Symbols, Names, Files uint64
+	// Seen is what the builder found in the debug file.
+	Seen Seen
+}
+
+// Seen counts what a builder found in a debug file: functions, inlined calls and line rows of the debug information
+// and functions of the symbol table, with code in the image; and functions and symbols whose code is not in it.
+type Seen struct{ Functions, Inlined, Rows, Symbols, FunctionsOutside, SymbolsOutside uint64 }
 
 // A Partial is a reason for which an index is incomplete, and how often it applied.
 type Partial struct {
@@ -141,7 +149,8 @@ func parseMetadata(data []byte, id ImageID) (*Metadata, error) {
 		m.TextExecBase = f.u64()
 	}
 	m.ChunkSpan = f.u32()
-	m.Counts = Counts{f.u64(), f.u64(), f.u64(), f.u64(), f.u64(), f.u64()}
+	seen := func() Seen { return Seen{f.u64(), f.u64(), f.u64(), f.u64(), f.u64(), f.u64()} }
+	m.Counts = Counts{f.u64(), f.u64(), f.u64(), f.u64(), f.u64(), f.u64(), seen()}
 	m.Partial = make([]Partial, f.list(16))
 	for i := range m.Partial {
 		m.Partial[i] = Partial{Reason: f.text(), Count: f.u64()}

@@ -103,6 +103,15 @@ export interface Metadata {
     readonly symbols: number;
     readonly names: number;
     readonly files: number;
+    /** What the builder found in the debug file. */
+    readonly seen: {
+      readonly functions: number;
+      readonly inlined: number;
+      readonly rows: number;
+      readonly symbols: number;
+      readonly functions_outside: number;
+      readonly symbols_outside: number;
+    };
   };
   /** What could not be indexed, and how often. Empty for a whole index. */
   readonly partial: readonly { readonly reason: string; readonly count: number }[];

@@ -40,7 +40,7 @@ pub(crate) struct Metadata {
 
 impl From<&symdex::Metadata> for Metadata {
     fn from(metadata: &symdex::Metadata) -> Self {
-        let symdex::Counts { units, functions, ranges, symbols, names, files } = metadata.counts;
+        let symdex::Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
         let partial = |Partial { reason, count, .. }: &Partial| (reason.clone(), *count);
         Self {
             id: metadata.id.to_string(),

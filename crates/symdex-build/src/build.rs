@@ -11,13 +11,14 @@
 
 mod chunks;
 mod finish;
+mod seen;
 mod units;
 
 use std::collections::VecDeque;
 use std::io::Write;
 
 use symdex::write::{ChunkEncoder, EncodedUnwindRows, ImageInfo, Writer};
-use symdex::{Counts, Table};
+use symdex::{Counts, Seen, Table};
 
 pub(crate) use self::chunks::Encoded;
 use self::finish::IndexStrings;
@@ -76,6 +77,7 @@ pub(crate) fn build_image(
         let mut build = Build::new(&image.info, max_strings(image), budget, deadline);
         build.demangle = options.readable_names;
         build.wants_unwind = options.unwind_rows;
+        build.allow_empty = options.allow_empty;
         build.run((image, &units), order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
@@ -181,6 +183,12 @@ pub(crate) struct Build<'a, 'd> {
     pub(crate) demangle: Option<Demangle>,
     wants_unwind: bool,
     pub(crate) unwind: Option<EncodedUnwindRows>,
+    pub(crate) allow_empty: bool,
+    /// What was found in the image so far.
+    seen: Seen,
+    /// How many functions were given to the merge of the `dwarf` table.
+    merged_functions: u64,
+    encoded: seen::EncodedCounts,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
@@ -201,6 +209,10 @@ impl<'a, 'd> Build<'a, 'd> {
             demangle: None,
             wants_unwind: false,
             unwind: None,
+            allow_empty: false,
+            seen: Seen::default(),
+            merged_functions: 0,
+            encoded: seen::EncodedCounts::default(),
         }
     }
 
@@ -221,6 +233,7 @@ impl<'a, 'd> Build<'a, 'd> {
         if let Some(digest) = input_digest(image, &problems) {
             self.writer.set_input_digest(digest);
         }
+        self.seen.symbols_outside = image.symbols_outside;
         self.dwarf((image, units), order, &mut problems, &mut counts, progress)?;
         self.symbols(&image.symbols, &mut counts, &mut problems)?;
         self.deadline.check()?;

@@ -24,6 +24,7 @@ pub struct Companions {
     debug_dirs: Vec<PathBuf>,
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
+    wanted_address: Option<u64>,
     deadline: Cell<Deadline>,
     /// Whether something was omitted because of `max_memory`.
     is_exceeded: Cell<bool>,
@@ -53,6 +54,18 @@ impl Companions {
     #[must_use]
     pub fn max_seconds(self, seconds: Option<u64>) -> Self {
         Self { max_seconds: seconds, ..self }
+    }
+
+    /// The address, as stated in the file, that the image is to have if its code lies more than 4 GiB apart. An index
+    /// cannot cover such code as a whole; [`Image::outside`](crate::Image::outside) states what an image lacks. `None`,
+    /// the default, loads the part with most code.
+    #[must_use]
+    pub fn near(self, address: Option<u64>) -> Self {
+        Self { wanted_address: address, ..self }
+    }
+
+    pub(crate) fn wanted_address(&self) -> Option<u64> {
+        self.wanted_address
     }
 
     /// Begins to load an image.

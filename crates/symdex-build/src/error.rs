@@ -41,6 +41,24 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The file has nothing that answers an address.
+    #[error(
+        "nothing to answer: it has no functions, neither in debug information nor in symbols nor in unwind information; {} \
+         (--allow-empty publishes an empty index)",
+        if lost.is_empty() { "give the file as it was before it was stripped, or its debug file" } else { lost }
+    )]
+    NothingFound {
+        /// What could not be read, such as a debug file that is not found; empty if there is nothing.
+        lost: String,
+    },
+    /// The file has something to answer, and its index would have none of it.
+    #[error("it has {found}, and its index would not have them: {why}")]
+    NothingIndexed {
+        /// What was found in the file.
+        found: String,
+        /// Why the index lacks it.
+        why: String,
+    },
     /// Files of this kind are not supported.
     #[error("unsupported debug file: {what}")]
     Unsupported {
@@ -179,6 +197,7 @@ impl Error {
             Error::NotADebugFile { .. }
             | Error::NotASymbolFile { .. }
             | Error::NotASymbolMap { .. }
+            | Error::NothingIndexed { .. }
             | Error::Unsupported { .. } => true,
             Error::Index(error) => error.is_unsupported(),
             _ => false,

@@ -121,6 +121,11 @@ impl Merge {
         }
     }
 
+    /// How many functions the added units have.
+    pub(crate) fn added_functions(&self) -> u64 {
+        self.counted.len() as u64
+    }
+
     /// How many ranges were merged so far.
     pub(crate) fn ranges(&self) -> u64 {
         self.chunker.ranges

@@ -42,6 +42,7 @@ pub struct BuildOptions<'p> {
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
     pub(crate) readable_names: Option<Demangle>,
     pub(crate) unwind_rows: bool,
+    pub(crate) allow_empty: bool,
 }
 
 impl<'p> BuildOptions<'p> {
@@ -54,6 +55,7 @@ impl<'p> BuildOptions<'p> {
             progress: &|_, _| {},
             readable_names: None,
             unwind_rows: false,
+            allow_empty: false,
         }
     }
 
@@ -101,6 +103,13 @@ impl<'p> BuildOptions<'p> {
         Self { unwind_rows, ..self }
     }
 
+    /// Whether an image without any function gets an empty index. The default is `false`: the build fails with
+    /// [`Error::NothingFound`].
+    #[must_use]
+    pub fn allow_empty(self, allow_empty: bool) -> Self {
+        Self { allow_empty, ..self }
+    }
+
     /// Builds the index of `image` in memory.
     ///
     /// # Errors
@@ -130,7 +139,8 @@ impl<'p> BuildOptions<'p> {
     /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, [`Error::Io`] if a
     /// temporary file cannot be written, [`Error::TooSlow`] after [`Self::max_seconds`], [`Error::TooLarge`] beyond
     /// [`Self::max_memory`], and [`Error::TooLittleMemory`] if that is too low. A unit or a function that
-    /// cannot be read is not an error: it is omitted and counted in the index's metadata.
+    /// cannot be read is not an error: it is omitted and counted in the index's metadata. [`Error::NothingFound`] and
+    /// [`Error::NothingIndexed`] if the index would be empty.
     pub fn build_into<W: Write + Send>(&self, image: &Image<'_>, mut out: W) -> Result<Built<W>, Error> {
         let (report, warnings) = build_image(image, self, &mut out)?;
         Ok(Built { bytes: out, warnings, report })

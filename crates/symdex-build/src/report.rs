@@ -55,7 +55,8 @@ struct Loss {
     part: &'static str,
     /// What an answer may lack.
     meaning: &'static str,
-    /// Whether another file can avoid the loss: a whole copy of a damaged file, a missing file, or a symbol map.
+    /// Whether another file, or another command, can avoid the loss: a whole copy of a damaged file, a missing file, a
+    /// symbol map, or a lookup in the debug file.
     can_be_avoided: bool,
 }
 
@@ -70,7 +71,7 @@ const NO_NAMES: &str =
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 23] = [
+const LOSSES: [Loss; 24] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -114,6 +115,7 @@ const LOSSES: [Loss; 23] = [
     loss("the unwind table ", NO_CALLERS, true),
     loss("unwind entries ", NO_CALLERS, false),
     loss("unwind rows ", NO_CALLERS, false),
+    loss(TOO_FAR, "an index has no answers there; look these addresses up in the debug file itself", true),
     loss(
         "inlined subroutines nested too deeply",
         "addresses in them lack the innermost inlined functions",
@@ -163,6 +165,9 @@ pub fn meaning_of(reason: &str) -> &'static str {
 pub fn can_be_avoided(reason: &str) -> bool {
     loss_of(reason).is_some_and(|loss| loss.can_be_avoided)
 }
+
+/// A part of the reason that counts code without an image offset.
+pub(crate) const TOO_FAR: &str = "not in the 4 GiB that begin at the base";
 
 /// The reason that counts hidden names that no symbol map has.
 pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved";

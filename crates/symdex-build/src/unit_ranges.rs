@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use symdex::Seen;
 use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::pools::Hashed;
@@ -54,6 +55,8 @@ pub(crate) struct UnitRanges<'d> {
     /// How much work was done, in counted steps.
     pub(crate) steps: u64,
     pub(crate) problems: Problems,
+    /// What was found in the unit.
+    pub(crate) seen: Seen,
 }
 
 impl UnitRanges<'_> {

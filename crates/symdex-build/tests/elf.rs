@@ -11,8 +11,8 @@ use std::io::Write as _;
 use checks::{answers, found, image_answers};
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
-use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, slices};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Seen, Table};
+use symdex_build::{Companions, DirectLookup, Image, slices};
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections};
 
 fn symbols(elf: &Elf) -> Vec<String> {
@@ -221,6 +221,106 @@ fn of_rows_at_one_address_the_last_counts() {
     let unit = unit.sequence(&[(0x1000, 1, 5, true), (0x1000, 1, 6, true), (0x1010, 1, 7, true)], 0x1100);
     let elf = Elf { base: BASE, ..Elf::default() }.debug(debug_sections(&[unit]));
     assert_eq!(answers(&elf.bytes(), Dwarf), ["1000..1010 f a.c:6", "1010..1100 f a.c:7"]);
+}
+
+/// docs/DEBUG-INFO.md, "Code without a size".
+#[test]
+fn code_without_a_size_reaches_to_the_next_section_or_to_the_end_of_its_segment() {
+    let unsized_code = |next| {
+        let next =
+            ElfSection { name: ".dynamic".to_owned(), flags: 3, address: BASE + next, ..Default::default() };
+        let elf = with_dwarf();
+        let sections = elf.sections.iter().cloned().chain([next]).collect();
+        Elf { code: None, is_unsized: true, sections, ..elf }
+    };
+    let executable = |elf: &Elf| {
+        let (bytes, companions) = (elf.bytes(), Companions::default());
+        let image = Image::load(&slices(&bytes).expect("an ELF file")[0], "made-up", &companions);
+        image.expect("loads").info().executable.clone()
+    };
+    // The segment has 0x4000 bytes.
+    assert_eq!(executable(&unsized_code(0x3800)), [(0x1000, 0x3800)]);
+    assert_eq!(executable(&unsized_code(0x4800)), [(0x1000, 0x4000)]);
+    assert_eq!(answers(&unsized_code(0x4800).bytes(), Dwarf), LINES);
+    // Stored code of the size 0 is an empty section.
+    assert_eq!(executable(&Elf { code: Some(0), ..unsized_code(0x3800) }), []);
+}
+
+/// A file at `base` with two functions, and with another one at `start`, more than 4 GiB away.
+fn with_code_at(base: u64, start: u64, size: usize) -> Elf {
+    let symbols = vec![function("f", base + 0x1000, 0x100), function("g", base + 0x1200, 0x20)];
+    let elf = Elf { base, symbols, ..Elf::default() };
+    let far = ElfSection {
+        name: ".far".to_owned(),
+        kind: elf::SHT_PROGBITS.0,
+        flags: 6,
+        address: start,
+        bytes: vec![0x90; size],
+        ..Default::default()
+    };
+    let symbols = elf.symbols.iter().cloned().chain([function("far", start, size as u64)]).collect();
+    Elf { sections: vec![far], symbols, other_segments: vec![start / 0x1000 * 0x1000], ..elf }
+}
+
+/// docs/DEBUG-INFO.md, "Code in two places".
+#[test]
+fn of_code_that_lies_too_far_apart_the_larger_part_is_the_image() {
+    const HIGH: u64 = 0xffff_ffff_8100_0000;
+    for (base, start) in [(HIGH, 0x10_0000), (0x10_0000, HIGH)] {
+        let small = with_code_at(base, start, 0x30).bytes();
+        let index =
+            Index::open(symdex_build::build(&load(&small, None)).expect("builds").bytes).expect("written");
+        let (metadata, counts) = (index.metadata(), index.metadata().counts);
+        assert_eq!((metadata.base, counts.symbols, counts.seen.symbols_outside), (base, 2, 1));
+        let lost = format!("the code at {start:#x}..{:#x} is not in the 4 GiB", start + 0x30);
+        assert!(metadata.partial[0].reason.starts_with(&lost), "{:?}", metadata.partial);
+        // The file itself answers everywhere.
+        let near = load(&small, Some(start + 4));
+        let lookup = |address: u64| {
+            let offset = ImageOffset(address - near.info().base);
+            let mut direct = DirectLookup::new(&near).expect("reads");
+            let index = direct.answer(&[offset]).expect("answers");
+            let mut scratch = Scratch::default();
+            let frames = index.lookup(offset, LinePolicy::Exact, &mut scratch).expect("intact")?;
+            frames.iter().next().map(|frame| frame.name_lossy().unwrap_or_default().into_owned())
+        };
+        assert_eq!(lookup(start + 4).as_deref(), Some("far"));
+        assert_eq!(near.outside(), [(base + 0x1000, base + 0x3000)]);
+
+        let large = with_code_at(base, start, 0x8000).bytes();
+        assert_eq!(load(&large, None).info().base, start / 0x1000 * 0x1000);
+        assert_eq!(answers(&large, SymbolTable).len(), 1);
+    }
+}
+
+fn load<'d>(file: &'d [u8], near: Option<u64>) -> Image<'d> {
+    let companions = Box::leak(Box::new(Companions::default().near(near)));
+    Image::load(&slices(file).expect("an ELF file")[0], "made-up", companions).expect("loads")
+}
+
+#[test]
+fn what_has_nothing_to_answer_gets_no_index() {
+    let build =
+        |elf: &Elf| symdex_build::build(&load(&elf.bytes(), None)).map(|_| ()).map_err(|e| e.to_string());
+    let nothing = build(&Elf::default()).expect_err("nothing to answer");
+    assert!(nothing.contains("nothing to answer") && nothing.contains("before it was stripped"), "{nothing}");
+    // Functions and symbols outside of the code are not nothing.
+    let symbol = build(&of(&[function("f", 0x5000, 0x10)])).expect_err("outside");
+    assert!(symbol.contains("0 functions and 1 function symbols"), "{symbol}");
+    let unit = Unit::new((0x5000, 0x5100)).child(Die::function("f", (0x5000, 0x5100)));
+    let dwarf = Elf { base: BASE, ..Elf::default() }.debug(debug_sections(&[unit]));
+    let dwarf = build(&dwarf).expect_err("outside");
+    assert!(dwarf.contains("1 functions and 0 function symbols"), "{dwarf}");
+    // A symbol elsewhere in the code is an answer.
+    assert_eq!(build(&of(&[function("f", 0x5000, 0x10), function("g", 0x1000, 0x10)])), Ok(()));
+}
+
+#[test]
+fn an_index_states_what_its_builder_has_found() {
+    let file = with_dwarf().bytes();
+    let index = Index::open(symdex_build::build(&load(&file, None)).expect("builds").bytes).expect("written");
+    let seen = Seen { functions: 1, rows: 2, symbols: 2, ..Seen::default() };
+    assert_eq!(index.metadata().counts.seen, seen);
 }
 
 /// The one frame at an image offset: name, line, where the function starts, and the table.

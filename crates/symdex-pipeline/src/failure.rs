@@ -68,7 +68,7 @@ impl FailureKind {
     fn of_debug_file(error: &symdex_build::Error) -> Self {
         use symdex_build::Error;
         match error {
-            Error::NoSuchArch { .. } => Self::NotFound,
+            Error::NoSuchArch { .. } | Error::NothingFound { .. } => Self::NotFound,
             Error::NoId => Self::Usage,
             Error::NoDebugFile { .. } | Error::CachePart { .. } => Self::Missing,
             // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
@@ -248,6 +248,8 @@ fn reason_of(error: &symdex_build::Error) -> &'static str {
         Error::NoId => "without an id",
         Error::Truncated { .. } => "cut short",
         Error::Malformed { .. } => "malformed",
+        Error::NothingFound { .. } => "nothing to answer",
+        Error::NothingIndexed { .. } => "nothing indexed",
         Error::Unsupported { .. } => "unsupported",
         Error::NoSuchArch { .. } => "without the architecture",
         Error::NoDebugFile { .. } => "folder without debug files",

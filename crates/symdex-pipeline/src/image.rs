@@ -110,6 +110,8 @@ pub(crate) struct ImageBuilder<'w> {
     pub(crate) archs: &'w [String],
     /// The wanted images; all if empty.
     pub(crate) ids: &'w [ImageId],
+    /// The id of an image that states none.
+    pub(crate) given_id: Option<&'w ImageId>,
     pub(crate) debug_dirs: &'w [PathBuf],
     pub(crate) maps: &'w SymbolMaps,
     /// The share of the memory for each image that is built at one time.
@@ -120,6 +122,7 @@ pub(crate) struct ImageBuilder<'w> {
     pub(crate) readable_names: bool,
     /// Whether indexes get unwind rows.
     pub(crate) unwind_rows: bool,
+    pub(crate) allow_empty: bool,
     /// The index of an id that exists already, if it may be used.
     pub(crate) existing: &'w (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
     /// Called with the size of an image, and with how many of how many of its parts are done.
@@ -173,7 +176,9 @@ impl ImageBuilder<'_> {
     fn slice(&self, file: &DebugFile, slice: &Slice<'_>, joins: &[Join], each: &mut impl FnMut(ImageResult)) {
         let begun = Instant::now();
         // A slice whose id cannot be read cannot be loaded either.
-        let id = Identity::of(slice).ok().map(|identity| identity.id);
+        let stated = Identity::of(slice).ok().map(|identity| identity.id);
+        let given = self.given_id.filter(|_| stated.as_ref().is_some_and(ImageId::is_hash)).cloned();
+        let id = given.clone().or(stated);
         if id.as_ref().is_some_and(|id| !is_wanted(id, self.ids)) {
             return;
         }
@@ -182,7 +187,8 @@ impl ImageBuilder<'_> {
         let Some(others) = join.map_or(Some(&[][..]), |join| join.others.as_deref()) else { return };
         let companions = self.companions();
         let mut joined = JoinedImage::default();
-        joined.add(file.name(), file.load(slice, &companions));
+        let image = file.load(slice, &companions);
+        joined.add(file.name(), image.map(|image| given.into_iter().fold(image, Image::with_id)));
         if let Some(join) = join {
             others.iter().for_each(|other| joined.add_file(other, &join.image.0, &join.image.1, &companions));
         }
@@ -282,6 +288,7 @@ impl ImageBuilder<'_> {
         let options = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
         let demangle = self.readable_names.then_some(symdex_demangle::demangle as Demangle);
         let options = options.progress(&progress).readable_names(demangle).unwind_rows(self.unwind_rows);
+        let options = options.allow_empty(self.allow_empty);
         let built = options.build_into(image, IndexBuffer::new())?;
         let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
         Ok((bytes, built.warnings, built.report))
@@ -292,7 +299,9 @@ impl ImageBuilder<'_> {
         let bytes = (self.existing)(&image.info().id)?;
         let index = Index::open(&bytes[..]).ok()?;
         let lacks_names = self.readable_names && !index.has_readable_names();
-        if lacks_names || self.unwind_rows && !index.has_unwind_rows() {
+        let counts = index.metadata().counts;
+        let is_empty = counts.ranges == 0 && counts.symbols == 0;
+        if lacks_names || self.unwind_rows && !index.has_unwind_rows() || is_empty && !self.allow_empty {
             return None;
         }
         let report = match image.has_dwarf() {

@@ -47,7 +47,8 @@ impl Pipeline {
         let options = self.options();
         let demangle = options.readable_names.then_some(symdex_demangle::demangle as Demangle);
         let build = BuildOptions::new().max_memory(options.max_memory).max_seconds(options.max_seconds);
-        let build = build.readable_names(demangle).unwind_rows(options.unwind_rows);
+        let build =
+            build.readable_names(demangle).unwind_rows(options.unwind_rows).allow_empty(options.allow_empty);
         let built = self.pool().install(|| build.build_symbol_file_into(&file, IndexBuffer::new()));
         let built = built.map_err(|error| failed(&error))?;
         let index = built.bytes.into_bytes().map_err(|error| failed(&symdex::Error::from(error).into()))?;

@@ -51,6 +51,8 @@ impl Host for () {}
 pub struct PipelineOptions {
     /// The wanted architectures; all if empty.
     pub archs: Vec<String>,
+    /// The id of the one image that states none, if no image has this id.
+    pub given_id: Option<ImageId>,
     /// Folders in which files are searched that a debug file refers to.
     pub debug_dirs: Vec<PathBuf>,
     /// Symbol maps and folders of them.
@@ -71,6 +73,8 @@ pub struct PipelineOptions {
     pub readable_names: bool,
     /// Whether indexes get unwind rows, for unwinding stacks from registers and memory.
     pub unwind_rows: bool,
+    /// Whether an image without any function gets an empty index instead of a failure.
+    pub allow_empty: bool,
     /// How children are started. `None`, the default, builds in this process. The limits are set by the options above.
     pub isolation: Option<Isolation>,
     /// The folder for temporary files of children.
@@ -83,6 +87,7 @@ impl Default for PipelineOptions {
     fn default() -> Self {
         Self {
             archs: Vec::new(),
+            given_id: None,
             debug_dirs: Vec::new(),
             symbol_maps: Vec::new(),
             threads: 0,
@@ -92,6 +97,7 @@ impl Default for PipelineOptions {
             verify: false,
             readable_names: false,
             unwind_rows: false,
+            allow_empty: false,
             isolation: None,
             temporary: std::env::temp_dir(),
             unpublished: std::env::temp_dir(),
@@ -152,7 +158,7 @@ impl Pipeline {
             None => Ok(contents_of(&files)),
             Some(isolation) => isolation.clone().limits(self.limits(1)).contents_of(&files),
         })?;
-        Ok(Plan::new(found, contents, &self.options.archs))
+        Ok(Plan::new(found, contents, &self.options.archs, self.options.given_id.as_ref()))
     }
 
     /// Builds the images of `plan`, the plan of `batch`; only those with one of these `ids`, if there are any. Calls
@@ -222,6 +228,7 @@ impl Pipeline {
         ImageBuilder {
             archs,
             ids: &[],
+            given_id: None,
             debug_dirs,
             maps: &self.symbol_maps,
             max_memory: *max_memory,
@@ -229,6 +236,7 @@ impl Pipeline {
             verify: self.options.verify,
             readable_names: self.options.readable_names,
             unwind_rows: self.options.unwind_rows,
+            allow_empty: self.options.allow_empty,
             existing: &|_| None,
             progress,
         }
@@ -361,6 +369,7 @@ impl<H: Host> Build<'_, H> {
         let on_progress = |size, done, total| progress.set(size, done, total);
         let images = ImageBuilder {
             ids: self.ids,
+            given_id: self.plan.given_id.as_ref(),
             maps,
             max_memory: self.share.memory,
             existing: &|id| self.host.existing(id),
@@ -402,6 +411,7 @@ impl<H: Host> Build<'_, H> {
             cached_image: task.cached_image,
             archs: options.archs.clone(),
             ids: self.ids.to_vec(),
+            given_id: self.plan.given_id.clone(),
             debug_dirs: options.debug_dirs.iter().map(OsString::from).collect(),
             symbol_maps: maps.collect(),
             existing: existing.iter().map(|(id, file)| (id.clone(), file.path().into())).collect(),
@@ -412,6 +422,7 @@ impl<H: Host> Build<'_, H> {
             verify: options.verify,
             readable_names: options.readable_names,
             unwind_rows: options.unwind_rows,
+            allow_empty: options.allow_empty,
         };
         let (images, protections) = isolation.build(build, &options.unpublished, |size, parts| match parts {
             Some((done, total)) => progress.set(size, done, total),

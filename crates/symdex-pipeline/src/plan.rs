@@ -113,6 +113,8 @@ pub struct Plan {
     pub no_such_arch: Option<Failure>,
     /// The ids of all images with a wanted architecture.
     pub ids: BTreeSet<ImageId>,
+    /// The id that the one image gets which states none.
+    pub(crate) given_id: Option<ImageId>,
 }
 
 /// The build of a debug file, or of one image of a shared cache.
@@ -149,13 +151,22 @@ pub(crate) struct Join {
 }
 
 impl Plan {
-    /// The plan for `files`, for the architectures `archs`. `contents` has those of the files that were found.
+    /// The plan for `files`, for the architectures `archs`. `contents` has those of the files that were found. If one
+    /// image states no id, and none states `given_id`, this is its id.
     pub(crate) fn new(
         files: Vec<Result<DebugFile, Failure>>,
-        contents: Vec<Result<Contents, Failure>>,
+        mut contents: Vec<Result<Contents, Failure>>,
         archs: &[String],
+        given_id: Option<&ImageId>,
     ) -> Self {
         let mut plan = Self::default();
+        if let Some(given) = given_id {
+            match give_id(given, &mut contents, archs) {
+                0 => {}
+                1 => plan.given_id = Some(given.clone()),
+                several => plan.tasks.push(Err(ambiguous_id(given, several))),
+            }
+        }
         let only = if let [Ok(file)] = &files[..] { Some(file.name().to_owned()) } else { None };
         let mut available = Vec::new();
         let mut contents = contents.into_iter();
@@ -291,6 +302,32 @@ impl Plan {
     }
 }
 
+/// Gives the id `given` to the image that states none, if there is one and no image has this id. Returns how many
+/// images could get it.
+fn give_id(given: &ImageId, contents: &mut [Result<Contents, Failure>], archs: &[String]) -> usize {
+    let images = contents.iter_mut().flatten().filter_map(|contents| match contents {
+        Contents::Slices(images) => Some(images),
+        Contents::Cache { .. } => None,
+    });
+    let images: Vec<&mut HeaderImage> = images.flatten().filter(|image| image.is_of(archs)).collect();
+    if images.iter().any(|image| image.id.as_ref() == Some(given)) {
+        return 0;
+    }
+    let is_without_id = |image: &&mut HeaderImage| image.id.as_ref().is_some_and(ImageId::is_hash);
+    let mut without: Vec<_> = images.into_iter().filter(is_without_id).collect();
+    if let [image] = &mut without[..] {
+        image.id = Some(given.clone());
+    }
+    without.len()
+}
+
+fn ambiguous_id(given: &ImageId, several: usize) -> Failure {
+    let message = format!(
+        "{several} images of the inputs state no id, and {given} can be the id of one only: give one file"
+    );
+    Failure::new(FailureKind::Usage, message).because("without an id")
+}
+
 impl Group {
     fn new(first: usize) -> Self {
         Self { first, has_dwarf: false, plain: Vec::new(), plain_len: 0 }
@@ -323,7 +360,7 @@ mod tests {
     fn plan(files: &[(&str, Vec<HeaderImage>)], archs: &[&str]) -> Plan {
         let found = files.iter().map(|(path, _)| Ok(DebugFile::on_disk(*path))).collect();
         let contents = files.iter().map(|(_, images)| Ok(Contents::Slices(images.clone()))).collect();
-        Plan::new(found, contents, &archs.iter().map(|arch| (*arch).to_owned()).collect::<Vec<_>>())
+        Plan::new(found, contents, &archs.iter().map(|arch| (*arch).to_owned()).collect::<Vec<_>>(), None)
     }
 
     /// For each task, the other files of its first image.

@@ -28,6 +28,12 @@ impl ImageId {
         Self::with_kind(OWN, id)
     }
 
+    /// Whether the image has no id of its own, so that this is a hash.
+    #[must_use]
+    pub fn is_hash(&self) -> bool {
+        self.kind == HASH
+    }
+
     /// The id of an image that has none of its own: a hash of its bytes.
     #[must_use]
     pub fn of_hash(hash: u128) -> Self {

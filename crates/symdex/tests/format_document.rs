@@ -149,6 +149,9 @@ fn explain(file: &[u8]) -> String {
     for what in ["units", "functions", "ranges", "symbols", "names", "files"] {
         dump.number(8, &format!("counts.{what}"));
     }
+    for what in ["functions", "inlined", "rows", "symbols", "functions_outside", "symbols_outside"] {
+        dump.number(8, &format!("seen.{what}"));
+    }
     dump.number(8, "partial: none");
     string(&mut dump, "builder");
     dump.field(1, "input_digest: none");

@@ -39,6 +39,7 @@ impl<'a, 'd> Build<'a, 'd> {
                     jobs.next_if(|job| some.is_empty() || size + job.size() <= max_size / ENCODE_AHEAD)
             {
                 size += job.size();
+                self.encoded.add(table, &job.ranges);
                 some.push(job);
             }
             self.encoding.push_back(size);

@@ -9,6 +9,7 @@ use symdex::{Counts, Partial};
 
 use super::Build;
 use super::chunks::spool_failed;
+use super::seen::compare;
 use crate::error::Error;
 use crate::pools::Pools;
 use crate::readable::readable_names;
@@ -37,6 +38,8 @@ impl<'d> Build<'_, 'd> {
     ) -> Result<BuildReport, Error> {
         self.deadline.check()?;
         self.budget.check_names(self.pools.size())?;
+        counts.seen = self.seen;
+        compare(&counts, self.merged_functions, &self.encoded, self.allow_empty, &mut problems)?;
         let mut strings = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(has_dwarf, self.coverage);
         if let Some(demangle) = self.demangle {

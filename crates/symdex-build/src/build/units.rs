@@ -85,9 +85,15 @@ impl<'a, 'd> Build<'a, 'd> {
             }
             Ok(self.finish_chunks(&mut chunks, 0)?)
         });
+        self.merged(&merge, counts);
+        merged
+    }
+
+    /// Takes the counts of the merged `dwarf` table.
+    pub(crate) fn merged(&mut self, merge: &Merge, counts: &mut Counts) {
         (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
         (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
-        merged
+        self.merged_functions = merge.added_functions();
     }
 
     /// Merges the symbol table, and writes its chunks.
@@ -118,6 +124,7 @@ impl<'a, 'd> Build<'a, 'd> {
         })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
+        self.seen.symbols = symbols.len() as u64;
         Ok(())
     }
 
@@ -137,6 +144,7 @@ impl<'a, 'd> Build<'a, 'd> {
     {
         for mut unit in units {
             problems.merge(std::mem::take(&mut unit.problems));
+            self.seen += unit.seen;
             merge.add(unit, &mut self.pools)?;
         }
         let max_pending = self.budget.of_pending(self.pools.size())?;

@@ -24,7 +24,7 @@ use crate::image::Image;
 use crate::keyed::KeyedSet;
 use crate::limits::UnitLimits;
 use crate::memory::Memory;
-use crate::options::{MAX_MEMORY, build};
+use crate::options::{BuildOptions, MAX_MEMORY};
 use crate::report::Problems;
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
@@ -157,7 +157,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         }
         if self.walked > MAX_READS * self.units.own_size() {
             self.cache = UnitCache::new(0);
-            self.index = Index::open(build(self.image)?.bytes)?;
+            self.index = Index::open(BuildOptions::new().allow_empty(true).build(self.image)?.bytes)?;
             self.is_whole = true;
             return Ok(&self.index);
         }

@@ -1,5 +1,6 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
+use symdex::Seen;
 use symdex::write::{InlineFrame, NonMaxU32};
 
 use super::functions::{Functions, functions};
@@ -76,7 +77,15 @@ pub(super) fn joined<'d>(
     };
     join.run(&instances);
     let Join { frames, out, .. } = join;
+    let seen = Seen {
+        functions: functions.places.len() as u64,
+        inlined: (functions.nodes.len() - functions.places.len()) as u64,
+        rows: lines.rows.len() as u64,
+        functions_outside: functions.outside,
+        ..Seen::default()
+    };
     Some(UnitRanges {
+        seen,
         function_ranges,
         functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,

@@ -9,7 +9,7 @@ use object::{LittleEndian as Little, elf};
 use symdex::Arch;
 use symdex::write::ImageInfo;
 
-use super::code::executable;
+use super::code::{Code, count_outside};
 use super::elf_file::{ENDIAN, ElfFile};
 use super::{Identity, Image, ImageKind, split, supplementary};
 use crate::companions::{Companions, file_name};
@@ -25,8 +25,8 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     path: &Path,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
-    let base = file.base();
-    let executable = executable(file.code(), base);
+    let base = file.base(companions.wanted_address());
+    let Code { executable, outside } = Code::new(file.code(), base);
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
     companions.deadline().check()?;
     let (mut files, mut missing) = (vec![file.bytes], Vec::new());
@@ -47,6 +47,8 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
+    let defined = symbols::elf::function_offsets(file, base)?;
+    let symbols_outside = count_outside(defined, &info.executable);
     let symbols = FunctionSymbols::new(starts, &info.executable);
     companions.deadline().check()?;
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
@@ -57,12 +59,14 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let (symbol_map, decompressed, load_time) = (None, companions.kept(), Duration::ZERO);
     Ok(Image {
         info,
+        outside,
         debug_size,
         files,
         dwarf,
         splits,
         unwind: vec![unwind],
         symbols,
+        symbols_outside,
         symbol_map,
         missing,
         decompressed,

@@ -10,7 +10,7 @@ use object::{LittleEndian as Little, elf};
 use symdex::ImageId;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::code::MAX_OFFSET;
+use super::code::{MAX_OFFSET, disjoint, end_of_code};
 use super::compressed::{Format, decompress, decompress_xz};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
@@ -226,10 +226,10 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     /// The address of the image's first page: that of the lowest `PT_LOAD` segment, rounded down to a page as loaders
     /// do. 0 if there is no such segment.
     ///
-    /// A segment that is too far below the code is skipped. Linux kernels have one at 0, for per-CPU data.
-    pub(super) fn base(&self) -> u64 {
-        let code_end = self.code().iter().map(|(address, size)| address.saturating_add(*size)).max();
-        let lowest_useful = code_end.unwrap_or(0).saturating_sub(MAX_OFFSET);
+    /// A segment that is too far below the code is skipped. Linux kernels have one at 0, for per-CPU data. If code lies
+    /// more than 4 GiB apart, the image is the part of it that [`end_of_code`] chooses.
+    pub(super) fn base(&self, near: Option<u64>) -> u64 {
+        let lowest_useful = end_of_code(self.code(), near).saturating_sub(MAX_OFFSET);
         let loaded = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD);
         let addresses = loaded.map(|segment| segment.p_vaddr(ENDIAN).into());
         let lowest = addresses.filter(|address| *address >= lowest_useful).min();
@@ -237,20 +237,41 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     }
 
     /// Addresses and sizes of executable sections or, if all section headers were stripped, of executable segments.
+    ///
+    /// Dart writes debug files whose `.text` has no bytes (`SHT_NOBITS`) and the size 0. Such a section reaches to the
+    /// next section, or to the end of its segment.
     pub(super) fn code(&self) -> Vec<(u64, u64)> {
-        let code: Vec<_> = self
-            .sections
-            .iter()
-            .filter(|section| section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR))
-            .map(|section| (section.sh_addr(ENDIAN).into(), section.sh_size(ENDIAN).into()))
-            .collect();
-        if !code.is_empty() {
-            return code;
-        }
         let segments = self.segments.iter().filter(|segment| {
             segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
         });
-        segments.map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into())).collect()
+        let segments: Vec<(u64, u64)> = segments
+            .map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into()))
+            .collect();
+        let is_code = |section: &&Header::SectionHeader| {
+            section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
+        };
+        let is_unsized = |section: &Header::SectionHeader| {
+            section.sh_size(ENDIAN).into() == 0 && section.sh_type(ENDIAN) == elf::SHT_NOBITS
+        };
+        let code = || self.sections.iter().filter(is_code);
+        let limits = code().any(is_unsized).then(|| {
+            let loaded = self.sections.iter().filter(|one| one.sh_flags(ENDIAN).contains(elf::SHF_ALLOC));
+            let mut starts: Vec<u64> = loaded.map(|section| section.sh_addr(ENDIAN).into()).collect();
+            starts.sort_unstable();
+            (starts, disjoint(segments.iter().copied()))
+        });
+        let sized = |section: &Header::SectionHeader| {
+            let (address, size) = (section.sh_addr(ENDIAN).into(), section.sh_size(ENDIAN).into());
+            let Some((starts, segments)) = limits.as_ref().filter(|_| is_unsized(section)) else {
+                return (address, size);
+            };
+            let segment = segments.get(segments.partition_point(|segment| segment.1 <= address));
+            let end = segment.filter(|segment| segment.0 <= address).map_or(address, |segment| segment.1);
+            let next = starts.get(starts.partition_point(|start| *start <= address));
+            (address, next.map_or(end, |next| end.min(*next)) - address)
+        };
+        let code: Vec<_> = code().map(sized).collect();
+        if code.is_empty() { segments } else { code }
     }
 
     /// The build id: the descriptor of the note `NT_GNU_BUILD_ID` in any section or segment of notes.

@@ -10,7 +10,7 @@ use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::code::executable;
+use super::code::{Code, count_outside};
 use super::{Identity, Image, ImageKind, Splits};
 use crate::companions::Companions;
 use crate::error::Error;
@@ -152,7 +152,8 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let base = base::<Mach>(&commands);
     let sections = || commands.segments.iter().flat_map(|(_, sections)| *sections);
     let code = sections().filter(|section| is_code(*section));
-    let executable = executable(code.map(|s| (s.addr(ENDIAN).into(), s.size(ENDIAN).into())), base);
+    let code = code.map(|section| (section.addr(ENDIAN).into(), section.size(ENDIAN).into()));
+    let Code { executable, outside } = Code::new(code, base);
     let debug_section = |id: SectionId| debug_section::<Mach>(bytes, &commands, id.name());
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
@@ -177,6 +178,8 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.text_exec_base = segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into());
     info.executable = executable;
+    let named = starts.iter().filter(|start| start.name.is_some());
+    let symbols_outside = count_outside(named.map(|start| start.start), &info.executable);
     let symbols = FunctionSymbols::new(starts, &info.executable);
     let mut debug_size = bytes.len() as u64;
     if cached.is_some() {
@@ -191,12 +194,14 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let (symbol_map, decompressed, load_time) = (None, 0, Duration::ZERO);
     Ok(Image {
         info,
+        outside,
         debug_size,
         files,
         dwarf,
         splits,
         unwind,
         symbols,
+        symbols_outside,
         symbol_map,
         missing,
         decompressed,

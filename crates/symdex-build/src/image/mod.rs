@@ -19,7 +19,7 @@ use symdex::{Arch, ImageId};
 
 use crate::limits;
 use crate::reader::Reader;
-use crate::report::Problems;
+use crate::report::{Problems, TOO_FAR};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbols;
 use crate::unwind::UnwindTables;
@@ -52,6 +52,8 @@ pub(crate) use self::split::{Split, Splits};
 /// ```
 pub struct Image<'d> {
     pub(crate) info: ImageInfo,
+    /// Executable sections that no image offset reaches; see [`Image::outside`].
+    pub(crate) outside: Vec<(u64, u64)>,
     pub(crate) debug_size: u64,
     pub(crate) files: Vec<&'d [u8]>,
     /// The debug sections of the slice, and of the supplementary file if there is one.
@@ -62,6 +64,8 @@ pub struct Image<'d> {
     pub(crate) unwind: Vec<UnwindTables<'d>>,
     /// The functions of the symbol table, of function starts and of unwind information.
     pub(crate) symbols: FunctionSymbols<'d>,
+    /// How many function symbols lie outside of the executable sections.
+    pub(crate) symbols_outside: u64,
     pub(crate) symbol_map: Option<&'d SymbolMap>,
     /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
@@ -132,6 +136,14 @@ impl<'d> Image<'d> {
         &self.info
     }
 
+    /// Executable code that is too far from the image's base to have an image offset: half-open ranges of addresses as
+    /// stated in the file (SVMAs), sorted. An index has no answers there, and its metadata says so. See
+    /// [`Companions::near`](crate::Companions::near).
+    #[must_use]
+    pub fn outside(&self) -> &[(u64, u64)] {
+        &self.outside
+    }
+
     /// The functions of the symbol table, sorted by address. No two start at the same address.
     #[must_use]
     pub fn symbols(&self) -> &FunctionSymbols<'d> {
@@ -186,7 +198,15 @@ impl<'d> Image<'d> {
         self.load_time += other.load_time;
         self.files.extend(other.files);
         self.unwind.extend(other.unwind);
+        self.symbols_outside = self.symbols_outside.max(other.symbols_outside);
         self.symbols = self.symbols.join(other.symbols, &self.info.executable);
+        self
+    }
+
+    /// The image with this id. For an image whose file states none: its id is then a hash, see [`ImageId::is_hash`].
+    #[must_use]
+    pub fn with_id(mut self, id: ImageId) -> Self {
+        self.info.id = id;
         self
     }
 
@@ -248,10 +268,18 @@ impl<'d> Image<'d> {
         Some(self.info.executable.get(after.checked_sub(1)?)?.1)
     }
 
-    /// The parts that the index lacks because of missing files.
+    /// The parts that the index lacks because of missing files, and because code lies too far apart.
     pub(crate) fn problems(&self) -> Problems {
+        // A hostile file can have any number of sections.
+        const LISTED: usize = 8;
         let mut problems = Problems::default();
         self.missing.iter().for_each(|missing| problems.add(missing, 1));
+        let (listed, others) = self.outside.split_at(self.outside.len().min(LISTED));
+        let base = self.info.base;
+        for (start, end) in listed {
+            problems.add(&format!("the code at {start:#x}..{end:#x} is {TOO_FAR} {base:#x} of the image"), 1);
+        }
+        problems.add(&format!("more code is {TOO_FAR} {base:#x} of the image"), others.len() as u64);
         problems
     }
 }

@@ -55,7 +55,7 @@ impl BuildOptions<'_> {
         let batches = file.batches(budget)?;
         let max_strings = file.bytes.len() as u64 + MORE_STRINGS;
         let mut build = Build::new(&file.info, max_strings, budget, Deadline::after(self.max_seconds));
-        build.demangle = self.readable_names;
+        (build.demangle, build.allow_empty) = (self.readable_names, self.allow_empty);
         let (mut problems, mut counts) = (file.problems.clone(), Counts::default());
         // A symbol file does not tell compile units apart.
         counts.units = u64::from(file.has_lines());
@@ -153,8 +153,7 @@ impl<'a, 'd> Build<'a, 'd> {
             }
             Ok(self.finish_chunks(&mut chunks, 0)?)
         });
-        (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
-        (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
+        self.merged(&merge, counts);
         merged
     }
 }

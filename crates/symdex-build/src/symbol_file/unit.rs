@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
+use symdex::Seen;
 use symdex::write::NonMaxU32;
 
 use super::function::{Function, InlinedCall, Line, TextsLeft};
@@ -38,6 +39,7 @@ struct Unit<'d> {
     file_numbers: KeyedMap<u64, Option<NonMaxU32>>,
     /// The end of its last function.
     end: u64,
+    seen: Seen,
 }
 
 impl Default for Unit<'_> {
@@ -51,6 +53,7 @@ impl Default for Unit<'_> {
             name_numbers: KeyedMap::default(),
             file_numbers: KeyedMap::default(),
             end: 0,
+            seen: Seen::default(),
         }
     }
 }
@@ -93,6 +96,8 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
             self.finish_unit();
         }
         function.sort_lines();
+        self.unit.seen.functions += 1;
+        self.unit.seen.rows += function.lines.len() as u64;
         let name = self.texts.take(|| function.name).filter(|name| is_known(name));
         let name =
             name.map(|name| Hashed::new(name.into())).and_then(|name| push(&mut self.unit.names, name));
@@ -102,6 +107,7 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         self.unit.function_ranges.push(FunctionRange { start, end, function: number, rank, entry: None });
         self.unit.end = end;
         let starts_and_ends = self.borders(function);
+        self.unit.seen.inlined += starts_and_ends.len() as u64 / 2;
         self.chain.left = 64 + 8 * (function.call_ranges.len() + function.lines.len());
         self.chain.active.clear();
         self.chain.callees.clear();
@@ -120,14 +126,14 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
     }
 
     fn finish_unit(&mut self) {
-        let Unit { ranges, function_ranges, frames, names, files, .. } = std::mem::take(&mut self.unit);
+        let Unit { ranges, function_ranges, frames, names, files, seen, .. } = std::mem::take(&mut self.unit);
         if ranges.is_empty() {
             return;
         }
         let functions = u32::try_from(function_ranges.len()).unwrap_or(u32::MAX);
         let frames = frames.frames;
-        let unit =
-            UnitRanges { ranges, function_ranges, frames, names, files, functions, ..UnitRanges::default() };
+        let none = UnitRanges::default();
+        let unit = UnitRanges { ranges, function_ranges, frames, names, files, functions, seen, ..none };
         self.out.push(unit);
     }
 

@@ -35,6 +35,22 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
     of_types(file, &[elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE], base, thumb)
 }
 
+/// The image offsets of the function symbols in `.symtab` and `.dynsym`. Offsets below the base wrap around.
+pub(crate) fn function_offsets<Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'_, Header>,
+    base: u64,
+) -> Result<Vec<u64>, Error> {
+    let mut offsets = Vec::new();
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        let (table, _) = file.symbols(kind)?;
+        let defined = table.iter().filter(|symbol| {
+            symbol.st_type() == elf::STT_FUNC && !symbol.is_undefined(ENDIAN) && !symbol.is_absolute(ENDIAN)
+        });
+        offsets.extend(defined.map(|symbol| symbol.st_value(ENDIAN).into().wrapping_sub(base)));
+    }
+    Ok(offsets)
+}
+
 /// The symbols whose value is the address of a resolver: a function that returns the address of the named one.
 pub(super) fn resolvers<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,

@@ -95,7 +95,8 @@ pub(crate) struct Args {
 /// The options for images that a build must find.
 #[derive(clap::Args)]
 pub(super) struct RequiredArgs {
-    /// Build only the image of this id, and fail if no input has it. The id must be complete. May be repeated
+    /// Build only the image of this id, and fail if no input has it. The id must be complete. May be repeated. A single
+    /// --id is also the id of the one image of the inputs that states none, such as Flutter's app.ios-arm64.symbols
     #[arg(long, value_name = "ID")]
     pub(super) id: Vec<ImageId>,
     /// Fail if an image of the inputs gets no index with debug information, for example because its dSYM is missing
@@ -107,6 +108,9 @@ impl Args {
     pub(super) fn pipeline_options(&self) -> Result<PipelineOptions, Failure> {
         let mut options = self.limits.add_to(PipelineOptions::default());
         options.archs.clone_from(&self.arch);
+        if let [id] = &self.required.id[..] {
+            options.given_id = Some(id.clone());
+        }
         options.debug_dirs.clone_from(&self.debug_dir);
         options.symbol_maps.clone_from(&self.symbol_map);
         options.verify = self.verify;
@@ -135,6 +139,7 @@ Examples:
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
+  symdex build app.ios-arm64.symbols --id 0c37c502-aba0-3641-a08f-84c794684f36
   symdex build uploads --isolate --max-seconds 60 -o indexes
   symdex build MyApp.xcarchive --store s3://bucket/indexes
   symdex build MyApp.ipa appDsyms.zip --require-all -o indexes
@@ -146,9 +151,10 @@ A debug file that cannot be read is reported on standard error, and the others a
 Exit codes:
   0  every index was built
   4  a debug file or an archive is damaged
-  6  a file is not a debug file, or an entry of an archive is refused
+  6  a file is not a debug file, an index would have nothing of what its file has, or an entry of an archive is refused
   5  a file is missing
   1  a store cannot be queried, an index could not be written or has a wrong answer, or a limit of --isolate has ended
      its build
-  3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
+  3  a file has nothing to answer, no image has the architecture, an image of --id is missing, or --require-all lacks
+     debug information
 If several apply, the first of these after 0 counts.";

@@ -49,6 +49,10 @@ pub(crate) struct BuildLimits {
     /// index that exists already without readable names is built again
     #[arg(long)]
     readable_names: bool,
+    /// Publish an empty index for an image that has no functions, neither in debug information nor in symbols nor in
+    /// unwind information, such as a stripped program of Go. The default is a failure of its file
+    #[arg(long)]
+    allow_empty: bool,
 }
 
 /// Whether indexes get unwind rows.
@@ -143,6 +147,7 @@ impl BuildLimits {
         options.max_memory = self.max_memory;
         options.max_seconds = self.max_seconds;
         options.readable_names = self.readable_names;
+        options.allow_empty = self.allow_empty;
         options
     }
 }

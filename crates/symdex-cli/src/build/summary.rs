@@ -1,11 +1,12 @@
 //! The output of `symdex build` for each image.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
-use symdex::{Index, Partial, Table};
+use symdex::{Index, Partial, Seen, Table};
 use symdex_build::TextCoverage;
 use symdex_build::can_be_avoided;
 use symdex_pipeline::{BuiltIndex, Verified};
@@ -39,6 +40,9 @@ pub(crate) struct ImageSummary {
     functions: u64,
     ranges: u64,
     symbols: u64,
+    names: u64,
+    /// What was found in the debug file.
+    seen: Seen,
     chunks: u64,
     coverage: TextCoverage,
     dropped: BTreeMap<String, u64>,
@@ -144,6 +148,8 @@ pub(crate) fn publish(
         functions: counts.functions,
         ranges: counts.ranges,
         symbols: counts.symbols,
+        names: counts.names,
+        seen: counts.seen,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
         coverage: built.coverage,
         dropped: built.dropped.clone(),
@@ -195,7 +201,7 @@ pub(crate) fn report(
         return Ok(0);
     }
     if !summary.has_dwarf && !are_many {
-        say("warning", "no debug information: only the symbol table is indexed");
+        say("warning", what_is_indexed(summary));
     }
     warnings.iter().for_each(|warning| say("warning", warning));
     let is_reported =
@@ -205,13 +211,31 @@ pub(crate) fn report(
     Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))
 }
 
+/// What the index of an image without debug information has.
+fn what_is_indexed(summary: &ImageSummary) -> &'static str {
+    match (summary.symbols, summary.names) {
+        (0, _) => "no debug information and no symbols: the index is empty",
+        (_, 0) => "no debug information and no names: only the bounds of functions are indexed",
+        _ => "no debug information: only the symbol table is indexed",
+    }
+}
+
+/// The number of functions in the index, and of those that were found if they are more.
+fn functions(ImageSummary { functions, seen, .. }: &ImageSummary) -> String {
+    match functions.cmp(&seen.functions) {
+        Ordering::Less => format!("{functions} of {}", text::count(seen.functions, "function")),
+        _ => text::count(*functions, "function"),
+    }
+}
+
 fn human(summary: &ImageSummary) -> String {
     let ImageSummary { image, id, arch, index, index_size, debug_size, .. } = summary;
-    let ImageSummary { units, functions, ranges, symbols, seconds, outcome, .. } = summary;
+    let ImageSummary { units, ranges, symbols, seconds, outcome, .. } = summary;
     let (_, outcome) = outcome_words(outcome.as_ref());
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
-    let counts = [(units, "unit"), (functions, "function"), (ranges, "range"), (symbols, "symbol")];
-    let counts = counts.map(|(number, noun)| text::count(*number, noun)).join(", ");
+    let [units, ranges, symbols] = [(units, "unit"), (ranges, "range"), (symbols, "symbol")]
+        .map(|(number, noun)| text::count(*number, noun));
+    let counts = format!("{units}, {}, {ranges}, {symbols}", functions(summary));
     let image = text::printable(image.into());
     let index = index.as_deref().map(|index| format!("{index}: ")).unwrap_or_default();
     let verified = summary.verified.as_ref();

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Table};
+use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Seen, Table};
 
 use super::ranges::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
@@ -68,6 +68,8 @@ struct CountsView {
     /// Bytes of code that have an unwind row.
     #[serde(skip_serializing_if = "Option::is_none")]
     unwind_covered: Option<u64>,
+    /// What the builder found in the debug file.
+    seen: Seen,
 }
 
 #[derive(Serialize)]
@@ -141,7 +143,7 @@ fn view<'i>(
     index_digest: Option<[u8; 16]>,
 ) -> IndexView<'i> {
     let Metadata { image_name, arch, base, image_size, executable, .. } = metadata;
-    let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
+    let Counts { units, functions, ranges, symbols, names, files, seen, .. } = metadata.counts;
     IndexView {
         path: path.display().to_string(),
         image: image_name,
@@ -170,6 +172,7 @@ fn view<'i>(
             unwind_rows: None,
             unwind_rules: None,
             unwind_covered: None,
+            seen,
         },
         chunks: None,
     }

@@ -84,6 +84,7 @@ pub(crate) struct BuildTask {
     pub(crate) cached_image: Option<usize>,
     pub(crate) archs: Vec<String>,
     pub(crate) ids: Vec<ImageId>,
+    pub(crate) given_id: Option<ImageId>,
     pub(crate) debug_dirs: Vec<OsString>,
     /// Symbol maps and folders of them, and symbol maps of archives.
     pub(crate) symbol_maps: Vec<DebugFile>,
@@ -97,6 +98,7 @@ pub(crate) struct BuildTask {
     pub(crate) verify: bool,
     pub(crate) readable_names: bool,
     pub(crate) unwind_rows: bool,
+    pub(crate) allow_empty: bool,
 }
 
 impl BuildTask {
@@ -147,6 +149,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
     let images = ImageBuilder {
         archs: &task.archs,
         ids: &task.ids,
+        given_id: task.given_id.as_ref(),
         debug_dirs: &debug_dirs,
         maps: &symbol_maps(&task.symbol_maps)?,
         max_memory: task.max_memory,
@@ -154,6 +157,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         verify: task.verify,
         readable_names: task.readable_names,
         unwind_rows: task.unwind_rows,
+        allow_empty: task.allow_empty,
         existing: &|id| {
             let (_, path) = task.existing.iter().find(|(of, _)| of == id)?;
             symdex::map_file(Path::new(path)).ok().map(IndexBytes::from)

@@ -73,7 +73,7 @@ struct Fields {
 #[serde(transparent)]
 pub(crate) struct Stored(#[serde(with = "Fields")] pub(crate) Metadata);
 
-/// The number of items in an index.
+/// The number of items in an index, and of what it was made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Compile units that were read.
@@ -88,6 +88,38 @@ pub struct Counts {
     pub names: u64,
     /// Distinct file paths.
     pub files: u64,
+    /// What the builder found in the debug file.
+    pub seen: Seen,
+}
+
+/// What a builder found in a debug file. It fails if it found functions, inlined calls, line rows or symbols of the
+/// image and the index has none. Zero if an index is not of a whole debug file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Functions of the debug information with code in the image. Of functions with the same code, the index has one.
+    pub functions: u64,
+    /// Inlined calls with code in the image.
+    pub inlined: u64,
+    /// Line rows with code in the image, after those of equal addresses are joined.
+    pub rows: u64,
+    /// Functions of the symbol table and of unwind information with code in the image.
+    pub symbols: u64,
+    /// Functions of the debug information whose code is not in the image: linkers drop functions and leave their debug
+    /// information.
+    pub functions_outside: u64,
+    /// Function symbols outside of the image's code.
+    pub symbols_outside: u64,
+}
+
+impl std::ops::AddAssign for Seen {
+    fn add_assign(&mut self, other: Self) {
+        self.functions += other.functions;
+        self.inlined += other.inlined;
+        self.rows += other.rows;
+        self.symbols += other.symbols;
+        self.functions_outside += other.functions_outside;
+        self.symbols_outside += other.symbols_outside;
+    }
 }
 
 /// One reason why an index is incomplete, and how often it occurred.
@@ -323,7 +355,22 @@ pub(crate) mod tests {
             executable: vec![(0x1000, 0x4000)],
             text_exec_base: None,
             chunk_span: 0x1_0000,
-            counts: Counts { units: 1, functions: 2, ranges: 3, symbols: 4, names: 5, files: 6 },
+            counts: Counts {
+                units: 1,
+                functions: 2,
+                ranges: 3,
+                symbols: 4,
+                names: 5,
+                files: 6,
+                seen: Seen {
+                    functions: 8,
+                    inlined: 9,
+                    rows: 10,
+                    symbols: 11,
+                    functions_outside: 12,
+                    symbols_outside: 13,
+                },
+            },
             partial: vec![Partial { reason: "x".to_owned(), count: 7 }],
             builder: "0".to_owned(),
             input_digest: Some([0xd1; 16]),
@@ -341,7 +388,8 @@ pub(crate) mod tests {
             00 0200000000000000 abcd 0400000000000000 44656d6f 0600000000000000 61726d363465 0c000001 02000000 \
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
             0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
-            0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
+            0500000000000000 0600000000000000 0800000000000000 0900000000000000 0a00000000000000 \
+            0b00000000000000 0c00000000000000 0d00000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
             0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 \
             0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");

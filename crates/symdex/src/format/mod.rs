@@ -12,7 +12,7 @@ pub(crate) mod pages;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Counts, Metadata, Partial, Table};
+pub use metadata::{Counts, Metadata, Partial, Seen, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
 
 pub use crate::error::SectionKind;

@@ -91,6 +91,7 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         cached_image: None,
         archs: Vec::new(),
         ids: Vec::new(),
+        given_id: None,
         debug_dirs: Vec::new(),
         symbol_maps: Vec::new(),
         existing: vec![(id, "/tmp/y".into())],
@@ -101,6 +102,7 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         verify: false,
         readable_names: false,
         unwind_rows: false,
+        allow_empty: false,
     };
     let read: Vec<_> = task.access().read.into_iter().collect();
     assert_eq!(read, ["/tmp/x/0", "/tmp/y", "/up", "/up/liba.so"]);

@@ -58,6 +58,8 @@ pub struct Elf {
     pub build_id: Option<Vec<u8>>,
     /// The byte that fills the code at [`CODE`]; `None` if the code is not in the file.
     pub code: Option<u8>,
+    /// Whether the section of the code states the size 0, as in debug files of Dart.
+    pub is_unsized: bool,
     pub sections: Vec<ElfSection>,
     pub symbols: Vec<ElfSymbol>,
     pub dynamic_symbols: Vec<ElfSymbol>,
@@ -73,6 +75,7 @@ impl Default for Elf {
             other_segments: Vec::new(),
             build_id: Some(vec![7; 20]),
             code: Some(0x90),
+            is_unsized: false,
             sections: Vec::new(),
             symbols: Vec::new(),
             dynamic_symbols: Vec::new(),
@@ -138,7 +141,7 @@ impl Elf {
             bytes,
             ..ElfSection::default()
         };
-        let size = (CODE.end - CODE.start) as usize;
+        let size = if self.is_unsized { 0 } else { (CODE.end - CODE.start) as usize };
         let kind = if self.code.is_some() { elf::SHT_PROGBITS } else { elf::SHT_NOBITS };
         let mut code = section(".text", kind, vec![self.code.unwrap_or(0); size]);
         (code.flags, code.address) = (6, self.base + CODE.start);

@@ -1,0 +1,150 @@
+//! What was found in a debug file, compared with what its index has. An index that lacks all of it is no success.
+
+use symdex::write::ChunkRanges;
+use symdex::{Counts, Seen, Table};
+
+use crate::error::Error;
+use crate::report::Problems;
+
+/// What the chunks of an index have, counted where they are encoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EncodedCounts {
+    chunks: [u64; 2],
+    /// The ranges of both tables. A range that touches several chunks counts in each.
+    ranges: [u64; 2],
+    has_inlined: bool,
+    has_lines: bool,
+}
+
+impl EncodedCounts {
+    pub(super) fn add(&mut self, table: Table, chunk: &ChunkRanges) {
+        let number = usize::from(table == Table::SymbolTable);
+        self.chunks[number] += 1;
+        self.ranges[number] += chunk.ranges.len() as u64;
+        if table == Table::Dwarf {
+            self.has_inlined = self.has_inlined || chunk.frames.iter().any(|frame| frame.parent.is_some());
+            self.has_lines = self.has_lines || chunk.frames.iter().any(|frame| frame.line.is_some());
+        }
+    }
+
+    /// Whether the ranges that were merged are those that were encoded.
+    fn has_all(&self, counts: &Counts) -> bool {
+        let merged = [counts.ranges, counts.symbols];
+        (0..2).all(|table| (merged[table]..=merged[table] + self.chunks[table]).contains(&self.ranges[table]))
+    }
+}
+
+/// Compares what was found, `counts.seen`, with what the index has. `merged` is the number of functions that units
+/// have given to the merge. What an index lacks without being empty is counted in `problems`.
+///
+/// # Errors
+///
+/// [`Error::NothingIndexed`] if functions or symbols were found and the index has none of them, or not all that were
+/// merged; [`Error::NothingFound`] if there is nothing to answer, unless `allow_empty` is set.
+pub(super) fn compare(
+    counts: &Counts,
+    merged: u64,
+    encoded: &EncodedCounts,
+    allow_empty: bool,
+    problems: &mut Problems,
+) -> Result<(), Error> {
+    let Seen { functions, inlined, rows, symbols, functions_outside, symbols_outside } = counts.seen;
+    let nothing = |found: String, why: &str| Err(Error::NothingIndexed { found, why: why.to_owned() });
+    if functions != merged || !encoded.has_all(counts) {
+        let found = format!("{functions} functions and {} ranges", counts.ranges + counts.symbols);
+        return nothing(found, "some were lost on the way to the index, which is a fault of symdex");
+    }
+    if functions != 0 && counts.functions == 0 {
+        return nothing(format!("{functions} functions"), "other code covers them");
+    }
+    if symbols != 0 && counts.symbols == 0 {
+        return nothing(format!("{symbols} symbols"), "other code covers them");
+    }
+    let is_empty = counts.ranges == 0 && counts.symbols == 0;
+    if is_empty && functions_outside + symbols_outside != 0 {
+        let found = format!("{functions_outside} functions and {symbols_outside} function symbols");
+        return nothing(found, "all of them lie outside of its executable sections");
+    }
+    if is_empty && !allow_empty {
+        const LISTED: usize = 3;
+        let lost: Vec<&str> = problems.lost().keys().take(LISTED).map(String::as_str).collect();
+        return Err(Error::NothingFound { lost: lost.join("; ") });
+    }
+    if functions == 0 {
+        problems
+            .add("functions of the debug information, all outside of the image's code", functions_outside);
+    }
+    problems
+        .add("inlined calls, of which none is in the index", if encoded.has_inlined { 0 } else { inlined });
+    problems.add("line rows, of which none is in the index", if encoded.has_lines { 0 } else { rows });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(
+        counts: Counts,
+        merged: u64,
+        encoded: EncodedCounts,
+        allow_empty: bool,
+    ) -> Result<Vec<String>, String> {
+        let mut problems = Problems::default();
+        let compared = compare(&counts, merged, &encoded, allow_empty, &mut problems);
+        compared.map(|()| problems.lost().keys().cloned().collect()).map_err(|error| error.to_string())
+    }
+
+    const SEEN: Seen =
+        Seen { functions: 2, inlined: 1, rows: 3, symbols: 2, functions_outside: 0, symbols_outside: 0 };
+    const WHOLE: EncodedCounts =
+        EncodedCounts { chunks: [2, 1], ranges: [4, 2], has_inlined: true, has_lines: true };
+
+    fn whole() -> Counts {
+        Counts { functions: 2, ranges: 3, symbols: 2, seen: SEEN, ..Counts::default() }
+    }
+
+    #[test]
+    fn an_index_of_all_that_was_found_is_whole() {
+        assert_eq!(result(whole(), 2, WHOLE, false), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn an_index_without_what_was_found_is_refused() {
+        let refused = |counts, merged, encoded| result(counts, merged, encoded, true).expect_err("refused");
+        assert!(refused(whole(), 1, WHOLE).contains("a fault of symdex"), "a unit was not merged");
+        for ranges in [[2, 2], [6, 2], [4, 1], [4, 4]] {
+            assert!(refused(whole(), 2, EncodedCounts { ranges, ..WHOLE }).contains("a fault of symdex"));
+        }
+        assert!(refused(Counts { functions: 0, ..whole() }, 2, WHOLE).contains("2 functions"));
+        let encoded = EncodedCounts { ranges: [4, 0], ..WHOLE };
+        assert!(refused(Counts { symbols: 0, ..whole() }, 2, encoded).contains("2 symbols"));
+        for (functions_outside, symbols_outside) in [(1, 0), (0, 1)] {
+            let seen = Seen { functions_outside, symbols_outside, ..Seen::default() };
+            let counts = Counts { seen, ..Counts::default() };
+            assert!(
+                refused(counts, 0, EncodedCounts::default()).contains("outside of its executable sections")
+            );
+        }
+    }
+
+    #[test]
+    fn an_index_of_nothing_is_refused_unless_it_is_wanted() {
+        let empty = |allow_empty| result(Counts::default(), 0, EncodedCounts::default(), allow_empty);
+        assert!(empty(false).expect_err("refused").contains("nothing to answer"));
+        assert_eq!(empty(true), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn an_index_that_lacks_a_kind_is_partial() {
+        let encoded = EncodedCounts { has_inlined: false, has_lines: false, ..WHOLE };
+        let lost = result(whole(), 2, encoded, false).expect("not empty");
+        assert!(
+            matches!(&lost[..], [calls, rows] if calls.starts_with("inlined") && rows.starts_with("line"))
+        );
+        let seen = Seen { symbols: 2, functions_outside: 3, ..Seen::default() };
+        let counts = Counts { symbols: 2, seen, ..Counts::default() };
+        let encoded = EncodedCounts { chunks: [0, 1], ranges: [0, 2], ..EncodedCounts::default() };
+        assert!(result(counts, 0, encoded, false).expect("has symbols")[0].starts_with("functions of"));
+    }
+}
