@@ -9,6 +9,7 @@ use common::{
     CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata, without_debug_information,
 };
 use symdex_testkit::images::archive::zip_of;
+use symdex_testkit::images::debug_file::{Elf, ElfSymbol};
 
 fn build(out: &Path, args: &[&str]) -> CommandOutput {
     let mut run = command();
@@ -180,4 +181,62 @@ fn every_input_of_a_listing_is_in_one_shard() {
     assert_eq!(build(&whole, &["--shard", "3/3", text(&dsyms[0])]).code, Some(2));
     assert_eq!(build(&whole, &["--inputs-from", "gone"]).code, Some(5));
     assert_eq!(build(&whole, &[]).code, Some(2), "an input or a listing is needed");
+}
+
+/// A library at `path` with these symbols, and with a build id if `id` is set.
+fn library(path: &Path, symbols: Vec<ElfSymbol>, id: bool) -> String {
+    let build_id = id.then(|| vec![7; 20]);
+    fs::write(path, Elf { symbols, build_id, ..Elf::default() }.bytes()).expect("written");
+    text(path).to_owned()
+}
+
+#[test]
+fn a_file_with_nothing_to_answer_gets_an_index_only_if_that_is_wanted() {
+    let (root, out) = (folder(), folder());
+    let stripped = library(&root.path().join("stripped"), Vec::new(), true);
+    for options in [&[][..], &["--isolate"]] {
+        let refused = build(out.path(), &[&[&stripped[..], "--json"], options].concat());
+        assert_eq!((refused.code, names_in(out.path()).len()), (Some(3), 0), "{}", refused.err);
+        let error = &refused.json()[0]["error"];
+        assert_eq!(error["kind"], "not_found");
+        let message = error["message"].as_str().expect("a message");
+        assert!(message.contains("nothing to answer") && message.contains("--allow-empty"), "{message}");
+
+        let wanted = build(out.path(), &[&[&stripped[..], "--allow-empty", "--force"], options].concat());
+        assert_eq!((wanted.code, names_in(out.path()).len()), (Some(0), 1), "{}", wanted.err);
+        assert!(wanted.err.contains("the index is empty"), "{}", wanted.err);
+        // The index that exists is not one to keep.
+        assert_eq!(build(out.path(), &[&stripped]).code, Some(3));
+        fs::remove_file(out.path().join(&names_in(out.path())[0])).expect("removed");
+    }
+    // Symbols outside of the code are something to answer, and --allow-empty does not hide that they are lost.
+    let outside = vec![ElfSymbol::function("f", 0x9000, 0x10)];
+    let outside = library(&root.path().join("outside"), outside, true);
+    let refused = build(out.path(), &[&outside, "--allow-empty"]);
+    assert_eq!((refused.code, names_in(out.path()).len()), (Some(6), 0), "{}", refused.err);
+    assert!(refused.err.contains("outside of its executable sections"), "{}", refused.err);
+}
+
+#[test]
+fn an_image_that_states_no_id_gets_that_of_the_command_line() {
+    let root = folder();
+    let function = || vec![ElfSymbol::function("f", 0x1000, 0x10)];
+    let [one, other] = ["one", "other"].map(|name| library(&root.path().join(name), function(), false));
+    let with_id = library(&root.path().join("with-id"), function(), true);
+    let (id, own) = ("00112233-4455-6677-8899-aabbccddeeff", "07".repeat(20));
+    for options in [&[][..], &["--isolate", "--verify"]] {
+        let out = folder();
+        let built = build(out.path(), &[&[&one[..], &with_id, "--id", id], options].concat());
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        assert_eq!(names_in(out.path()), [format!("{}.symdex", id.replace('-', ""))]);
+        let found = symdex(["lookup", text(out.path()), "--id", id, "0x1004"]).ok();
+        assert!(found.contains("f + 0x4"), "{found}");
+        // Two images cannot have one id, and a stated id counts.
+        let several = build(out.path(), &[&[&one[..], &other, "--id", id], options].concat());
+        assert_eq!(several.code, Some(2), "{}", several.err);
+        assert!(several.err.contains("2 images of the inputs state no id"), "{}", several.err);
+        let stated = build(out.path(), &[&[&one[..], &with_id, "--id", &own], options].concat());
+        assert_eq!(stated.code, Some(0), "{}", stated.err);
+        assert_eq!(names_in(out.path()).len(), 2);
+    }
 }
