@@ -96,7 +96,7 @@ pub use built_before::built_before;
 pub use companions::Companions;
 pub use data_symbol::{DataSymbol, data_symbol, symbol_addresses};
 pub use direct::DirectLookup;
-pub use dwarf::{Declaration, Local, Locals, Variables};
+pub use dwarf::{Declaration, Variables};
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};

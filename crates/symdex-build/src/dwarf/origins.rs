@@ -1,10 +1,8 @@
-//! What entries of variables and of functions state, together with the entries that they refer to for the rest.
+//! What entries of variables state, together with the entries that they refer to for the rest.
 
 use gimli::{AttributeValue, DebuggingInformationEntry, DwAt, constants};
 
-use super::attributes::text;
-use super::units::{EntryId, UnitEntry, Units};
-use crate::image::Image;
+use super::units::{EntryId, Units};
 use crate::limits::{self, Reads};
 use crate::reader::Reader;
 
@@ -33,14 +31,6 @@ impl<'d> Origins<'d> {
     /// The first value of an attribute, and the number of the unit with it.
     pub(super) fn find(&self, name: DwAt) -> Option<(usize, AttributeValue<Reader<'d>>)> {
         self.0.iter().find_map(|(unit, entry)| Some((*unit, entry.attr_value(name)?)))
-    }
-
-    /// The name without scopes.
-    pub(super) fn name(&self, image: &Image<'d>, units: &Units<'d>) -> Option<&'d [u8]> {
-        let (unit, value) = self.find(constants::DW_AT_name)?;
-        let UnitEntry { dwarf, unit, .. } = &units.all[unit];
-        let name = image.resolve(text(dwarf, unit, value)?);
-        Some(&name[..name.len().min(limits::NAME)]).filter(|name| !name.is_empty())
     }
 
     /// The file with the declaration: the number of a unit, and the index in its line table.

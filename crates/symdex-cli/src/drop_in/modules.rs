@@ -7,9 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use symdex::{ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
 use symdex_build::debug_files::ImageFiles;
-use symdex_build::{
-    Companions, DataSymbol, Declaration, Image, Local, Locals, Variables, data_symbol, symbol_addresses,
-};
+use symdex_build::{Companions, DataSymbol, Declaration, Image, Variables, data_symbol, symbol_addresses};
 use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
 
 use super::sources::{Sources, image_at};
@@ -88,8 +86,6 @@ enum Question {
     /// Addresses as the file states them.
     Code(Vec<u64>),
     Data(u64),
-    /// The local variables of the function at an address.
-    Locals(u64),
     /// The code of the symbols with this name, so many bytes after their start.
     Symbol(String, u64),
 }
@@ -105,7 +101,6 @@ pub(super) struct Data {
 enum Answer {
     Code(Frames),
     Data(Data),
-    Locals(Vec<Local>),
     Symbol(Vec<u64>),
 }
 
@@ -176,18 +171,6 @@ impl Modules {
     pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Data, Failure> {
         match self.ask(name, Question::Data(address))? {
             Answer::Data(data) => Ok(data),
-            _ => Err(stopped(name)),
-        }
-    }
-
-    /// The local variables of the function at `address`.
-    ///
-    /// # Errors
-    ///
-    /// If the module cannot be opened.
-    pub(super) fn locals(&mut self, name: &ModuleName, address: u64) -> Result<Vec<Local>, Failure> {
-        match self.ask(name, Question::Locals(address))? {
-            Answer::Locals(locals) => Ok(locals),
             _ => Err(stopped(name)),
         }
     }
@@ -279,8 +262,7 @@ fn answer_all(
     let (mapped, arch) = (OnceCell::new(), name.arch());
     let mapped = || mapped.get_or_init(|| sources.files_of(name)).iter();
     let companions = Companions::new(sources.debug_dirs.clone());
-    let (files, image, variables, locals) =
-        (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let (files, image, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
     let image = || {
         let files: &Option<ImageFiles> = files.get_or_init(|| image_at(&sources.path_of(name)?, arch).ok());
         let files = files.as_ref()?;
@@ -290,10 +272,6 @@ fn answer_all(
     let declaration = |address| {
         let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image()?).ok());
         variables.as_ref()?.declaration(address)
-    };
-    let locals = |address| {
-        let locals: &Option<Locals<'_, '_>> = locals.get_or_init(|| Locals::of(image()?).ok());
-        locals.as_ref().map_or_else(Vec::new, |locals| locals.at(address))
     };
     for question in asked {
         let sent = match question {
@@ -315,7 +293,6 @@ fn answer_all(
                 let symbol = mapped().find_map(|file| data_symbol(file, arch, address));
                 answered.send(Answer::Data(Data { symbol, declaration: declaration(address) }))
             }
-            Question::Locals(address) => answered.send(Answer::Locals(locals(address))),
             Question::Symbol(symbol, offset) => {
                 let mut found = mapped().map(|file| symbol_addresses(file, arch, symbol.as_bytes(), offset));
                 let found = found.find(|addresses| !addresses.is_empty());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use symdex::OwnedFrame;
-use symdex_build::{Declaration, Local};
+use symdex_build::Declaration;
 
 use super::modules::{Data, ModuleInfo};
 use super::names::{Functions, Naming};
@@ -71,25 +71,6 @@ impl Plain {
             (Some(Declaration { file, line }), _) => writeln!(out, "{}:{line}", text::lossy(file))?,
             (None, Some(file)) => writeln!(out, "{}:0", text::lossy(file))?,
             (None, None) => writeln!(out, "{UNKNOWN}:?")?,
-        }
-        self.footer(out)
-    }
-
-    /// Prints the local variables at `address`.
-    pub(super) fn locals(self, address: u64, locals: &[Local], out: &mut impl Write) -> io::Result<()> {
-        self.header(Some(address), out)?;
-        if locals.is_empty() {
-            writeln!(out, "{UNKNOWN}")?;
-        }
-        for local in locals {
-            let [function, name, file] = [&local.function, &local.name, &local.file]
-                .map(|part| part.as_deref().map_or(UNKNOWN.into(), text::lossy));
-            writeln!(out, "{function}\n{name}\n{file}:{}", local.line.unwrap_or(0))?;
-            let offset = local.frame_offset.map(|offset| offset.to_string());
-            let [size, tag] = [local.size, local.tag_offset].map(|part| part.map(|part| part.to_string()));
-            let [offset, size, tag] =
-                [&offset, &size, &tag].map(|number| number.as_deref().unwrap_or(UNKNOWN));
-            writeln!(out, "{offset} {size} {tag}")?;
         }
         self.footer(out)
     }

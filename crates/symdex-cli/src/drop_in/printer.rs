@@ -4,7 +4,6 @@ use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
 use symdex::OwnedFrame;
-use symdex_build::Local;
 
 use super::json::Record;
 use super::modules::{Data, ModuleInfo};
@@ -53,13 +52,6 @@ impl Printer {
         match self.form {
             Form::Plain => self.plain.data(request.place.address().unwrap_or(0), data, &mut self.out),
             _ => self.record(Record::data(request, data.symbol.as_ref(), self.plain.naming)),
-        }
-    }
-
-    pub(super) fn locals(&mut self, request: &Request, locals: &[Local]) -> io::Result<()> {
-        match self.form {
-            Form::Plain => self.plain.locals(request.place.address().unwrap_or(0), locals, &mut self.out),
-            _ => self.record(Record::locals(request, locals)),
         }
     }
 

@@ -12,8 +12,6 @@ use super::modules::ModuleName;
 pub(super) enum Kind {
     Code,
     Data,
-    /// The local variables of the function at the address.
-    Frame,
 }
 
 /// The place in a module that a request names.
@@ -65,14 +63,14 @@ pub(super) struct Defaults {
     pub(super) arch: Option<String>,
 }
 
-/// Reads `[CODE|DATA|FRAME] [FILE:|BUILDID:][MODULE] ADDRESS|SYMBOL[+OFFSET]`. What follows the address is ignored.
+/// Reads `[CODE|DATA] [FILE:|BUILDID:][MODULE] ADDRESS|SYMBOL[+OFFSET]`. What follows the address is ignored.
 pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malformed> {
     let given = defaults.module.as_ref().map_or("", |(_, text)| text.as_str());
     let mut module_text = String::new();
     if line.is_empty() {
         return Err(Malformed { module_text, message: None });
     }
-    let kinds = [("CODE ", Kind::Code), ("DATA ", Kind::Data), ("FRAME ", Kind::Frame)];
+    let kinds = [("CODE ", Kind::Code), ("DATA ", Kind::Data)];
     let kind = kinds.into_iter().find_map(|(prefix, kind)| Some((kind, line.strip_prefix(prefix)?)));
     let (kind, rest) = kind.unwrap_or((Kind::Code, line));
     let mut rest = rest.trim_start_matches(' ');
@@ -186,7 +184,7 @@ mod tests {
         assert_eq!(read("a.so 0x10", None), address(Kind::Code, "a.so", 16));
         assert_eq!(read("CODE \"a b.so\" 0x10", None), address(Kind::Code, "a b.so", 16));
         assert_eq!(read("DATA 'a b.so' 12\r", None), address(Kind::Data, "a b.so", 12));
-        assert_eq!(read("FRAME FILE:b.so 010 more", Some("a.so")), address(Kind::Frame, "b.so", 8));
+        assert_eq!(read("DATA FILE:b.so 010 more", Some("a.so")), address(Kind::Data, "b.so", 8));
         assert_eq!(read("0x10", Some("a.so")), address(Kind::Code, "a.so", 16));
         assert_eq!(read("BUILDID:abcd 0x10", Some("a.so")), address(Kind::Code, "ABCD", 16));
         let symbol = |name: &str, offset| {

@@ -189,7 +189,7 @@ pub(crate) fn every_option_has_the_output_of_llvm_symbolizer() {
         "--adjust-vma=0x10 -a",
         "--no-demangle",
         "-demangle=false -inlining=true",
-        "--default-arch=x86_64 --no-debuginfod --dsym-hint=x --dwp=x --color=never",
+        "--default-arch=x86_64 --no-debuginfod --dsym-hint=x --dwp=x",
     ] {
         let options = options.split_whitespace();
         let arguments: Vec<_> =
@@ -232,11 +232,11 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
     let file = super::common::testdata().join("elf/gcc-parts.so");
     let file = file.to_str().expect("text");
     let code = format!("{file} rescale+4\n{file} nope\n");
-    let input = format!("{code}DATA {file} rescale\nFRAME {file} rescale\n");
+    let input = format!("{code}DATA {file} rescale\n");
     for options in ["-p", "--output-style=GNU", "-f=none", "-f=short", "--output-style=JSON"] {
         assert_same(&[options], &input);
     }
-    // For a name after DATA or FRAME, llvm-symbolizer 19 prints an address that it has not set.
+    // For a name after DATA, llvm-symbolizer 19 prints an address that it has not set.
     assert_same(&["-a", "-p"], &code);
     assert_same(&["-a"], "nofile rescale\n");
     // The folder of a dSYM, which llvm-symbolizer does not read.

@@ -22,8 +22,6 @@ enum Asks {
     Code,
     /// Data symbols, at their addresses.
     Data,
-    /// Local variables, at addresses of code.
-    Frame,
 }
 
 /// How the answers of a mode are compared.
@@ -54,7 +52,7 @@ const fn json(options: &'static str) -> Mode {
 
 const ADJUSTED: &str = "--adjust-vma=0x1000";
 
-const OF_LLVM: [Mode; 18] = [
+const OF_LLVM: [Mode; 16] = [
     mode(""),
     mode("-p"),
     mode("-s"),
@@ -71,8 +69,6 @@ const OF_LLVM: [Mode; 18] = [
     json("--output-style=JSON -s -f=none"),
     Mode { asks: Asks::Data, is_documented: true, ..mode("DATA") },
     Mode { asks: Asks::Data, ..json("DATA --output-style=JSON") },
-    Mode { asks: Asks::Frame, ..mode("FRAME") },
-    Mode { asks: Asks::Frame, ..json("FRAME --output-style=JSON") },
 ];
 
 const OF_GNU: [Mode; 9] = [
@@ -112,17 +108,8 @@ impl Mode {
         };
         // Two symbols at one address, whose names are the same if they are demangled.
         let is_alias = |theirs: &str| options.contains(&"--no-demangle") && image.symbols.contains(theirs);
-        // It prepends the compilation directory to the file of Swift's generated code.
-        let is_generated = |theirs: &str, ours: &str| {
-            let file = regex::Regex::new(r#"(^|")/[^"]*/(<compiler-generated>)"#).expect("valid");
-            self.asks == Asks::Frame && file.replace_all(theirs, "$1$2") == ours
-        };
         let is_explained = |(theirs, ours)| {
-            is_generated(theirs, ours)
-                || is_file(theirs, ours)
-                || is_name(theirs, ours)
-                || is_data(theirs, ours)
-                || is_alias(theirs)
+            is_file(theirs, ours) || is_name(theirs, ours) || is_data(theirs, ours) || is_alias(theirs)
         };
         let mut lines = theirs.lines().zip(ours.lines());
         theirs.lines().count() == ours.lines().count()
@@ -335,7 +322,6 @@ impl Tables {
                 data = image.data();
                 (&data, "DATA ")
             }
-            Asks::Frame => (&image.addresses, "FRAME "),
         };
         let added = if mode.options == ADJUSTED { 0x1000 } else { 0 };
         let addresses: Vec<_> = asked.iter().map(|address| format!("{:#x}", address + added)).collect();
@@ -353,7 +339,7 @@ impl Tables {
         };
         let [theirs, ours] = printed.each_ref().map(|output| lines(output));
         let classes = |number: usize| match mode.asks {
-            Asks::Data | Asks::Frame => Classes::new(),
+            Asks::Data => Classes::new(),
             // Each mode has its own test of columns.
             Asks::Code => of_code[number].iter().copied().filter(|class| *class != Some("column")).collect(),
         };
