@@ -42,6 +42,8 @@ pub struct BuildOptions<'p> {
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
     pub(crate) readable_names: Option<Demangle>,
     pub(crate) unwind_rows: bool,
+    /// Whether files have columns, too: only for the index of a direct lookup.
+    pub(crate) columns: bool,
 }
 
 impl<'p> BuildOptions<'p> {
@@ -54,6 +56,7 @@ impl<'p> BuildOptions<'p> {
             progress: &|_, _| {},
             readable_names: None,
             unwind_rows: false,
+            columns: false,
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod attributes;
 mod claims;
+mod entries;
 mod functions;
 mod inline_frames;
 mod instances;

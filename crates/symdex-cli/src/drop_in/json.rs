@@ -1,10 +1,9 @@
 //! Answers as JSON, with the members of llvm-symbolizer's in its order.
 
 use serde::Serialize;
-use symdex::OwnedFrame;
 use symdex_build::DataSymbol;
 
-use super::modules::ModuleInfo;
+use super::modules::{Frame, ModuleInfo};
 use super::names::{Functions, Naming};
 use super::plain::start_address;
 use super::request::{Place, Request};
@@ -74,7 +73,7 @@ impl Record {
     pub(super) fn frames(
         module: &str,
         address: Option<u64>,
-        frames: &[OwnedFrame],
+        frames: &[Frame],
         info: Option<ModuleInfo>,
         naming: Naming,
     ) -> Self {
@@ -104,7 +103,7 @@ impl Record {
     /// The functions of symbols.
     pub(super) fn locations(
         request: &Request,
-        locations: &[OwnedFrame],
+        locations: &[Frame],
         info: ModuleInfo,
         naming: Naming,
     ) -> Self {
@@ -120,10 +119,11 @@ impl Record {
 }
 
 impl Location {
-    fn new(frame: &OwnedFrame, info: Option<ModuleInfo>, naming: Naming) -> Self {
+    fn new(frame: &Frame, info: Option<ModuleInfo>, naming: Naming) -> Self {
         let name = naming.function(frame).filter(|_| naming.functions != Functions::None);
         let start = info.and_then(|info| start_address(frame, info));
         Self {
+            column: frame.column,
             file_name: naming.file(frame).unwrap_or_default(),
             function_name: name.unwrap_or_default(),
             line: frame.line.unwrap_or(0),

@@ -1,13 +1,13 @@
 //! `symdex llvm-symbolizer`: answers addresses as LLVM's llvm-symbolizer does.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::ArgAction;
-use symdex::OwnedFrame;
 use symdex_store::IdPrefix;
 
 use super::each_lines;
-use super::modules::{Data, ModuleInfo, ModuleName, Modules, SourceArgs};
+use super::modules::{Data, Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
@@ -22,7 +22,8 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 /// or BUILDID:ID, and is left out if --obj or --build-id names it.
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
-/// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
+/// file itself and the debug files it refers to. Discriminators, the lines at which functions start, and columns of an
+/// index are 0.
 /// DATA is answered from the file itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address.
 /// --no-inlines prints the function that contains the address, with the line in it. docs/DROP-IN.md compares all
 /// answers with those of llvm-symbolizer.
@@ -330,7 +331,12 @@ impl Symbolizer<'_> {
         offset: u64,
         info: ModuleInfo,
     ) -> Result<(), CommandError> {
-        let addresses = self.modules.symbol(&request.module, name, offset)?;
+        // A symbol of fewer bytes answers for its start.
+        let address = |symbol: &Range<u64>| match symbol.start.checked_add(offset) {
+            Some(address) if symbol.contains(&address) => address,
+            _ => symbol.start,
+        };
+        let addresses: Vec<_> = self.modules.symbol(&request.module, name)?.iter().map(address).collect();
         let mut locations = Vec::new();
         let Self { args, modules, gravest, .. } = self;
         modules.code(&request.module, &addresses, |_, frames| {
@@ -367,7 +373,7 @@ impl Request {
 impl Args {
     /// The frames to print. Without inlined functions, the style GNU has the innermost one, as addr2line does, and the
     /// others have the function that contains the code.
-    fn shown<'f>(&self, frames: &'f [OwnedFrame]) -> &'f [OwnedFrame] {
+    fn shown<'f>(&self, frames: &'f [Frame]) -> &'f [Frame] {
         match (self.inlines && !self.no_inlines, self.output_style) {
             (true, _) => frames,
             (false, Style::Gnu) => &frames[..frames.len().min(1)],

@@ -3,10 +3,9 @@
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
-use symdex::OwnedFrame;
 
 use super::json::Record;
-use super::modules::{Data, ModuleInfo};
+use super::modules::{Data, Frame, ModuleInfo};
 use super::plain::Plain;
 use super::request::Request;
 use crate::failure::Failure;
@@ -39,7 +38,7 @@ impl Printer {
         &mut self,
         module: &str,
         address: Option<u64>,
-        frames: &[OwnedFrame],
+        frames: &[Frame],
         info: Option<ModuleInfo>,
     ) -> io::Result<()> {
         match self.form {
@@ -59,7 +58,7 @@ impl Printer {
     pub(super) fn locations(
         &mut self,
         request: &Request,
-        locations: &[OwnedFrame],
+        locations: &[Frame],
         info: ModuleInfo,
     ) -> io::Result<()> {
         match self.form {
