@@ -1,5 +1,5 @@
 //! Each mode of both tools, for code of each language: how many answers have the same bytes, how many differ by what
-//! indexes do not have, and how many differ for a reason that the other tests count.
+//! symdex does not print, and how many differ for a reason that the other tests count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use symdex_testkit::program;
 
 use super::common::{folder, testdata};
-use super::compared::{Asked, Classes, answers, images, output, testdata_images, without_columns};
+use super::compared::{Asked, Classes, answers, images, output, testdata_images, without_starts};
 use super::{gnu, llvm};
 
 /// The most addresses of code that are asked of one image.
@@ -84,7 +84,7 @@ const OF_GNU: [Mode; 9] = [
 ];
 
 impl Mode {
-    /// Whether answers, without columns, differ only because indexes do not have what the mode prints.
+    /// Whether answers, without what symdex does not print, differ only because of what the mode prints.
     fn explains(&self, image: &Asked, theirs: &str, ours: &str) -> bool {
         let options: Vec<_> = self.options.split_whitespace().collect();
         // llvm-symbolizer prints the name of a file as the line table has it, which can be a path.
@@ -121,8 +121,8 @@ impl Mode {
 #[derive(Clone, Copy, Default)]
 struct Cell {
     same: usize,
-    /// They differ by columns, discriminators and where functions start.
-    but_for_columns: usize,
+    /// They differ by discriminators and where functions start.
+    but_for_starts: usize,
     explained: usize,
 }
 
@@ -309,7 +309,7 @@ impl Tables {
         let empty = || vec![Cell::default(); self.languages.len()];
         let cell = &mut self.rows.entry((tool, row)).or_insert_with(empty)[column];
         cell.same += new.same;
-        cell.but_for_columns += new.but_for_columns;
+        cell.but_for_starts += new.but_for_starts;
         cell.explained += new.explained;
     }
 
@@ -340,10 +340,9 @@ impl Tables {
         let [theirs, ours] = printed.each_ref().map(|output| lines(output));
         let classes = |number: usize| match mode.asks {
             Asks::Data => Classes::new(),
-            // Each mode has its own test of columns.
-            Asks::Code => of_code[number].iter().copied().filter(|class| *class != Some("column")).collect(),
+            Asks::Code => of_code[number].clone(),
         };
-        self.compare(image, mode, [&theirs, &ours], without_columns, classes)
+        self.compare(image, mode, [&theirs, &ours], without_starts, classes)
     }
 
     /// Asks both addr2lines. `of_code` has the classes of each address.
@@ -385,7 +384,7 @@ impl Tables {
             let classes = classes(number);
             match () {
                 () if theirs == ours => cell.same += 1,
-                () if without(theirs) == without(ours) => cell.but_for_columns += 1,
+                () if without(theirs) == without(ours) => cell.but_for_starts += 1,
                 () if mode.is_documented
                     || !classes.is_empty() && !classes.contains(&None)
                     || mode.explains(image, &without(theirs), &without(ours)) =>
@@ -403,7 +402,7 @@ impl Tables {
         cell
     }
 
-    /// Both tables as the document has them: answers with the same bytes, but for columns, and explained.
+    /// Both tables as the document has them: answers with the same bytes, but for discriminators and starts, and explained.
     fn text(&self) -> String {
         let mut text = String::new();
         for (tool, modes) in [("llvm-symbolizer", &OF_LLVM[..]), ("addr2line", &OF_GNU[..])] {
@@ -423,9 +422,9 @@ impl Tables {
 
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.same + self.but_for_columns + self.explained {
+        match self.same + self.but_for_starts + self.explained {
             0 => f.write_str("not there"),
-            _ => write!(f, "{} / {} / {}", self.same, self.but_for_columns, self.explained),
+            _ => write!(f, "{} / {} / {}", self.same, self.but_for_starts, self.explained),
         }
     }
 }
