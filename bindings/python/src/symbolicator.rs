@@ -180,7 +180,7 @@ fn add_debug_files(
     warnings: &mut Vec<String>,
 ) -> Result<SymbolicatorOptions, Failure> {
     let input = Input::Path(path.to_owned());
-    if path.is_dir() || !input.is_archive() {
+    if path.is_dir() || !input.is_archive_or_pipe() {
         return Ok(options.debug_files(path));
     }
     let mut intake = Intake::new(vec![input]);

@@ -43,6 +43,8 @@ use crate::up_to_date::input_digest;
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
 /// How many bytes all names of a file may have beyond its size, and all paths.
 pub(crate) const MORE_STRINGS: u64 = 1 << 20;
+/// How many times as many bytes paths may have if there is one for each column.
+const COLUMNS: u64 = 16;
 
 /// Builds the index of `image`, and writes it to `out`. Returns the report of the build, and warnings.
 ///
@@ -65,7 +67,8 @@ pub(crate) fn build_image(
         return Err(Error::TooLarge { limit: options.max_memory, what });
     }
     let limits = UnitLimits { ranges: image.range_budget(), deadline, memory: &memory };
-    let units = Units::read(image, limits, &mut problems)?;
+    let mut units = Units::read(image, limits, &mut problems)?;
+    units.with_columns = options.columns;
     let budget = Budget::new(options.max_memory, memory.used())?;
     let mut warnings = Vec::new();
     if units.not_in_aranges != 0 && image.has_aranges() {
@@ -76,6 +79,9 @@ pub(crate) fn build_image(
     let mut run = |order| {
         let mut build = Build::new(&image.info, max_strings(image), budget, deadline);
         build.demangle = options.readable_names;
+        if options.columns {
+            build.pools.files = Pool::new(max_strings(image).saturating_mul(COLUMNS));
+        }
         build.wants_unwind = options.unwind_rows;
         build.allow_empty = options.allow_empty;
         build.run((image, &units), order, problems.clone(), options.progress, out)

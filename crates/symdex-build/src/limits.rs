@@ -41,8 +41,6 @@ pub(crate) const PATH: usize = 64 << 10;
 pub(crate) const ORIGINS: usize = 16;
 /// How many types are read for the size of a variable. Typedefs, qualifiers and arrays form chains, and may form cycles.
 pub(crate) const TYPES: usize = 256;
-/// How many bytes a list of local variables may take. Variables may share names and paths.
-pub(crate) const LOCALS: usize = 16 << 20;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;
 
@@ -209,7 +207,6 @@ mod tests {
             ("PATH", PATH as u64),
             ("ORIGINS", ORIGINS as u64),
             ("TYPES", TYPES as u64),
-            ("LOCALS", LOCALS as u64),
             ("STUBS", STUBS as u64),
             ("DEPTH", u64::from(DEPTH)),
             ("CALLED_CODE", CALLED_CODE),

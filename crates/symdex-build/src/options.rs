@@ -43,6 +43,8 @@ pub struct BuildOptions<'p> {
     pub(crate) readable_names: Option<Demangle>,
     pub(crate) unwind_rows: bool,
     pub(crate) allow_empty: bool,
+    /// Whether files have columns, too: only for the index of a direct lookup.
+    pub(crate) columns: bool,
 }
 
 impl<'p> BuildOptions<'p> {
@@ -56,6 +58,7 @@ impl<'p> BuildOptions<'p> {
             readable_names: None,
             unwind_rows: false,
             allow_empty: false,
+            columns: false,
         }
     }
 

@@ -31,7 +31,7 @@ pub fn sections(file: &[u8], arch: Option<&str>) -> Option<Vec<Section>> {
 }
 
 /// Whether the section is part of the loaded image.
-pub(crate) fn is_loaded(section: &object::Section<'_, '_>) -> bool {
+pub(crate) fn is_loaded<'d>(section: &impl object::ObjectSection<'d>) -> bool {
     match section.flags() {
         SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_ALLOC),
         _ => !matches!(section.segment_name_bytes(), Ok(Some(b"__DWARF"))),

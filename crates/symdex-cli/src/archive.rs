@@ -1,4 +1,4 @@
-//! Archives among the debug files that a command line names.
+//! Archives and pipes among the debug files that a command line names.
 
 use std::path::Path;
 
@@ -20,11 +20,16 @@ pub(crate) fn unpacker(limits: Limits) -> Result<Unpacker, Failure> {
     Unpacker::new(limits).map_err(|error| Failure::no_temporary_folder(&error))
 }
 
-/// Unpacks the debug files of the archive at `path`, and warns of entries that are not read; `None` if the file is no
-/// archive. The batch owns the files.
+/// Whether the path stands for standard input or a pipe, which can be read only once.
+pub(crate) fn is_pipe(path: &Path) -> bool {
+    Input::of_argument(path).is_pipe()
+}
+
+/// Unpacks the debug files of the archive at `path`, and warns of entries that are not read. A debug file from a pipe is
+/// copied. Returns `None` if `path` is neither an archive nor a pipe. The batch owns the files.
 pub(crate) fn debug_files(path: &Path, host: &impl Host) -> Result<Option<Batch>, Failure> {
     let input = Input::of_argument(path);
-    if !input.is_archive() {
+    if !input.is_archive_or_pipe() {
         return Ok(None);
     }
     interrupt::delete_temporary_folders();

@@ -47,6 +47,14 @@ impl<'i> ImageLookup<'i, '_> {
         }
     }
 
+    /// Makes the files of frames from a debug file have columns; see [`DirectLookup::state_columns`].
+    #[cfg(feature = "drop-in")]
+    pub(crate) fn state_columns(&mut self) {
+        if let Self::DebugFile { lookup, .. } = self {
+            lookup.state_columns();
+        }
+    }
+
     /// As [`Index::lookup`].
     pub(crate) fn lookup<'s>(
         &self,

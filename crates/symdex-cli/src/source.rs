@@ -127,6 +127,9 @@ fn answer_directly(
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.
 pub(crate) fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, Failure> {
+    if archive::is_pipe(object) {
+        return Ok(None);
+    }
     if object.is_dir() {
         return id.map_or(Ok(None), |id| Ok(IndexFolder::new(object).find_prefix(id)?));
     }

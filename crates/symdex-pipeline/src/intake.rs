@@ -8,7 +8,7 @@ use std::sync::Arc;
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
 
-use crate::archive::{Fault, Limits, Unpacker, is_archive, spool};
+use crate::archive::{Fault, Limits, Unpacker, is_archive};
 use crate::failure::{Failure, FailureKind};
 use crate::pipeline::Host;
 use crate::space::DiskSpace;
@@ -19,9 +19,10 @@ const HEAD: u64 = 512;
 /// An input of a build.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A debug file, a bundle, a folder or an archive. Messages have its path.
+    /// A debug file, a bundle, a folder or an archive. Messages have its path. A debug file or an archive may come from a
+    /// pipe.
     Path(PathBuf),
-    /// An archive on standard input.
+    /// A debug file or an archive on standard input.
     StandardInput,
     /// An upload or a fetched file: a debug file, or an archive of debug files.
     Named {
@@ -51,17 +52,26 @@ impl Input {
         }
     }
 
-    /// Whether the input is an archive, or cannot be read.
+    /// Whether the input is an archive or a pipe, or cannot be read.
     #[must_use]
-    pub fn is_archive(&self) -> bool {
-        matches!(self, Self::StandardInput) || !matches!(self.open_archive(0), Ok(None))
+    pub fn is_archive_or_pipe(&self) -> bool {
+        self.is_pipe() || !matches!(self.open_archive(), Ok(None))
     }
 
-    /// Opens the input if it is an archive. Standard input is always one. It is copied to a temporary file, of at most
-    /// `limit` bytes.
-    fn open_archive(&self, limit: u64) -> io::Result<Option<File>> {
+    /// Whether the input is standard input or a pipe, which can be read only once.
+    #[must_use]
+    pub fn is_pipe(&self) -> bool {
+        match self {
+            Self::StandardInput => true,
+            Self::Path(path) => is_pipe(path),
+            Self::Named { .. } => false,
+        }
+    }
+
+    /// Opens the input if it is an archive.
+    fn open_archive(&self) -> io::Result<Option<File>> {
         let file = match self {
-            Self::StandardInput => return spool(io::stdin().lock(), limit).map(Some),
+            Self::StandardInput => return Ok(None),
             // Unreadable files are reported when they are read as debug files.
             Self::Path(path) => match symdex::open_regular_file(path) {
                 Ok(file) => file,
@@ -71,6 +81,19 @@ impl Input {
         };
         Ok(is_archive(&head_of(&file)?).then_some(file))
     }
+}
+
+/// Whether a path is that of a pipe: a FIFO, `/dev/stdin` or `<(...)` of a shell. Nothing else that is no file is opened:
+/// reading a device can have effects, or no end.
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &Path) -> bool {
+    false
 }
 
 fn head_of(file: &File) -> io::Result<Vec<u8>> {
@@ -140,7 +163,10 @@ impl Intake {
 
 impl Batch {
     fn add(&mut self, input: &Input, intake: &Intake, host: &impl Host) -> Result<(), Failure> {
-        match input.open_archive(intake.limits.unpacked) {
+        if input.is_pipe() {
+            return self.add_pipe(input, intake, host);
+        }
+        match input.open_archive() {
             Ok(Some(file)) => self.add_archive(file, input, intake, host)?,
             Ok(None) => match input {
                 Input::Named { path, name, origin } => self.add_named(path, name, origin),
@@ -148,6 +174,35 @@ impl Batch {
                 Input::StandardInput => {}
             },
             Err(error) => self.failures.push(Failure::unreadable(&input.name(), &error)),
+        }
+        Ok(())
+    }
+
+    /// Copies a pipe to a temporary file, and adds that.
+    fn add_pipe(&mut self, input: &Input, intake: &Intake, host: &impl Host) -> Result<(), Failure> {
+        let name = input.name();
+        let copied = self.unpacker(intake)?.copy(match input {
+            Input::Path(path) => match File::open(path) {
+                Ok(pipe) => Box::new(pipe) as Box<dyn io::Read>,
+                Err(error) => return Ok(self.failures.push(Failure::unreadable(&name, &error))),
+            },
+            _ => Box::new(io::stdin().lock()),
+        });
+        let opened = copied.and_then(|path| {
+            let file = File::open(&path)?;
+            Ok((path, head_of(&file)?, file))
+        });
+        match opened {
+            Ok((path, head, file)) if is_archive(&head) => {
+                self.add_archive(file, input, intake, host)?;
+                // If it cannot be deleted now, it is deleted with the folder.
+                let _ = std::fs::remove_file(path);
+            }
+            Ok((path, _, file)) => {
+                self.unpacked += file.metadata().map_or(0, |file| file.len());
+                self.files.add_file(DebugFile::of_pipe(path, &name.to_string_lossy()));
+            }
+            Err(error) => self.failures.push(Failure::unreadable(&name, &error)),
         }
         Ok(())
     }
@@ -163,14 +218,9 @@ impl Batch {
         }
     }
 
-    fn add_archive(
-        &mut self,
-        archive: File,
-        input: &Input,
-        intake: &Intake,
-        host: &impl Host,
-    ) -> Result<(), Failure> {
-        let unpacker = match &mut self.unpacker {
+    /// What unpacks archives to the temporary folder of this batch.
+    fn unpacker(&mut self, intake: &Intake) -> Result<&mut Unpacker, Failure> {
+        Ok(match &mut self.unpacker {
             Some(unpacker) => unpacker,
             none => {
                 let unpacker = Unpacker::new_in(&intake.temporary, intake.limits)
@@ -180,7 +230,17 @@ impl Batch {
                     None => unpacker,
                 })
             }
-        };
+        })
+    }
+
+    fn add_archive(
+        &mut self,
+        archive: File,
+        input: &Input,
+        intake: &Intake,
+        host: &impl Host,
+    ) -> Result<(), Failure> {
+        let unpacker = self.unpacker(intake)?;
         let size = archive.metadata().map_or(0, |file| file.len());
         host.planned(size);
         let is_wanted = |name: &str, head: &[u8]| {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Seek as _, Write as _};
 
 use symdex_pipeline::DiskSpace;
-use symdex_pipeline::archive::{FaultKind, Limits, Unpacked, Unpacker, spool};
+use symdex_pipeline::archive::{FaultKind, Limits, Unpacked, Unpacker};
 use symdex_testkit::images::archive::{ZipEntry, gzip, tar_entry, tar_of, zip, zip_of};
 
 const DEBUG: &[u8] = b"debug file";
@@ -452,13 +452,30 @@ fn any_cut_and_any_changed_byte_ends_in_files_or_faults() {
 #[test]
 fn temporary_files_have_numbers_as_names_and_are_deleted() {
     let mut unpacker = Unpacker::new(Limits::default()).expect("a folder");
-    let archive = spool(&zip_of(&[("x/debug", DEBUG), ("y/debug", DEBUG)])[..], 1 << 20).expect("spooled");
+    let archive = file(&zip_of(&[("x/debug", DEBUG), ("y/debug", DEBUG)]));
     let files = unpacker.unpack(archive, "a", &|_, head| head.starts_with(b"debug"), &|_| ()).files;
     let names: Vec<_> = files.iter().map(|file| file.path.file_name().expect("a name")).collect();
     assert_eq!(names, ["0", "1"]);
     assert!(files.iter().all(|file| file.path.is_file() && file.size == DEBUG.len() as u64));
     drop(unpacker);
     assert!(!files[0].path.parent().expect("a folder").exists());
+}
+
+#[test]
+fn a_stream_becomes_a_file_within_the_limits() {
+    let limits = Limits { unpacked: 3, ..Limits::default() };
+    let mut unpacker = Unpacker::new(limits).expect("a folder");
+    let path = unpacker.copy(&b"abc"[..]).expect("short enough");
+    assert_eq!(std::fs::read(&path).expect("there"), b"abc");
+    let error = unpacker.copy(std::io::repeat(0)).expect_err("too long");
+    assert!(error.to_string().contains("the limit of --max-unpacked"), "{error}");
+    let folder = path.parent().expect("a folder").to_owned();
+    let left: Vec<_> = std::fs::read_dir(&folder).expect("there").filter_map(Result::ok).collect();
+    assert!(left.iter().all(|file| file.file_name() != "1"), "{left:?}");
+    let space = DiskSpace::measured_by(10, || Ok(Some(4000)));
+    let mut unpacker = Unpacker::new(Limits::default()).expect("a folder").space(&space);
+    let error = unpacker.copy(std::io::repeat(0).take(1 << 20)).expect_err("no room");
+    assert!(error.to_string().contains("the limit of --min-free"), "{error}");
 }
 
 #[test]

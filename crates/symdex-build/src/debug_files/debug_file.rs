@@ -9,13 +9,13 @@ use crate::slice::Slice;
 
 /// A debug file on disk, and its name in messages and in the index.
 ///
-/// The name is the path, except for a file from an archive. Such a file is in a temporary folder, and its
+/// The name is the path, except for a file from an archive or a pipe. Such a file is in a temporary folder, and its
 /// name is that of the archive and the entry: `app.zip: MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugFile {
     path: PathBuf,
     name: PathBuf,
-    /// The archive and the name in it, if the file comes from one.
+    /// The archive and the name in it, if the file comes from one. No archive and a name if it comes from a pipe.
     source: Option<(String, String)>,
 }
 
@@ -32,6 +32,11 @@ impl DebugFile {
         Self { path: path.into(), name: format!("{archive}: {entry}").into(), source }
     }
 
+    /// The file at `path`, which was copied from a pipe. `name` is the name of the pipe.
+    pub fn of_pipe(path: impl Into<PathBuf>, name: &str) -> Self {
+        Self { path: path.into(), name: name.into(), source: Some((String::new(), name.to_owned())) }
+    }
+
     /// Where the file is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -44,7 +49,8 @@ impl DebugFile {
         &self.name
     }
 
-    /// The archive and the entry that [`of_archive`](Self::of_archive) was given; `None` for a file on disk.
+    /// The archive and the entry that [`of_archive`](Self::of_archive) was given, or the name of a pipe as the entry of
+    /// an archive without a name; `None` for a file on disk.
     #[must_use]
     pub fn archive_entry(&self) -> Option<(&str, &str)> {
         self.source.as_ref().map(|(archive, entry)| (&**archive, &**entry))
@@ -105,6 +111,7 @@ mod in_tasks {
             let (path, source) = <(OsString, Option<(String, String)>)>::deserialize(deserializer)?;
             Ok(match source {
                 None => Self::on_disk(path),
+                Some((archive, name)) if archive.is_empty() => Self::of_pipe(path, &name),
                 Some((archive, entry)) => Self::of_archive(path, &archive, &entry),
             })
         }

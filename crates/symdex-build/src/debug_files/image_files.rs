@@ -77,11 +77,16 @@ impl ImageFiles {
         self.file.name()
     }
 
+    /// The files, of which the first is the one with this [`name`](Self::name).
+    pub fn files(&self) -> impl Iterator<Item = &DebugFile> {
+        std::iter::once(&self.file).chain(&self.beside)
+    }
+
     /// Joins all files of the image that can be read.
     #[must_use]
     pub fn join<'d>(&self, companions: &'d Companions) -> JoinedImage<'d> {
         let mut joined = JoinedImage::default();
-        for file in std::iter::once(&self.file).chain(&self.beside) {
+        for file in self.files() {
             joined.add_file(file, &self.id, &self.arch, companions);
         }
         joined

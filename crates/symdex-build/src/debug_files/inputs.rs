@@ -56,6 +56,11 @@ impl InputFiles {
         true
     }
 
+    /// Adds a file, which need not be a debug file. Reading it then reports that.
+    pub fn add_file(&mut self, file: DebugFile) {
+        self.files.push(Ok(file));
+    }
+
     /// The files, and why others cannot be read.
     pub fn files(&self) -> &[Result<DebugFile, FileError>] {
         &self.files

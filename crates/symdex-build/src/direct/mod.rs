@@ -3,6 +3,7 @@
 //! A few addresses need a few units. The code of a build walks these units, merges what they have at the addresses,
 //! and writes it as a small index. So each answer is the one that the index of the whole image gives.
 
+mod columns;
 mod cut;
 mod unit_cache;
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use symdex::{ImageOffset, Index};
 
+pub(crate) use self::columns::add_column;
+pub use self::columns::split_column;
 use self::cut::cut;
 use self::unit_cache::UnitCache;
 use crate::build::{WALK_AHEAD, build_parts};
@@ -131,6 +134,13 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         })
     }
 
+    /// Makes the answers of all later questions state columns: a file in their indexes is a path and a column, as
+    /// [`split_column`] returns them. The line policy `statement` has the column only where it has the line of `exact`.
+    pub fn state_columns(&mut self) {
+        self.units.with_columns = true;
+        self.cache = UnitCache::new(CACHE_SIZE);
+    }
+
     /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it.
     /// Its metadata describes the whole image, but its counts are of the parts that were read.
     ///
@@ -157,7 +167,9 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         }
         if self.walked > MAX_READS * self.units.own_size() {
             self.cache = UnitCache::new(0);
-            self.index = Index::open(BuildOptions::new().allow_empty(true).build(self.image)?.bytes)?;
+            let columns = self.units.with_columns;
+            let options = BuildOptions { columns, allow_empty: true, ..BuildOptions::new() };
+            self.index = Index::open(options.build(self.image)?.bytes)?;
             self.is_whole = true;
             return Ok(&self.index);
         }

@@ -3,13 +3,13 @@
 
 mod attributes;
 mod claims;
+mod entries;
 mod functions;
 mod inline_frames;
 mod instances;
 mod line_header;
 mod lines;
 mod lists;
-mod locals;
 mod names;
 mod opcodes;
 mod origins;
@@ -30,7 +30,6 @@ mod walk;
 
 pub(crate) use claims::Claims;
 pub(crate) use inline_frames::{Callee, InlineFrames};
-pub use locals::{Local, Locals};
 pub(crate) use outline::{Part, unit_ranges_at};
 pub(crate) use ranges::unit_ranges;
 pub(crate) use roots::{Headers, Root, headers};

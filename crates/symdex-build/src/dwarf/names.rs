@@ -1,15 +1,15 @@
 //! The names of functions.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use gimli::{AttributeValue, Section as _, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
 
 use super::attributes::{Attributes, text};
+use super::entries::TablesOnce;
 use super::slots::Slot;
-use super::tables::{RecentTables, Table, TableRef, UnitTable};
+use super::tables::TableRef;
 use super::units::{EntryId, UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::Image;
@@ -47,8 +47,8 @@ pub(crate) struct Names<'a, 'd> {
     pub(super) units: &'a Units<'d>,
     /// The number of the unit with the functions.
     unit: usize,
-    /// The tables of units that are not kept, by unit number.
-    tables: FxHashMap<usize, Arc<Table>>,
+    /// The tables of units that are not kept.
+    tables: TablesOnce,
     /// Scopes by unit number. The scopes of a unit are read when a name first needs them.
     scopes: FxHashMap<usize, Scopes<'d>>,
     /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
@@ -62,8 +62,8 @@ pub(crate) struct Names<'a, 'd> {
     pub(crate) cut: Cell<u64>,
     /// How many scopes were put before names.
     pub(crate) steps: u64,
-    /// About how many bytes of memory the scopes and the tables take.
-    pub(crate) size: usize,
+    /// About how many bytes of memory the scopes take.
+    scopes_size: usize,
     /// The index of the last symbol found. The next search begins there.
     last_symbol: usize,
 }
@@ -77,14 +77,14 @@ impl<'a, 'd> Names<'a, 'd> {
             image,
             units,
             unit,
-            tables: FxHashMap::default(),
+            tables: TablesOnce::default(),
             scopes,
             budget,
             reads,
             too_long: 0,
             cut: Cell::new(0),
             steps: 0,
-            size: 0,
+            scopes_size: 0,
             last_symbol: 0,
         }
     }
@@ -198,31 +198,21 @@ impl<'a, 'd> Names<'a, 'd> {
         attributes_at(&self.units.all[unit], &table, offset, &mut self.reads).ok()
     }
 
-    /// The table of unit number `unit`.
+    /// The table of unit number `unit`. The attributes of one that is not kept count, because functions of any number of
+    /// units can refer to those of any number of others.
     #[inline]
     fn table(&mut self, unit: usize) -> Result<TableRef<'a>, UnitError> {
-        let units = self.units;
-        match &units.all[unit].table {
-            UnitTable::Kept(table) => Ok(TableRef::Kept(table)),
-            UnitTable::Recent(recent) => self.recent_table(recent, unit).map(TableRef::Read),
-        }
+        let (of, reads) = (self.unit, &mut self.reads);
+        self.tables.get(
+            self.units,
+            unit,
+            |table| if unit == of { Ok(()) } else { reads.add(table.attributes) },
+        )
     }
 
-    /// The table of unit number `unit`, which is not kept. It is read once for all names. Its attributes count, because
-    /// functions of any number of units can refer to those of any number of others.
-    #[cold]
-    fn recent_table(&mut self, recent: &RecentTables, unit: usize) -> Result<Arc<Table>, UnitError> {
-        if let Some(table) = self.tables.get(&unit) {
-            return Ok(Arc::clone(table));
-        }
-        let UnitEntry { dwarf, unit: of, .. } = &self.units.all[unit];
-        let table = recent.get(dwarf, &of.header)?;
-        if unit != self.unit {
-            self.reads.add(table.attributes)?;
-        }
-        self.size += table.size;
-        self.tables.insert(unit, Arc::clone(&table));
-        Ok(table)
+    /// About how many bytes of memory the scopes and the tables take.
+    pub(crate) fn size(&self) -> usize {
+        self.scopes_size + self.tables.size
     }
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
@@ -242,7 +232,7 @@ impl<'a, 'd> Names<'a, 'd> {
             // If the unit is damaged, the scopes before the damage are used.
             let mut scopes = Scopes::default();
             let _partly = self.read_scopes(unit, &mut scopes);
-            self.size += size_of_val(&scopes.all[..]) + size_of_val(&scopes.of[..]);
+            self.scopes_size += size_of_val(&scopes.all[..]) + size_of_val(&scopes.of[..]);
             self.scopes.insert(unit, scopes);
         }
         let scopes = &self.scopes[&unit];

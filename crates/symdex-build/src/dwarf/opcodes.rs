@@ -3,7 +3,7 @@
 
 use gimli::{LineProgramHeader, Reader as _, constants};
 
-use super::rows::{Registers, file};
+use super::rows::{Registers, column, file};
 use super::sequences::SequenceReader;
 use crate::limits;
 use crate::reader::Reader;
@@ -23,7 +23,7 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     // Opcode 0 begins an extended opcode, whatever the base.
     let first_special = header.opcode_base().max(1);
     let special = special_opcodes(header);
-    let new = Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt() };
+    let new = Registers { address: 0, file: 1, line: 1, column: 0, is_stmt: header.default_is_stmt() };
     let (mut registers, mut is_dropped) = (new, false);
     let mut input = header.raw_program_buf().slice();
     let mut sequence = input;
@@ -92,7 +92,11 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
                     registers.file = file(leb(&mut input)?);
                     continue;
                 }
-                constants::DW_LNS_set_column | constants::DW_LNS_set_isa => {
+                constants::DW_LNS_set_column => {
+                    registers.column = column(leb(&mut input)?);
+                    continue;
+                }
+                constants::DW_LNS_set_isa => {
                     leb(&mut input)?;
                     continue;
                 }

@@ -1,11 +1,10 @@
-//! What entries of variables and of functions state, together with the entries that they refer to for the rest.
+//! What entries of variables state, together with the entries that they refer to for the rest.
 
 use gimli::{AttributeValue, DebuggingInformationEntry, DwAt, constants};
 
-use super::attributes::text;
-use super::units::{EntryId, UnitEntry, Units};
-use crate::image::Image;
-use crate::limits::{self, Reads};
+use super::entries::Entries;
+use super::units::EntryId;
+use crate::limits;
 use crate::reader::Reader;
 
 /// An entry, its abstract origin or specification (DWARF 5, 2.13.2 and 3.3.8.1), that of this one, and so on, at most
@@ -13,18 +12,17 @@ use crate::reader::Reader;
 pub(super) struct Origins<'d>(Vec<(usize, DebuggingInformationEntry<Reader<'d>>)>);
 
 impl<'d> Origins<'d> {
-    /// Reads the entry at `place` and its origins. Those that cannot be read, or that `reads` does not allow, are left
+    /// Reads the entry at `place` and its origins. Those that cannot be read, or that a limit does not allow, are left
     /// out.
-    pub(super) fn read(units: &Units<'d>, place: EntryId, reads: &mut Reads) -> Self {
+    pub(super) fn read(entries: &mut Entries<'_, 'd>, place: EntryId) -> Self {
         let (mut all, mut next) = (Vec::new(), Some(place));
         while let Some((unit, offset)) = next
             && all.len() < limits::ORIGINS
-            && let Ok(entry) = units.all[unit].entry(offset)
-            && reads.add(1 + entry.attrs().len()).is_ok()
+            && let Ok(entry) = entries.entry((unit, offset))
         {
             let stated = [constants::DW_AT_abstract_origin, constants::DW_AT_specification];
             let origin = stated.into_iter().find_map(|name| entry.attr_value(name));
-            next = origin.and_then(|origin| units.entry(unit, origin));
+            next = origin.and_then(|origin| entries.units.entry(unit, origin));
             all.push((unit, entry));
         }
         Self(all)
@@ -33,14 +31,6 @@ impl<'d> Origins<'d> {
     /// The first value of an attribute, and the number of the unit with it.
     pub(super) fn find(&self, name: DwAt) -> Option<(usize, AttributeValue<Reader<'d>>)> {
         self.0.iter().find_map(|(unit, entry)| Some((*unit, entry.attr_value(name)?)))
-    }
-
-    /// The name without scopes.
-    pub(super) fn name(&self, image: &Image<'d>, units: &Units<'d>) -> Option<&'d [u8]> {
-        let (unit, value) = self.find(constants::DW_AT_name)?;
-        let UnitEntry { dwarf, unit, .. } = &units.all[unit];
-        let name = image.resolve(text(dwarf, unit, value)?);
-        Some(&name[..name.len().min(limits::NAME)]).filter(|name| !name.is_empty())
     }
 
     /// The file with the declaration: the number of a unit, and the index in its line table.

@@ -97,7 +97,7 @@ pub(crate) fn unit_ranges_at<'d>(
     decisive.extend(points);
     join(&mut decisive);
     lines.rows.retain(|row| overlaps(&decisive, (row.start.into(), row.end.into())));
-    let ranges = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
+    let ranges = joined(image, units, unit, functions, (function_ranges, instances), &lines, &share)?;
     Some(Part { ranges, functions: subprograms.ranges, code })
 }
 

@@ -10,7 +10,9 @@ use super::lines::Lines;
 use super::rows::Row;
 use super::statements::Statements;
 use super::units::{UnitEntry, Units};
+use crate::direct::add_column;
 use crate::image::Image;
+use crate::keyed::KeyedMap;
 use crate::limits::UnitLimits;
 use crate::memory::Share;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
@@ -35,16 +37,17 @@ pub(crate) fn unit_ranges<'d>(
     let entry = &units.all[unit];
     let stated = stated_sequences(&functions, &function_ranges, &instances);
     let lines = Lines::read(image, entry, &stated, limits.deadline, &share, &mut functions.problems);
-    let joined = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
+    let joined = joined(image, units, unit, functions, (function_ranges, instances), &lines, &share)?;
     share.keep(joined.size());
     Some(joined)
 }
 
-/// Joins the functions of a unit, their function ranges and inline instances, and its line rows into ranges. Returns
+/// Joins the functions of unit number `unit`, their function ranges and inline instances, and its line rows into ranges. Returns
 /// `None` if too little memory is left.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
-    unit: &UnitEntry<'d>,
+    units: &Units<'d>,
+    unit: usize,
     functions: Functions<'d>,
     (function_ranges, instances): (Vec<FunctionRange>, Vec<Instance>),
     lines: &Lines<'d>,
@@ -59,7 +62,8 @@ pub(super) fn joined<'d>(
     }
     let mut join = Join {
         image,
-        unit,
+        unit: &units.all[unit],
+        with_columns: units.with_columns,
         functions: &functions,
         lines,
         share,
@@ -69,6 +73,7 @@ pub(super) fn joined<'d>(
         // More than half of the calls and rows have an inline frame of their own.
         frames: InlineFrames::with_capacity((functions.nodes.len() + lines.rows.len()) / 3 * 2),
         file_numbers: vec![None; lines.files()],
+        columns: KeyedMap::default(),
         out: UnitRanges {
             // Rows that instances cut into pieces are about as many as rows that are merged.
             ranges: Vec::with_capacity(lines.rows.len()),
@@ -101,6 +106,7 @@ pub(super) fn joined<'d>(
 struct Join<'a, 'd> {
     image: &'a Image<'d>,
     unit: &'a UnitEntry<'d>,
+    with_columns: bool,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
     share: &'a Share<'a>,
@@ -113,6 +119,8 @@ struct Join<'a, 'd> {
     frames: InlineFrames,
     /// The number of each file of the line table, once it is known.
     file_numbers: Vec<Option<Option<NonMaxU32>>>,
+    /// The number of each file and column, if columns are wanted.
+    columns: KeyedMap<(u32, u32), Option<NonMaxU32>>,
     out: UnitRanges<'d>,
 }
 
@@ -145,7 +153,7 @@ impl Join<'_, '_> {
     /// Adds code that `row` covers.
     fn covered(&mut self, start: u32, end: u32, instance: Option<(u32, NonMaxU32)>, row: &Row) {
         let (node, function_range) = instance.unzip();
-        let file = self.file(row.file);
+        let file = self.file_and_column(row.file, row.column.into());
         let callee = self.callee(node);
         let exact = self.frames.number(callee, file, row.line);
         let own = (row.file, row.line);
@@ -229,7 +237,8 @@ impl Join<'_, '_> {
         while let Some(number) = self.chain.pop() {
             let node = &self.functions.nodes[number as usize];
             let caller = outer.and_then(|outer| {
-                let file = node.call_file.and_then(|file| self.file(file.get()));
+                let file = node.call_file;
+                let file = file.and_then(|file| self.file_and_column(file.get(), node.call_column));
                 NonMaxU32::new(u64::from(self.frames.number(outer, file, node.call_line)))
             });
             let callee = Callee { caller, name: node.name };
@@ -250,14 +259,41 @@ impl Join<'_, '_> {
     }
 
     fn add_file(&mut self, index: u32) -> Option<NonMaxU32> {
-        let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
-            if !self.share.take(size_of_val(&path) + path.len()) {
-                return None;
-            }
-            self.out.files.push(path);
-            NonMaxU32::new(self.out.files.len() as u64 - 1)
-        });
+        let path = self.lines.path(self.image, self.unit, index.into());
+        let number = path.and_then(|path| self.add_path(path));
         self.file_numbers[index as usize] = Some(number);
+        number
+    }
+
+    fn add_path(&mut self, path: Vec<u8>) -> Option<NonMaxU32> {
+        if !self.share.take(size_of_val(&path) + path.len()) {
+            return None;
+        }
+        self.out.files.push(path);
+        NonMaxU32::new(self.out.files.len() as u64 - 1)
+    }
+
+    /// As [`Self::file`]. If columns are wanted, the file has this column, too.
+    #[inline]
+    fn file_and_column(&mut self, index: u32, column: u32) -> Option<NonMaxU32> {
+        match column != 0 && self.with_columns {
+            true => self.with_column(index, column),
+            false => self.file(index),
+        }
+    }
+
+    #[inline(never)]
+    fn with_column(&mut self, index: u32, column: u32) -> Option<NonMaxU32> {
+        if let Some(number) = self.columns.get(&(index, column)) {
+            return *number;
+        }
+        const PLACE: usize = 2 * size_of::<((u32, u32), Option<NonMaxU32>)>();
+        let number = self.file(index).filter(|_| self.share.take(PLACE)).and_then(|file| {
+            let mut path = self.out.files[file.index()].clone();
+            add_column(&mut path, column);
+            self.add_path(path)
+        });
+        self.columns.insert((index, column), number);
         number
     }
 }

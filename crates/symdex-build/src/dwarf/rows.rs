@@ -12,6 +12,8 @@ pub(crate) struct Row {
     /// The line, which may be 0. `None` if it does not fit.
     pub(crate) line: Option<NonMaxU32>,
     pub(crate) is_stmt: bool,
+    /// The column; 0 if it is not stated.
+    pub(crate) column: u16,
     /// The number of its sequence in the unit.
     pub(crate) sequence: u32,
 }
@@ -32,7 +34,14 @@ pub(crate) struct Registers {
     /// The file index, or `u32::MAX` if it does not fit.
     pub(crate) file: u32,
     pub(crate) line: u64,
+    pub(crate) column: u16,
     pub(crate) is_stmt: bool,
+}
+
+/// A column as rows have it: the lowest 16 bits of the stated one, as in llvm-symbolizer.
+pub(crate) fn column(stated: u64) -> u16 {
+    let [low, high, ..] = stated.to_le_bytes();
+    u16::from_le_bytes([low, high])
 }
 
 /// A file index as rows have it. An index that does not fit becomes `u32::MAX`; no file table is that long.

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 
-use gimli::{FileEntry, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
+use gimli::{ColumnType, FileEntry, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::write::NonMaxU32;
 
 use super::instances::StatedSequence;
-use super::rows::{Registers, Row, SequenceEnd, file};
+use super::rows::{Registers, Row, SequenceEnd, column, file};
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, short};
 use crate::keyed::KeyedMap;
@@ -160,7 +160,10 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
                 let line = row.line().map_or(0, std::num::NonZeroU64::get);
                 match row.end_sequence() {
                     true => self.end_sequence(address, file, line),
-                    false => self.row(Registers { address, file, line, is_stmt: row.is_stmt() }),
+                    false => {
+                        let (column, is_stmt) = (column(stated_column(row)), row.is_stmt());
+                        self.row(Registers { address, file, line, column, is_stmt });
+                    }
                 }
                 row.reset(program.header());
             }
@@ -182,9 +185,10 @@ impl SequenceReader<'_, '_> {
         }
         self.lowest = self.lowest.min(row.address);
         let start = short(row.address.wrapping_sub(self.image.info.base));
-        let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
+        let Registers { file, line, column, is_stmt, .. } = row;
+        let line = NonMaxU32::new(line);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
-        let new = Row { start, end: start, file, line, is_stmt, sequence };
+        let new = Row { start, end: start, file, line, is_stmt, column, sequence };
         self.in_order &= push_row(&mut self.rows, self.finished, new);
     }
 
@@ -286,7 +290,15 @@ impl SequenceReader<'_, '_> {
     }
 }
 
-/// A row with the file, line and flag of `row`, at address 0. gimli treats a set_address that goes backwards as a
+/// The column of a row, or 0.
+fn stated_column(row: &LineRow) -> u64 {
+    match row.column() {
+        ColumnType::LeftEdge => 0,
+        ColumnType::Column(column) => column.get(),
+    }
+}
+
+/// A row with the file, line, column and flag of `row`, at address 0. gimli treats a set_address that goes backwards as a
 /// tombstone. From address 0, every set_address goes forward.
 fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
     let mut moved = LineRow::new(program.header());
@@ -298,6 +310,7 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     // None of these fails.
     let _ = execute(LineInstruction::SetFile(row.file_index()));
     let _ = execute(LineInstruction::AdvanceLine(advance));
+    let _ = execute(LineInstruction::SetColumn(stated_column(row)));
     if is_stmt_differs {
         let _ = execute(LineInstruction::NegateStatement);
     }
@@ -403,7 +416,7 @@ mod tests {
     use crate::memory::Memory;
 
     fn row(start: u32, line: u64) -> Row {
-        Row { start, end: 0, file: 1, line: NonMaxU32::new(line), is_stmt: true, sequence: 0 }
+        Row { start, end: 0, file: 1, line: NonMaxU32::new(line), is_stmt: true, column: 0, sequence: 0 }
     }
 
     fn text(rows: &[Row]) -> String {

@@ -70,7 +70,7 @@ mod tests {
 
     fn row(&(_, sequence, line, is_stmt): &Piece) -> Row {
         // There is no line above u32::MAX - 1.
-        Row { start: 0, end: 1, file: 1, line: NonMaxU32::new(line.into()), is_stmt, sequence }
+        Row { start: 0, end: 1, file: 1, line: NonMaxU32::new(line.into()), is_stmt, column: 0, sequence }
     }
 
     fn lines(pieces: &[Piece]) -> Vec<Option<u32>> {

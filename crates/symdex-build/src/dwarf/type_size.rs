@@ -1,38 +1,37 @@
 //! The sizes of types.
 
-use gimli::{DebuggingInformationEntry, UnitOffset, constants};
+use gimli::{DebuggingInformationEntry, constants};
 
-use super::units::{EntryId, UnitEntry, Units};
-use crate::limits::{self, Reads};
+use super::entries::Entries;
+use super::units::EntryId;
+use crate::limits::{self, UnitError};
 
-/// The size in bytes of a value of the type at `place`, or `None` if it is not stated. `reads` counts what is read.
+/// The size in bytes of a value of the type at `place`, or `None` if it is not stated or a limit is exceeded.
 ///
 /// The answer is that of llvm-symbolizer: a dimension of an array whose count is computed at run time, or not stated,
 /// counts as one.
-pub(super) fn type_size(units: &Units<'_>, place: EntryId, reads: &mut Reads) -> Option<u64> {
+pub(super) fn type_size(entries: &mut Entries<'_, '_>, place: EntryId) -> Option<u64> {
     let (mut place, mut count) = (place, 1u64);
     for _ in 0..limits::TYPES {
-        let unit = &units.all[place.0];
-        let entry = unit.entry(place.1).ok()?;
-        reads.add(1 + entry.attrs().len()).ok()?;
+        let (entry, units) = (entries.entry(place).ok()?, entries.units);
         let size = entry.attr_value(constants::DW_AT_byte_size);
         if let Some(size) = size.and_then(|size| size.udata_value()) {
             return Some(size.wrapping_mul(count));
         }
         let target = entry.attr_value(constants::DW_AT_type).and_then(|of| units.entry(place.0, of));
-        let pointer = u64::from(unit.unit.encoding().address_size).wrapping_mul(count);
+        let pointer = u64::from(units.all[place.0].unit.encoding().address_size).wrapping_mul(count);
         match entry.tag() {
             constants::DW_TAG_pointer_type
             | constants::DW_TAG_reference_type
             | constants::DW_TAG_rvalue_reference_type => return Some(pointer),
             constants::DW_TAG_ptr_to_member_type => {
-                let target = target.and_then(|(unit, offset)| units.all[unit].entry(offset).ok());
+                let target = target.and_then(|target| entries.entry(target).ok());
                 let is_method = target.is_some_and(|of| of.tag() == constants::DW_TAG_subroutine_type);
                 // A pointer to a method also has what is added to `this` (Itanium C++ ABI, 2.3).
                 return Some(if is_method { pointer.wrapping_mul(2) } else { pointer });
             }
             constants::DW_TAG_array_type => {
-                count = count.wrapping_mul(element_count(unit, place.1, reads).ok()?);
+                count = count.wrapping_mul(element_count(entries, place).ok()?);
             }
             _ => {}
         }
@@ -41,19 +40,15 @@ pub(super) fn type_size(units: &Units<'_>, place: EntryId, reads: &mut Reads) ->
     None
 }
 
-/// The product of the dimensions of the array type at `offset` (DWARF 5, 5.5).
-fn element_count(
-    unit: &UnitEntry<'_>,
-    offset: UnitOffset,
-    reads: &mut Reads,
-) -> Result<u64, limits::UnitError> {
-    let table = unit.table()?;
-    let mut entries = unit.entries(&table, Some(offset))?;
+/// The product of the dimensions of the array type at `place` (DWARF 5, 5.5).
+fn element_count(all: &mut Entries<'_, '_>, (unit, offset): EntryId) -> Result<u64, UnitError> {
+    let table = all.table(unit)?;
+    let mut entries = all.units.all[unit].entries(&table, Some(offset))?;
     let mut entry = DebuggingInformationEntry::default();
     let mut count = 1u64;
     loop {
         let is_entry = entries.read_entry(&mut entry)?;
-        reads.add(1 + entry.attrs().len())?;
+        all.reads.add(1 + entry.attrs().len())?;
         if is_entry && entry.depth() == 1 && entry.tag() == constants::DW_TAG_subrange_type {
             let number = |name| {
                 let value = entry.attr_value(name)?;

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use gimli::{
-    AttributeValue, DebugLineOffset, DebuggingInformationEntry, DwLang, Dwarf, EntriesRaw, Reader as _,
-    Section as _, UnitHeader, UnitOffset,
+    AttributeValue, DebugLineOffset, DwLang, Dwarf, EntriesRaw, Reader as _, Section as _, UnitHeader,
+    UnitOffset,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -88,11 +88,6 @@ impl<'d> UnitEntry<'d> {
     ) -> gimli::Result<EntriesRaw<'t, Reader<'d>>> {
         self.unit.header.entries_raw(&table.abbreviations, offset)
     }
-
-    /// The entry at `offset`, with all its attributes.
-    pub(super) fn entry(&self, offset: UnitOffset) -> gimli::Result<DebuggingInformationEntry<Reader<'d>>> {
-        self.unit.header.entry(&self.table()?.abbreviations, offset)
-    }
 }
 
 /// An entry: the number of its unit and its offset in that unit.
@@ -118,6 +113,8 @@ pub(crate) struct Units<'d> {
     by_offset: Vec<(u32, usize, usize)>,
     /// The number of units with code that `.debug_aranges` does not list.
     pub(crate) not_in_aranges: u64,
+    /// Whether the files of ranges have columns, too. An index never has them.
+    pub(crate) with_columns: bool,
 }
 
 impl<'d> Units<'d> {
@@ -193,7 +190,7 @@ impl<'d> Units<'d> {
             |(index, entry): (usize, &UnitEntry<'d>)| (entry.file, offset_of(&entry.unit.header), index);
         let mut by_offset: Vec<_> = all.iter().enumerate().map(place).collect();
         by_offset.sort_unstable();
-        Ok(Self { all, own, types, by_offset, not_in_aranges })
+        Ok(Self { all, own, types, by_offset, not_in_aranges, with_columns: false })
     }
 
     /// The lowest image offset that is stated for unit number `unit`, or 0. Units are merged in this order. If several

@@ -5,6 +5,7 @@ use std::fmt;
 
 use gimli::{AttributeValue, Operation, UnitOffset, constants};
 
+use super::entries::Entries;
 use super::lines::Lines;
 use super::origins::Origins;
 use super::type_size::type_size;
@@ -71,11 +72,12 @@ impl<'a, 'd> Variables<'a, 'd> {
     pub fn declaration(&self, svma: u64) -> Option<Declaration> {
         let end = self.entries.partition_point(|(address, ..)| *address <= svma);
         let before = self.entries[..end].iter().rev().take(NEAREST);
+        let mut entries = Entries::new(&self.units, Reads::of_unit(0));
         let containing = before.filter_map(|(address, unit, Reverse(offset))| {
-            let mut reads = Reads::of_unit(self.units.size(*unit));
-            let stated = Origins::read(&self.units, (*unit, UnitOffset(*offset)), &mut reads);
+            entries.reads = Reads::of_unit(self.units.size(*unit));
+            let stated = Origins::read(&mut entries, (*unit, UnitOffset(*offset)));
             let ty = stated.find(constants::DW_AT_type).and_then(|(unit, of)| self.units.entry(unit, of));
-            let size = ty.and_then(|ty| type_size(&self.units, ty, &mut reads)).unwrap_or(1);
+            let size = ty.and_then(|ty| type_size(&mut entries, ty)).unwrap_or(1);
             (svma - address < size).then_some((unit, stated))
         });
         let (_, stated) = containing.min_by_key(|(unit, _)| *unit)?;
@@ -132,9 +134,13 @@ fn fixed_address(unit: &UnitEntry<'_>, expression: gimli::Expression<Reader<'_>>
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use symdex_testkit::images::debug_file::Elf;
 
     use super::*;
     use crate::Companions;
+    use crate::dwarf::tables::UnitTable;
     use crate::slice::slices;
 
     #[test]
@@ -150,5 +156,69 @@ mod tests {
         assert_eq!(variables.declaration(0x403b), Some(declaration));
         assert_eq!(variables.declaration(0x403c), None, "the variable ends before it");
         assert_eq!(variables.declaration(0x4030), None, "the debug information does not have it");
+    }
+
+    /// Abbreviations 1 to `count`, of which each is empty unless `stated` has its tag, whether it has children, and its
+    /// attributes.
+    fn abbreviations(count: u32, stated: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut table = Vec::new();
+        for code in 1..=count {
+            gimli::leb128::write::unsigned(&mut table, code.into()).expect("in memory");
+            let known = stated.iter().find(|(known, _)| *known == code).map(|(_, bytes)| *bytes);
+            table.extend(known.unwrap_or(&[0x34, 0, 0, 0]));
+        }
+        table.push(0);
+        table
+    }
+
+    /// 16 variables whose type is a chain of 120 typedefs, of which each is in the other one of two units. Their tables
+    /// are not kept, because the one of another unit fills the memory for tables, and only one of them is recent.
+    #[test]
+    fn tables_that_are_not_kept_are_read_once_for_each_question() {
+        let unit = |table: usize, entries: &[u8]| {
+            let header = [&[4, 0][..], &u32::try_from(table).expect("small").to_le_bytes(), &[8]].concat();
+            let size = u32::try_from(header.len() + entries.len()).expect("small").to_le_bytes();
+            [&size[..], &header, entries].concat()
+        };
+        // A unit, a variable with a location and a type, a typedef, and a type with a size.
+        let stated: [(u32, &[u8]); 4] = [
+            (1, &[0x11, 1, 0, 0]),
+            (3, &[0x34, 0, 0x02, 0x18, 0x49, 0x10, 0, 0]),
+            (4, &[0x16, 0, 0x49, 0x10, 0, 0]),
+            (5, &[0x24, 0, 0x0b, 0x0b, 0, 0]),
+        ];
+        let (large, small) =
+            (abbreviations(80_000, &[(1, &[0x11, 0, 0, 0])]), abbreviations(30_000, &stated));
+        let (chain, first) = (120u32, u32::try_from(unit(0, &[1]).len()).expect("small"));
+        // The offsets of the first typedef in both units: after the header and the unit's own entry.
+        let in_first = first + 12;
+        let in_second = first + 12 + 5 * chain + 16 * 15 + 1 + 12;
+        let typedef = |of: u32| [&[4][..], &of.to_le_bytes()].concat();
+        let mut entries = vec![1];
+        entries.extend((0..chain).flat_map(|n| typedef(in_second + 5 * n)));
+        for n in 0..16u64 {
+            entries
+                .extend([&[3, 9, 3][..], &(0x20_0000 + n).to_le_bytes(), &in_first.to_le_bytes()].concat());
+        }
+        entries.push(0);
+        let mut others = vec![1];
+        others.extend((1..chain).flat_map(|n| typedef(in_first + 5 * n)));
+        others.extend([5, 0x40, 0]);
+        let units = [(0, vec![1]), (large.len(), entries), (large.len() + small.len(), others)];
+        let info = units.iter().flat_map(|(table, entries)| unit(*table, entries)).collect();
+        let abbrev = [&large[..], &small, &small].concat();
+        let file = Elf::default().section(".debug_info", info).section(".debug_abbrev", abbrev).bytes();
+        let companions = Companions::default();
+        let slice = slices(&file).expect("an ELF file").remove(0);
+        let image = Image::load(&slice, "made-up", &companions).expect("loads");
+        let variables = Variables::of(&image).expect("small");
+        assert_eq!(variables.entries.len(), 16);
+        assert!(matches!(variables.units.all[1].table, UnitTable::Recent(_)), "it is not kept");
+        let mut entries = Entries::new(&variables.units, Reads::of_unit(1 << 20));
+        let size = type_size(&mut entries, (1, UnitOffset(12)));
+        assert_eq!(size, Some(0x40), "the chain is followed to its end");
+        let begun = Instant::now();
+        assert_eq!(variables.declaration(0x20_000f), None);
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     }
 }

@@ -4,20 +4,19 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ArgAction;
-use symdex::OwnedFrame;
-use symdex_build::{Section, sections};
+use symdex_build::Section;
 
 use super::each_lines;
-use super::modules::{ModuleInfo, ModuleName, Modules, SourceArgs};
+use super::modules::{Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
-use super::request::leading_hexadecimal;
+use super::request::{Place, gnu_place};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 
 /// Answer addresses as GNU's addr2line does, from an index or a debug file
 ///
 /// The options and the output are those of addr2line of binutils. symdex also runs this command if it is called by the
-/// name addr2line, with or without a target before it. Addresses are hexadecimal, with or without 0x. Without any,
-/// each line of standard input is answered at once.
+/// name addr2line, with or without a target before it. Addresses are hexadecimal, with or without 0x, or symbols: `NAME`
+/// or `NAME+OFFSET`. Without any, each line of standard input is answered at once.
 ///
 /// The file is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to. Discriminators are not printed. An argument @FILE stands for the
@@ -71,7 +70,7 @@ pub(crate) struct Args {
     #[arg(short = 'r', long = "no-recurse-limit", alias = "no-recursion-limit")]
     _no_recurse_limit: bool,
     /// Print the version
-    #[arg(short = 'v', long, action = ArgAction::Version)]
+    #[arg(short = 'v', short_alias = 'V', long, action = ArgAction::Version)]
     version: (),
     /// Addresses. Without any, standard input is answered
     #[arg(value_name = "ADDRESS")]
@@ -97,18 +96,28 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     let info = modules.info(&module)?;
     // Without --section, addresses are those of the file. No code has the last one.
     let section = match &args.section {
-        Some(name) => section(&args.file, args.arch.as_deref(), name)?,
+        Some(name) => section(&args.file, &modules.sections(&module)?, name)?,
         None => Section { name: String::new(), start: 0, size: u64::MAX },
     };
     let functions = if args.functions { Functions::Linkage } else { Functions::None };
     let demangling = if args.demangle.is_some() { Demangling::Gnu } else { Demangling::None };
     let naming = Naming { functions, demangling, basenames: args.basenames };
     let printer = Printer { args, naming, info };
+    // Of several symbols of a name, the first one counts. A name that the file does not have is address 0.
+    let svma = |line: &str, modules: &mut Modules| -> Result<u64, Failure> {
+        Ok(match gnu_place(line) {
+            Place::Address(address) => address.wrapping_add(section.start),
+            Place::Symbol { name, offset } => {
+                let first = modules.symbol(&module, &name)?.first().map(|symbol| symbol.start);
+                first.map_or(section.start, |start| start.wrapping_add(offset))
+            }
+        })
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut gravest = None;
     let mut answer = |lines: &[String]| -> Result<(), CommandError> {
-        let addresses = lines.iter().map(|line| leading_hexadecimal(line).wrapping_add(section.start));
-        modules.code(&module, &addresses.collect::<Vec<_>>(), |svma, frames| {
+        let svmas: Vec<_> = lines.iter().map(|line| svma(line, &mut modules)).collect::<Result<_, _>>()?;
+        modules.code(&module, &svmas, |svma, frames| {
             let address = svma.wrapping_sub(section.start);
             let frames = if address < section.size { frames } else { Ok(Vec::new()) };
             let frames = frames.unwrap_or_else(|failure| {
@@ -127,12 +136,8 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     Ok::<Option<FailureKind>, _>(gravest)
 }
 
-/// The section `wanted` of the file at `path`. Mach-O's sections may be named without their segments.
-fn section(path: &Path, arch: Option<&str>, wanted: &str) -> Result<Section, Failure> {
-    let failed = |kind, what: String| Failure::new(kind, format!("{}: {what}", path.display()));
-    let unreadable = |error| failed(FailureKind::Other, format!("its sections cannot be read: {error}"));
-    let bytes = symdex::map_file(path).map_err(unreadable)?;
-    let all = sections(&bytes, arch).unwrap_or_default();
+/// The section `wanted` of `all` sections of the file at `path`. Mach-O's sections may be named without their segments.
+fn section(path: &Path, all: &[Section], wanted: &str) -> Result<Section, Failure> {
     let found = all.iter().find(|Section { name, .. }| {
         name == wanted || name.split_once(',').is_some_and(|(_, name)| name == wanted)
     });
@@ -140,7 +145,8 @@ fn section(path: &Path, arch: Option<&str>, wanted: &str) -> Result<Section, Fai
         let names: Vec<_> = all.iter().map(|section| section.name.as_str()).collect();
         let names =
             if all.is_empty() { "none; name an ELF or Mach-O file".to_owned() } else { names.join(", ") };
-        failed(FailureKind::NotFound, format!("it has no section {wanted}. Its sections are: {names}"))
+        let message = format!("{}: it has no section {wanted}. Its sections are: {names}", path.display());
+        Failure::new(FailureKind::NotFound, message)
     })
 }
 
@@ -151,7 +157,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    fn print(&self, address: u64, frames: &[OwnedFrame], out: &mut impl Write) -> io::Result<()> {
+    fn print(&self, address: u64, frames: &[Frame], out: &mut impl Write) -> io::Result<()> {
         let Args { pretty_print, .. } = *self.args;
         if self.args.addresses {
             let width = if self.info.is_64 { 18 } else { 10 };

@@ -1,15 +1,13 @@
 //! Answers as JSON, with the members of llvm-symbolizer's in its order.
 
 use serde::Serialize;
-use symdex::OwnedFrame;
-use symdex_build::{DataSymbol, Local};
+use symdex_build::DataSymbol;
 
-use super::modules::ModuleInfo;
+use super::modules::{Frame, ModuleInfo};
 use super::names::{Functions, Naming};
 use super::plain::start_address;
 use super::request::{Place, Request};
 use crate::failure::Failure;
-use crate::text;
 
 /// The answer to one request.
 #[derive(Serialize)]
@@ -21,8 +19,6 @@ pub(super) struct Record {
     data: Option<Data>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Error>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame: Option<Vec<Variable>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     loc: Option<Vec<Location>>,
     module_name: String,
@@ -60,43 +56,12 @@ struct Location {
     start_line: u32,
 }
 
-/// A local variable. Unknown texts and sizes are empty, and an unknown line is 0.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Variable {
-    decl_file: String,
-    decl_line: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame_offset: Option<i64>,
-    function_name: String,
-    name: String,
-    size: String,
-    tag_offset: String,
-}
-
-impl From<&Local> for Variable {
-    fn from(local: &Local) -> Self {
-        let text = |part: &Option<Vec<u8>>| text::lossy(part.as_deref().unwrap_or_default()).into_owned();
-        let number = |part: Option<u64>| part.map_or_else(String::new, |part| format!("{part:#x}"));
-        Self {
-            decl_file: text(&local.file),
-            decl_line: local.line.unwrap_or(0),
-            frame_offset: local.frame_offset,
-            function_name: text(&local.function),
-            name: text(&local.name),
-            size: number(local.size),
-            tag_offset: number(local.tag_offset),
-        }
-    }
-}
-
 impl Record {
     fn new(module: &str, address: Option<u64>) -> Self {
         Self {
             address: address.map(|address| format!("{address:#x}")),
             data: None,
             error: None,
-            frame: None,
             loc: None,
             module_name: module.to_owned(),
             sym_name: None,
@@ -108,7 +73,7 @@ impl Record {
     pub(super) fn frames(
         module: &str,
         address: Option<u64>,
-        frames: &[OwnedFrame],
+        frames: &[Frame],
         info: Option<ModuleInfo>,
         naming: Naming,
     ) -> Self {
@@ -135,14 +100,10 @@ impl Record {
         Self { data: Some(data), ..Self::to(request) }
     }
 
-    pub(super) fn locals(request: &Request, locals: &[Local]) -> Self {
-        Self { frame: Some(locals.iter().map(Variable::from).collect()), ..Self::to(request) }
-    }
-
     /// The functions of symbols.
     pub(super) fn locations(
         request: &Request,
-        locations: &[OwnedFrame],
+        locations: &[Frame],
         info: ModuleInfo,
         naming: Naming,
     ) -> Self {
@@ -158,10 +119,11 @@ impl Record {
 }
 
 impl Location {
-    fn new(frame: &OwnedFrame, info: Option<ModuleInfo>, naming: Naming) -> Self {
+    fn new(frame: &Frame, info: Option<ModuleInfo>, naming: Naming) -> Self {
         let name = naming.function(frame).filter(|_| naming.functions != Functions::None);
         let start = info.and_then(|info| start_address(frame, info));
         Self {
+            column: frame.column,
             file_name: naming.file(frame).unwrap_or_default(),
             function_name: name.unwrap_or_default(),
             line: frame.line.unwrap_or(0),

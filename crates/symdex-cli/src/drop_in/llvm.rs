@@ -1,15 +1,13 @@
 //! `symdex llvm-symbolizer`: answers addresses as LLVM's llvm-symbolizer does.
 
-use std::io::{self, IsTerminal as _};
+use std::ops::Range;
 use std::path::PathBuf;
 
-use clap::{ArgAction, ColorChoice};
-use symdex::OwnedFrame;
+use clap::ArgAction;
 use symdex_store::IdPrefix;
 
 use super::each_lines;
-use super::filter::Filter;
-use super::modules::{Data, ModuleInfo, ModuleName, Modules, SourceArgs};
+use super::modules::{Data, Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
@@ -20,14 +18,15 @@ use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 ///
 /// The options, the input and the output are those of llvm-symbolizer 19. symdex also runs this command if it is called
 /// by the name llvm-symbolizer, so a link of this name takes the place of that program. Each line of standard input is
-/// answered at once: `[CODE|DATA|FRAME] [MODULE] ADDRESS`. MODULE is a path, in quotes if it has spaces, or FILE:PATH
+/// answered at once: `[CODE|DATA] [MODULE] ADDRESS`. MODULE is a path, in quotes if it has spaces, or FILE:PATH
 /// or BUILDID:ID, and is left out if --obj or --build-id names it.
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
-/// file itself and the debug files it refers to. Columns, discriminators, and the lines at which functions start are 0.
-/// DATA and FRAME (the local variables of the function at the address) are answered from the file itself, and so is a
-/// symbol, `NAME` or `NAME+OFFSET`, in the place of an address. --no-inlines prints the function that contains the
-/// address, with the line in it. docs/DROP-IN.md compares all answers with those of llvm-symbolizer.
+/// file itself and the debug files it refers to. Discriminators, the lines at which functions start, and columns of an
+/// index are 0.
+/// DATA is answered from the file itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address.
+/// --no-inlines prints the function that contains the address, with the line in it. docs/DROP-IN.md compares all
+/// answers with those of llvm-symbolizer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, version, disable_version_flag = true)]
 pub(crate) struct Args {
@@ -108,20 +107,6 @@ pub(crate) struct Args {
     /// Addresses are offsets from the start of the image
     #[arg(long)]
     relative_address: bool,
-    /// Copy standard input, and replace the elements of symbolizer markup in it. Modules are named by their build ids
-    #[arg(long)]
-    filter_markup: bool,
-    /// When to color what --filter-markup replaces
-    #[arg(
-        long,
-        value_enum,
-        num_args = 0..=1,
-        require_equals = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        default_missing_value = "always"
-    )]
-    color: ColorChoice,
     #[command(flatten)]
     sources: SourceArgs,
     #[command(flatten)]
@@ -205,15 +190,6 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         demangling: if args.demangle && !args.no_demangle { Demangling::Llvm } else { Demangling::None },
         basenames: args.basenames,
     };
-    if args.filter_markup {
-        let is_colored = match args.color {
-            ColorChoice::Auto => io::stdout().is_terminal(),
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-        };
-        Filter::new(Modules::new(&args.sources)?, naming, is_colored).run()?;
-        return Ok(None);
-    }
     let plain = Plain {
         naming,
         is_llvm: args.output_style == Style::Llvm,
@@ -338,11 +314,6 @@ impl Symbolizer<'_> {
         let svma = request.place.address().map(|given| self.svma(given, info));
         match (request.kind, &request.place) {
             (Kind::Code, Place::Symbol { name, offset }) => self.symbol(request, name, *offset, info),
-            (Kind::Frame, _) => {
-                let locals =
-                    svma.map_or(Ok(Vec::new()), |svma| self.modules.locals(&request.module, svma))?;
-                Ok(self.printer.locals(request, &locals)?)
-            }
             (Kind::Code | Kind::Data, _) => {
                 let data =
                     svma.map_or(Ok(Data::default()), |svma| self.modules.data(&request.module, svma))?;
@@ -360,7 +331,12 @@ impl Symbolizer<'_> {
         offset: u64,
         info: ModuleInfo,
     ) -> Result<(), CommandError> {
-        let addresses = self.modules.symbol(&request.module, name, offset)?;
+        // A symbol of fewer bytes answers for its start.
+        let address = |symbol: &Range<u64>| match symbol.start.checked_add(offset) {
+            Some(address) if symbol.contains(&address) => address,
+            _ => symbol.start,
+        };
+        let addresses: Vec<_> = self.modules.symbol(&request.module, name)?.iter().map(address).collect();
         let mut locations = Vec::new();
         let Self { args, modules, gravest, .. } = self;
         modules.code(&request.module, &addresses, |_, frames| {
@@ -397,7 +373,7 @@ impl Request {
 impl Args {
     /// The frames to print. Without inlined functions, the style GNU has the innermost one, as addr2line does, and the
     /// others have the function that contains the code.
-    fn shown<'f>(&self, frames: &'f [OwnedFrame]) -> &'f [OwnedFrame] {
+    fn shown<'f>(&self, frames: &'f [Frame]) -> &'f [Frame] {
         match (self.inlines && !self.no_inlines, self.output_style) {
             (true, _) => frames,
             (false, Style::Gnu) => &frames[..frames.len().min(1)],

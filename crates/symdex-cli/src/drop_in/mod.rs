@@ -2,7 +2,6 @@
 
 pub(crate) mod addr2line;
 mod arguments;
-mod filter;
 mod json;
 pub(crate) mod llvm;
 mod modules;

@@ -1,18 +1,19 @@
 //! The modules that requests name: each is found once, and answers until others push it out.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use symdex::{ImageOffset, LinePolicy, Metadata, OwnedFrame, Scratch};
+use symdex::{ImageOffset, LinePolicy, Metadata, Scratch, Table};
 use symdex_build::debug_files::ImageFiles;
 use symdex_build::{
-    Companions, DataSymbol, Declaration, Image, Local, Locals, Variables, data_symbol, symbol_addresses,
+    Companions, DataSymbol, Declaration, FileSymbols, Image, Section, Variables, sections, split_column,
 };
 use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
 
-use super::sources::{Sources, image_at};
+use super::sources::{OpenModule, Sources};
 use crate::failure::{CommandError, Failure, FailureKind};
 use crate::image_lookup::ImageLookup;
 use crate::open::AccessOption;
@@ -55,16 +56,6 @@ pub(super) enum ModuleName {
     BuildId(IdPrefix),
 }
 
-impl ModuleName {
-    /// The architecture to use if the file has several.
-    pub(super) fn arch(&self) -> Option<&str> {
-        match self {
-            Self::File { arch, .. } => arch.as_deref(),
-            Self::BuildId(_) => None,
-        }
-    }
-}
-
 /// What every module has.
 #[derive(Clone, Copy)]
 pub(super) struct ModuleInfo {
@@ -80,18 +71,38 @@ impl From<&Metadata> for ModuleInfo {
     }
 }
 
+/// A frame, as [`symdex::Frame`] has it, and its column.
+pub(super) struct Frame {
+    pub(super) name: Option<Vec<u8>>,
+    pub(super) file: Option<Vec<u8>>,
+    pub(super) line: Option<u32>,
+    /// 0 if it is unknown. Indexes have none.
+    pub(super) column: u32,
+    pub(super) inlined: bool,
+    pub(super) function_start: Option<ImageOffset>,
+    pub(super) table: Table,
+}
+
+impl From<symdex::Frame<'_>> for Frame {
+    fn from(frame: symdex::Frame<'_>) -> Self {
+        let symdex::Frame { name, file, line, inlined, function_start, table, .. } = frame;
+        let (file, column) = file.map(split_column).unzip();
+        let [name, file] = [name, file].map(|text| text.map(<[u8]>::to_vec));
+        Self { name, file, line, column: column.unwrap_or(0), inlined, function_start, table }
+    }
+}
+
 /// The frames at one address, innermost first. Empty where nothing is known.
-pub(super) type Frames = Result<Vec<OwnedFrame>, Failure>;
+pub(super) type Frames = Result<Vec<Frame>, Failure>;
 
 /// What a module is asked.
 enum Question {
     /// Addresses as the file states them.
     Code(Vec<u64>),
     Data(u64),
-    /// The local variables of the function at an address.
-    Locals(u64),
-    /// The code of the symbols with this name, so many bytes after their start.
-    Symbol(String, u64),
+    /// The symbols with this name.
+    Symbol(String),
+    Sections,
 }
 
 /// The data symbol at an address, and where the variable there is declared. Literals are variables without symbols.
@@ -105,8 +116,8 @@ pub(super) struct Data {
 enum Answer {
     Code(Frames),
     Data(Data),
-    Locals(Vec<Local>),
-    Symbol(Vec<u64>),
+    Symbol(Vec<Range<u64>>),
+    Sections(Vec<Section>),
 }
 
 /// An open module. It answers on a thread, which owns the file and what was read of it.
@@ -180,31 +191,26 @@ impl Modules {
         }
     }
 
-    /// The local variables of the function at `address`.
+    /// The addresses of each symbol `symbol`, in ascending order.
     ///
     /// # Errors
     ///
     /// If the module cannot be opened.
-    pub(super) fn locals(&mut self, name: &ModuleName, address: u64) -> Result<Vec<Local>, Failure> {
-        match self.ask(name, Question::Locals(address))? {
-            Answer::Locals(locals) => Ok(locals),
+    pub(super) fn symbol(&mut self, name: &ModuleName, symbol: &str) -> Result<Vec<Range<u64>>, Failure> {
+        match self.ask(name, Question::Symbol(symbol.to_owned()))? {
+            Answer::Symbol(addresses) => Ok(addresses),
             _ => Err(stopped(name)),
         }
     }
 
-    /// The addresses of the byte `offset` bytes after the start of each symbol `symbol`.
+    /// The loaded sections of the module's file. Empty for an index.
     ///
     /// # Errors
     ///
     /// If the module cannot be opened.
-    pub(super) fn symbol(
-        &mut self,
-        name: &ModuleName,
-        symbol: &str,
-        offset: u64,
-    ) -> Result<Vec<u64>, Failure> {
-        match self.ask(name, Question::Symbol(symbol.to_owned(), offset))? {
-            Answer::Symbol(addresses) => Ok(addresses),
+    pub(super) fn sections(&mut self, name: &ModuleName) -> Result<Vec<Section>, Failure> {
+        match self.ask(name, Question::Sections)? {
+            Answer::Sections(sections) => Ok(sections),
             _ => Err(stopped(name)),
         }
     }
@@ -244,11 +250,11 @@ impl Module {
         let (opened, info) = sync_channel(1);
         let wanted = name.clone();
         std::thread::spawn(move || {
-            let run = sources.open(&wanted).and_then(|source| {
+            let run = sources.open(&wanted).and_then(|OpenModule { source, image, _owner }| {
                 let answer = |lookup: &mut ImageLookup<'_, '_>| {
                     // The receiver waits for it.
                     _ = opened.send(Ok(ModuleInfo::from(lookup.metadata())));
-                    answer_all(lookup, &sources, &wanted, &asked, &answered);
+                    answer_all(lookup, &sources, image.as_ref(), &asked, &answered);
                     Ok(None)
                 };
                 match source.answer(&sources.debug_dirs, Warnings::Omit, answer) {
@@ -266,34 +272,38 @@ impl Module {
     }
 }
 
-/// Answers the questions about one module until there are no more.
+/// Answers the questions about one module until there are no more. `image` has its files, if it is no index.
 fn answer_all(
     lookup: &mut ImageLookup<'_, '_>,
     sources: &Sources,
-    name: &ModuleName,
+    image: Option<&ImageFiles>,
     asked: &Receiver<Question>,
     answered: &SyncSender<Answer>,
 ) {
     let mut scratch = Scratch::default();
-    // Read when data or symbols are first asked for.
-    let (mapped, arch) = (OnceCell::new(), name.arch());
-    let mapped = || mapped.get_or_init(|| sources.files_of(name)).iter();
-    let companions = Companions::new(sources.debug_dirs.clone());
-    let (files, image, variables, locals) =
-        (OnceCell::new(), OnceCell::new(), OnceCell::new(), OnceCell::new());
-    let image = || {
-        let files: &Option<ImageFiles> = files.get_or_init(|| image_at(&sources.path_of(name)?, arch).ok());
-        let files = files.as_ref()?;
-        let image: &Option<Image<'_>> = image.get_or_init(|| Some(files.load(&companions).ok()?.0));
-        image.as_ref()
+    lookup.state_columns();
+    // Read when data, symbols or sections are first asked for. Indexes do not have them.
+    let (mapped, symbols, variables) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+    let mapped = || {
+        mapped.get_or_init(|| {
+            let files = image.into_iter().flat_map(ImageFiles::files);
+            files.filter_map(|file| symdex::map_file(file.path()).ok()).collect::<Vec<_>>()
+        })
     };
+    let arch = image.map(ImageFiles::arch);
+    let symbols = || {
+        symbols.get_or_init(|| {
+            mapped().iter().filter_map(|file| FileSymbols::read(file, arch)).collect::<Vec<_>>()
+        })
+    };
+    let (companions, loaded) = (Companions::new(sources.debug_dirs.clone()), OnceCell::new());
     let declaration = |address| {
-        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| Variables::of(image()?).ok());
+        let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| {
+            let loaded: &Option<Image<'_>> =
+                loaded.get_or_init(|| image.and_then(|files| Some(files.load(&companions).ok()?.0)));
+            Variables::of(loaded.as_ref()?).ok()
+        });
         variables.as_ref()?.declaration(address)
-    };
-    let locals = |address| {
-        let locals: &Option<Locals<'_, '_>> = locals.get_or_init(|| Locals::of(image()?).ok());
-        locals.as_ref().map_or_else(Vec::new, |locals| locals.at(address))
     };
     for question in asked {
         let sent = match question {
@@ -306,20 +316,22 @@ fn answer_all(
                     prepared.clone()?;
                     // Both programs use every line row.
                     let found = lookup.lookup(offset, LinePolicy::Exact, &mut scratch)?;
-                    Ok(found.map_or_else(Vec::new, |frames| frames.to_vec()))
+                    Ok(found.map_or_else(Vec::new, |frames| frames.iter().map(Frame::from).collect()))
                 };
                 let mut answers = offsets.iter().copied().map(answer);
                 answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
             }
             Question::Data(address) => {
-                let symbol = mapped().find_map(|file| data_symbol(file, arch, address));
+                let symbol = symbols().iter().find_map(|file| file.data(address));
                 answered.send(Answer::Data(Data { symbol, declaration: declaration(address) }))
             }
-            Question::Locals(address) => answered.send(Answer::Locals(locals(address))),
-            Question::Symbol(symbol, offset) => {
-                let mut found = mapped().map(|file| symbol_addresses(file, arch, symbol.as_bytes(), offset));
-                let found = found.find(|addresses| !addresses.is_empty());
-                answered.send(Answer::Symbol(found.unwrap_or_default()))
+            Question::Symbol(symbol) => {
+                let mut found = symbols().iter().map(|file| file.named(symbol.as_bytes()));
+                answered.send(Answer::Symbol(found.find(|found| !found.is_empty()).unwrap_or_default()))
+            }
+            Question::Sections => {
+                let found = mapped().first().and_then(|file| sections(file, arch));
+                answered.send(Answer::Sections(found.unwrap_or_default()))
             }
         };
         if sent.is_err() {

@@ -1,10 +1,11 @@
 //! The names of functions, as options ask for them.
 
-use symdex::{OwnedFrame, Table};
+use symdex::Table;
 use symdex_build::DataSymbol;
 use symdex_demangle::{Language, language};
 use symdex_report::source_file_name;
 
+use super::modules::Frame;
 use crate::text;
 
 /// Which name of a function is printed.
@@ -40,7 +41,7 @@ pub(super) struct Naming {
 impl Naming {
     /// The name of the function; `None` if it is unknown. The names in symbol tables are linkage names, and
     /// llvm-symbolizer has no short names for them.
-    pub(super) fn function(self, frame: &OwnedFrame) -> Option<String> {
+    pub(super) fn function(self, frame: &Frame) -> Option<String> {
         let name = frame.name.as_deref()?;
         match (self.functions, frame.table) {
             (Functions::Short, Table::SymbolTable) => None,
@@ -63,7 +64,7 @@ impl Naming {
     }
 
     /// The path of the source file; `None` if it is unknown.
-    pub(super) fn file(self, frame: &OwnedFrame) -> Option<String> {
+    pub(super) fn file(self, frame: &Frame) -> Option<String> {
         let file = text::lossy(frame.file.as_deref()?);
         Some(if self.basenames { source_file_name(&file).to_owned() } else { file.into_owned() })
     }

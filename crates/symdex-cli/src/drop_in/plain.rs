@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use symdex::OwnedFrame;
-use symdex_build::{Declaration, Local};
+use symdex_build::Declaration;
 
-use super::modules::{Data, ModuleInfo};
+use super::modules::{Data, Frame, ModuleInfo};
 use super::names::{Functions, Naming};
 use crate::text;
 
@@ -31,7 +30,7 @@ impl Plain {
     pub(super) fn frames(
         self,
         address: Option<u64>,
-        frames: &[OwnedFrame],
+        frames: &[Frame],
         info: Option<ModuleInfo>,
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -48,7 +47,7 @@ impl Plain {
     /// Prints the functions of symbols, of which none contains another one.
     pub(super) fn locations(
         self,
-        locations: &[OwnedFrame],
+        locations: &[Frame],
         info: ModuleInfo,
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -75,25 +74,6 @@ impl Plain {
         self.footer(out)
     }
 
-    /// Prints the local variables at `address`.
-    pub(super) fn locals(self, address: u64, locals: &[Local], out: &mut impl Write) -> io::Result<()> {
-        self.header(Some(address), out)?;
-        if locals.is_empty() {
-            writeln!(out, "{UNKNOWN}")?;
-        }
-        for local in locals {
-            let [function, name, file] = [&local.function, &local.name, &local.file]
-                .map(|part| part.as_deref().map_or(UNKNOWN.into(), text::lossy));
-            writeln!(out, "{function}\n{name}\n{file}:{}", local.line.unwrap_or(0))?;
-            let offset = local.frame_offset.map(|offset| offset.to_string());
-            let [size, tag] = [local.size, local.tag_offset].map(|part| part.map(|part| part.to_string()));
-            let [offset, size, tag] =
-                [&offset, &size, &tag].map(|number| number.as_deref().unwrap_or(UNKNOWN));
-            writeln!(out, "{offset} {size} {tag}")?;
-        }
-        self.footer(out)
-    }
-
     fn header(self, address: Option<u64>, out: &mut impl Write) -> io::Result<()> {
         match address.filter(|_| self.addresses) {
             Some(address) => write!(out, "{address:#x}{}", if self.pretty { ": " } else { "\n" }),
@@ -107,7 +87,7 @@ impl Plain {
 
     fn frame(
         self,
-        frame: Option<&OwnedFrame>,
+        frame: Option<&Frame>,
         info: Option<ModuleInfo>,
         is_caller: bool,
         out: &mut impl Write,
@@ -121,20 +101,21 @@ impl Plain {
         let file = frame.and_then(|frame| self.naming.file(frame));
         let file = file.as_deref().unwrap_or(UNKNOWN);
         let line = frame.and_then(|frame| frame.line).unwrap_or(0);
+        let column = frame.map_or(0, |frame| frame.column);
         if self.verbose {
             writeln!(out, "  Filename: {file}")?;
             if let Some(start) = frame.zip(info).and_then(|(frame, info)| start_address(frame, info)) {
                 writeln!(out, "  Function start address: {start:#x}")?;
             }
-            return writeln!(out, "  Line: {line}\n  Column: 0");
+            return writeln!(out, "  Line: {line}\n  Column: {column}");
         }
-        let column = if self.is_llvm { ":0" } else { "" };
-        writeln!(out, "{file}:{line}{column}")
+        write!(out, "{file}:{line}")?;
+        if self.is_llvm { writeln!(out, ":{column}") } else { writeln!(out) }
     }
 }
 
 /// The address at which the function of the frame starts. For an inlined function it is unknown.
-pub(super) fn start_address(frame: &OwnedFrame, info: ModuleInfo) -> Option<u64> {
+pub(super) fn start_address(frame: &Frame, info: ModuleInfo) -> Option<u64> {
     let start = frame.function_start.filter(|_| !frame.inlined)?;
     Some(info.base.wrapping_add(start.0))
 }

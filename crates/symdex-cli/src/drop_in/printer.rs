@@ -3,11 +3,9 @@
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
-use symdex::OwnedFrame;
-use symdex_build::Local;
 
 use super::json::Record;
-use super::modules::{Data, ModuleInfo};
+use super::modules::{Data, Frame, ModuleInfo};
 use super::plain::Plain;
 use super::request::Request;
 use crate::failure::Failure;
@@ -40,7 +38,7 @@ impl Printer {
         &mut self,
         module: &str,
         address: Option<u64>,
-        frames: &[OwnedFrame],
+        frames: &[Frame],
         info: Option<ModuleInfo>,
     ) -> io::Result<()> {
         match self.form {
@@ -56,18 +54,11 @@ impl Printer {
         }
     }
 
-    pub(super) fn locals(&mut self, request: &Request, locals: &[Local]) -> io::Result<()> {
-        match self.form {
-            Form::Plain => self.plain.locals(request.place.address().unwrap_or(0), locals, &mut self.out),
-            _ => self.record(Record::locals(request, locals)),
-        }
-    }
-
     /// Prints the functions of the symbols that `request` names.
     pub(super) fn locations(
         &mut self,
         request: &Request,
-        locations: &[OwnedFrame],
+        locations: &[Frame],
         info: ModuleInfo,
     ) -> io::Result<()> {
         match self.form {

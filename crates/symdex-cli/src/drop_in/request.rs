@@ -12,8 +12,6 @@ use super::modules::ModuleName;
 pub(super) enum Kind {
     Code,
     Data,
-    /// The local variables of the function at the address.
-    Frame,
 }
 
 /// The place in a module that a request names.
@@ -65,14 +63,14 @@ pub(super) struct Defaults {
     pub(super) arch: Option<String>,
 }
 
-/// Reads `[CODE|DATA|FRAME] [FILE:|BUILDID:][MODULE] ADDRESS|SYMBOL[+OFFSET]`. What follows the address is ignored.
+/// Reads `[CODE|DATA] [FILE:|BUILDID:][MODULE] ADDRESS|SYMBOL[+OFFSET]`. What follows the address is ignored.
 pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malformed> {
     let given = defaults.module.as_ref().map_or("", |(_, text)| text.as_str());
     let mut module_text = String::new();
     if line.is_empty() {
         return Err(Malformed { module_text, message: None });
     }
-    let kinds = [("CODE ", Kind::Code), ("DATA ", Kind::Data), ("FRAME ", Kind::Frame)];
+    let kinds = [("CODE ", Kind::Code), ("DATA ", Kind::Data)];
     let kind = kinds.into_iter().find_map(|(prefix, kind)| Some((kind, line.strip_prefix(prefix)?)));
     let (kind, rest) = kind.unwrap_or((Kind::Code, line));
     let mut rest = rest.trim_start_matches(' ');
@@ -111,14 +109,30 @@ pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malforme
     let Some(place) = rest.split([' ', '\t', '\r', '\n']).find(|word| !word.is_empty()) else {
         return Err(malformed(&module_text, "no address has been named"));
     };
-    let place = match number(place) {
-        Some(address) => Place::Address(address),
-        None if place.starts_with(|c: char| c.is_ascii_digit()) => {
-            return Err(malformed(&module_text, "expected a number as address"));
-        }
-        None => symbol(place),
+    let Some(place) = self::place(place, number(place)) else {
+        return Err(malformed(&module_text, "expected a number as address"));
     };
     Ok(Request { kind, module, module_text, place })
+}
+
+/// The place that a word names: an address, if the word is a `number` to the program; otherwise `NAME` or `NAME+OFFSET`.
+/// Returns `None` for a word that begins with a digit and is no number.
+fn place(word: &str, number: Option<u64>) -> Option<Place> {
+    match number {
+        Some(address) => Some(Place::Address(address)),
+        None if word.starts_with(|c: char| c.is_ascii_digit()) => None,
+        None => Some(symbol(word)),
+    }
+}
+
+/// The place that addr2line reads at the beginning of `text`. A word of hexadecimal digits is an address, even if it
+/// could be a name. GNU's program reads the rest of a word that begins with a digit as far as it is a number.
+pub(super) fn gnu_place(text: &str) -> Place {
+    let word = text.split_ascii_whitespace().next().unwrap_or_default();
+    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+    let is_number = digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    let address = leading_hexadecimal(word);
+    place(word, is_number.then_some(address)).unwrap_or(Place::Address(address))
 }
 
 /// The place `NAME+OFFSET` or `NAME`.
@@ -160,8 +174,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 /// A number as GNU's addr2line reads it: hexadecimal digits with or without `0x`, as far as there are any. A number of
 /// more than 64 bits keeps the lowest ones.
-pub(super) fn leading_hexadecimal(text: &str) -> u64 {
-    let text = text.trim_start_matches([' ', '\t']);
+fn leading_hexadecimal(text: &str) -> u64 {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     let digits = digits.chars().map_while(|digit| digit.to_digit(16));
     digits.fold(0, |number: u64, digit| number << 4 | u64::from(digit))
@@ -186,7 +199,7 @@ mod tests {
         assert_eq!(read("a.so 0x10", None), address(Kind::Code, "a.so", 16));
         assert_eq!(read("CODE \"a b.so\" 0x10", None), address(Kind::Code, "a b.so", 16));
         assert_eq!(read("DATA 'a b.so' 12\r", None), address(Kind::Data, "a b.so", 12));
-        assert_eq!(read("FRAME FILE:b.so 010 more", Some("a.so")), address(Kind::Frame, "b.so", 8));
+        assert_eq!(read("DATA FILE:b.so 010 more", Some("a.so")), address(Kind::Data, "b.so", 8));
         assert_eq!(read("0x10", Some("a.so")), address(Kind::Code, "a.so", 16));
         assert_eq!(read("BUILDID:abcd 0x10", Some("a.so")), address(Kind::Code, "ABCD", 16));
         let symbol = |name: &str, offset| {
@@ -218,10 +231,28 @@ mod tests {
     }
 
     #[test]
+    fn addr2line_reads_names_and_hexadecimal_numbers() {
+        let symbol = |name: &str, offset| Place::Symbol { name: name.to_owned(), offset };
+        for (text, expected) in [
+            ("main", symbol("main", 0)),
+            (" main+0x10 more", symbol("main", 16)),
+            ("frame_dummy", symbol("frame_dummy", 0)),
+            ("add+4", symbol("add", 4)),
+            ("add", Place::Address(0xadd)),
+            ("0x10", Place::Address(16)),
+            ("10foo", Place::Address(0x10f)),
+            ("1+4", Place::Address(1)),
+            ("", Place::Address(0)),
+        ] {
+            assert_eq!(gnu_place(text), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn numbers_are_read_as_each_program_does() {
         let read = ["10", "0x1F", "010", "0b11", "0", "09", "+1", "", "18446744073709551616"].map(number);
         assert_eq!(read, [Some(10), Some(31), Some(8), Some(3), Some(0), None, None, None, None]);
-        let read = ["1160foo", "0x10", ",", "", " zz", "123456789abcdef01"].map(leading_hexadecimal);
+        let read = ["1160foo", "0x10", ",", "", "zz", "123456789abcdef01"].map(leading_hexadecimal);
         assert_eq!(read, [0x1160f, 16, 0, 0, 0, 0x2345_6789_abcd_ef01]);
     }
 }

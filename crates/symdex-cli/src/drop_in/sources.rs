@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, MappedFile, Metadata};
+use symdex::{ImageId, Metadata};
 use symdex_build::Companions;
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
+use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexFolder, StoreReader};
 
 use super::modules::ModuleName;
+use crate::archive;
 use crate::failure::{Failure, FailureKind, complain};
 use crate::open::{self, AccessOption};
 use crate::source::{self, AddressSource};
@@ -21,61 +23,57 @@ pub(super) struct Sources {
     pub(super) access: AccessOption,
 }
 
+/// A module: what answers addresses, and its files, which data, symbols and sections are read from.
+pub(super) struct OpenModule {
+    pub(super) source: AddressSource,
+    /// `None` if the module is an index.
+    pub(super) image: Option<ImageFiles>,
+    /// Owns the copy of a file that was read from a pipe.
+    pub(super) _owner: Option<Batch>,
+}
+
 impl Sources {
     /// The index of the module; without one, its files.
-    pub(super) fn open(&self, name: &ModuleName) -> Result<AddressSource, Failure> {
+    pub(super) fn open(&self, name: &ModuleName) -> Result<OpenModule, Failure> {
+        let of_index = |source| OpenModule { source, image: None, _owner: None };
         match name {
             ModuleName::BuildId(prefix) => {
                 let Some(id) = prefix.to_id() else { return Err(not_found(prefix)) };
-                if let Some(path) = self.path_of(name) {
-                    let files = image_at(&path, None)?;
-                    if *files.id() == id {
-                        return Ok(self.open_image(files));
+                let folders = Companions::new(self.debug_dirs.clone());
+                if let Some(path) = folders.by_build_id(&id).find(|path| path.is_file()) {
+                    let found = self.open_image(&path, None)?;
+                    match &found.image {
+                        Some(image) if *image.id() != id => {
+                            complain(&format!("{}: has the id {}, and not {id}", path.display(), image.id()));
+                        }
+                        _ => return Ok(found),
                     }
-                    complain(&format!("{}: has the id {}, and not {id}", path.display(), files.id()));
                 }
-                self.index_of(&id)?.ok_or_else(|| not_found(prefix))
+                self.index_of(&id)?.map(of_index).ok_or_else(|| not_found(prefix))
             }
             ModuleName::File { path, arch } => {
                 if let Some(path) = source::index_file(path, None)? {
                     let index = Box::new(open::index(&path, None, self.access)?);
-                    return Ok(AddressSource::Index { index, path });
+                    return Ok(of_index(AddressSource::Index { index, path }));
                 }
-                Ok(self.open_image(image_at(path, arch.as_deref())?))
+                self.open_image(path, arch.as_deref())
             }
         }
     }
 
-    /// The index of an image; without one, its files. An index without functions is not enough if they have some.
-    fn open_image(&self, files: ImageFiles) -> AddressSource {
+    /// The index of the image in the file at `path`; without one, its files. An index without functions is not enough if
+    /// they have some.
+    fn open_image(&self, path: &Path, arch: Option<&str>) -> Result<OpenModule, Failure> {
+        let (files, owner) = files_at(path)?;
+        let files = image_of(files, path, arch)?;
         let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
-        match self.index_of(files.id()) {
-            Ok(found) => {
-                if let Some(found) = found.filter(is_enough) {
-                    return found;
-                }
-            }
-            Err(failure) => complain(&failure.message),
-        }
-        AddressSource::DebugFiles { files: Box::new(files), _archive: None }
-    }
-
-    /// The files of a module. Indexes have neither data nor all symbols.
-    pub(super) fn files_of(&self, name: &ModuleName) -> Vec<MappedFile> {
-        let files = self.path_of(name).map(|path| files_at(&path));
-        let files = files.iter().flat_map(InputFiles::files).flatten();
-        files.filter_map(|file| symdex::map_file(file.path()).ok()).collect()
-    }
-
-    /// The path of a module's file. The file of a build id is in a debug folder.
-    pub(super) fn path_of(&self, name: &ModuleName) -> Option<PathBuf> {
-        match name {
-            ModuleName::File { path, .. } => Some(path.clone()),
-            ModuleName::BuildId(prefix) => {
-                let folders = Companions::new(self.debug_dirs.clone());
-                folders.by_build_id(&prefix.to_id()?).find(|path| path.is_file())
-            }
-        }
+        let index = self.index_of(files.id()).unwrap_or_else(|failure| {
+            complain(&failure.message);
+            None
+        });
+        let of_files = || AddressSource::DebugFiles { files: Box::new(files.clone()), _archive: None };
+        let source = index.filter(is_enough).unwrap_or_else(of_files);
+        Ok(OpenModule { source, image: Some(files), _owner: owner })
     }
 
     /// The first index of `id` in the files, folders and stores of the command line.
@@ -106,17 +104,25 @@ fn not_found(prefix: &IdPrefix) -> Failure {
     Failure::new(FailureKind::NotFound, message)
 }
 
-/// The debug files at `path` and in the dSYM beside it.
-fn files_at(path: &Path) -> InputFiles {
+/// The debug files at `path` and in the dSYM beside it. A pipe is copied to a file; its owner is returned, too.
+fn files_at(path: &Path) -> Result<(InputFiles, Option<Batch>), Failure> {
+    if archive::is_pipe(path)
+        && let Some(mut owner) = archive::debug_files(path, &())?
+    {
+        return match owner.failures.pop() {
+            Some(failure) => Err(failure),
+            None => Ok((std::mem::take(&mut owner.files), Some(owner))),
+        };
+    }
     let mut dsym = path.as_os_str().to_owned();
     dsym.push(".dSYM");
     let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
-    InputFiles::find(std::iter::once(path.to_owned()).chain(beside))
+    Ok((InputFiles::find(std::iter::once(path.to_owned()).chain(beside)), None))
 }
 
-/// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
-pub(super) fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
-    let found = match find_image(files_at(path), None, |_| true) {
+/// The image in the `files` of `path`. `arch` chooses one of several.
+fn image_of(files: InputFiles, path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
+    let found = match find_image(files, None, |_| true) {
         // Clients state the architecture of the machine for files of any other, too.
         Err(FindImageError::Ambiguous { images }) => {
             let (mut chosen, others): (Vec<_>, Vec<_>) =

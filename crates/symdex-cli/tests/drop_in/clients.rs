@@ -92,10 +92,10 @@ fn printed(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// The functions and places of the stack frames that a sanitizer has printed, without addresses, columns and the
-/// frames of the C library.
+/// The functions and places of the stack frames that a sanitizer has printed, with columns if it has them, without
+/// addresses and the frames of the C library.
 fn frames(report: &str) -> Vec<String> {
-    let frame = regex::Regex::new(r"#\d+ (?:0x[0-9a-f]+ in )?(\S.*source\.\w+:\d+)").expect("valid");
+    let frame = regex::Regex::new(r"#\d+ (?:0x[0-9a-f]+ in )?(\S.*source\.\w+:\d+(?::\d+)?)").expect("valid");
     frame.captures_iter(report).map(|frame| frame[1].to_owned()).collect()
 }
 

@@ -67,13 +67,11 @@ pub(crate) fn output(mut command: Command, input: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// An output of llvm-symbolizer without what indexes do not have: columns, discriminators, and where functions start.
-pub(crate) fn without_columns(output: &str) -> String {
+/// An output of llvm-symbolizer without what symdex does not print: discriminators, and where functions start.
+pub(crate) fn without_starts(output: &str) -> String {
     let discriminator = regex::Regex::new(r"(?m) \(discriminator [0-9]+\)$").expect("valid");
     let output = discriminator.replace_all(output, "");
-    let column = regex::Regex::new(r"(?m)(:[0-9]+):[0-9]+$").expect("valid");
-    let output = column.replace_all(&output, "$1:0");
-    let parts = r#"(Column: |"(?:Column|StartLine|Discriminator)": ?)[0-9]+"#;
+    let parts = r#"("(?:StartLine|Discriminator)": ?)[0-9]+"#;
     let output = regex::Regex::new(parts).expect("valid").replace_all(&output, "${1}0").into_owned();
     let start = r#"("Start(?:Address|FileName)": ?)"[^"]*""#;
     let output = regex::Regex::new(start).expect("valid").replace_all(&output, "$1\"\"").into_owned();

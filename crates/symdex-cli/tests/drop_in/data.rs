@@ -1,11 +1,13 @@
 //! Requests for data, byte for byte beside LLVM's.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::common::folder;
-use super::compared::{Asked, Classes, Counts, images, testdata_images};
-use super::frames::{is_declared_at, library, outputs};
+use symdex_testkit::program;
+
+use super::common::{folder, testdata};
+use super::compared::{Asked, Classes, Counts, images, output, testdata_images};
+use super::llvm::{LLVM, ours};
 
 /// The most addresses that are asked of an image of `testdata`.
 const ADDRESSES: usize = 300;
@@ -136,9 +138,28 @@ fn with_data(mut image: Asked, most: usize) -> Asked {
     image
 }
 
+/// The library that `compiler` makes with these options of the sources `files`.
+fn library(folder: &Path, name: &str, compiler: &str, options: &str, files: &[&str]) -> PathBuf {
+    let out = folder.join(name);
+    let mut build = program(compiler, "--version");
+    build.args("-g -shared -fPIC -w".split_whitespace()).args(options.split_whitespace()).arg("-o").arg(&out);
+    let done = build.args(files).current_dir(folder).output().expect("it starts");
+    assert!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
+    out
+}
+
+/// What both programs print with this option for a request for data at each address of `image`.
+fn outputs(image: &Asked, option: &str) -> [String; 2] {
+    let input: String = image.addresses.iter().map(|address| format!("DATA {address:#x}\n")).collect();
+    [program(LLVM, "--version"), ours()].map(|mut command| {
+        command.args(["--default-arch", &image.arch, option, "--obj"]).arg(&image.file);
+        output(command, &input)
+    })
+}
+
 /// The answers of both programs at each address of `image`. Their names are not demangled.
 fn answers(image: &Asked) -> [Answers; 2] {
-    outputs(image, "DATA", "--no-demangle").map(|output| {
+    outputs(image, "--no-demangle").map(|output| {
         let answers: Vec<_> = output.split_terminator("\n\n").map(str::to_owned).collect();
         assert_eq!(answers.len(), image.addresses.len(), "{}", image.file.display());
         image.addresses.iter().copied().zip(answers).collect()
@@ -168,6 +189,17 @@ fn count(image: &Asked, twin: Option<(&'static str, &Answers)>, counts: &mut Cou
         counts.add(classes, shown);
     }
     theirs
+}
+
+/// Whether the line of the source file has the name. Those of `testdata` were compiled in another folder.
+fn is_declared_at(name: &str, place: &str) -> bool {
+    let line = place.rsplit_once(':').and_then(|(file, line)| {
+        let of_testdata =
+            file.strip_prefix("/src/symdex").map(|file| format!("{}/src{file}", testdata().display()));
+        let source = std::fs::read_to_string(of_testdata.as_deref().unwrap_or(file)).ok()?;
+        Some(source.lines().nth(line.parse::<usize>().ok()?.checked_sub(1)?)?.contains(name))
+    });
+    line == Some(true)
 }
 
 fn build(folder: &Path, compiler: &str, options: &str, file: &str) -> Asked {
@@ -205,7 +237,7 @@ pub(crate) fn data_has_the_answers_of_llvm_symbolizer() {
     }
     let image = build(folder, "clang-19", "-O1", "data.c");
     for style in ["--output-style=JSON", "--output-style=GNU", "-p", "-a", "-s", "--verbose"] {
-        let [theirs, ours] = outputs(&image, "DATA", style);
+        let [theirs, ours] = outputs(&image, style);
         assert_eq!(theirs, ours, "{style}");
     }
     println!("{}", Counts::table(&columns));

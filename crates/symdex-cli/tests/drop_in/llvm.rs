@@ -6,7 +6,7 @@ use std::process::Command;
 use symdex_testkit::{corpus, program};
 
 use super::common::{command, debug_file, folder};
-use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images, without_columns};
+use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images, without_starts};
 
 /// LLVM's program.
 pub(crate) const LLVM: &str = "llvm-symbolizer-19";
@@ -72,12 +72,7 @@ impl Pair<'_> {
         let mut classes = BTreeSet::new();
         for (number, (theirs, ours)) in self.theirs.iter().zip(&self.ours).enumerate() {
             if theirs != ours && number % 2 == 1 {
-                if without_column(theirs).is_some_and(|(_, column)| column != "0") {
-                    classes.insert(Some("column"));
-                }
-                if without_column(theirs).map(|parts| parts.0) != without_column(ours).map(|parts| parts.0) {
-                    classes.insert(class_of_location(theirs, ours));
-                }
+                classes.insert(class_of_location(theirs, ours));
             } else if theirs != ours {
                 classes.insert(self.class_of_name(number, number == last_name, image));
             }
@@ -120,19 +115,13 @@ impl Pair<'_> {
     }
 }
 
-/// A location without its column, and the column.
-fn without_column(location: &str) -> Option<(&str, &str)> {
-    location.rsplit_once(':')
-}
-
 fn class_of_location(theirs: &str, ours: &str) -> Option<&'static str> {
-    let (theirs, ours) = (without_column(theirs)?.0, without_column(ours)?.0);
     if ours.starts_with("<compiler-generated>:") && theirs.ends_with(&format!("/{ours}")) {
         return Some("compiler-generated file");
     }
     match (theirs, ours) {
-        (_, "??:0") if theirs.ends_with(":0") => Some("file of a symbol"),
-        ("??:0", _) => Some("line without file"),
+        (_, "??:0:0") if theirs.ends_with(":0:0") => Some("file of a symbol"),
+        ("??:0:0", _) => Some("line without file"),
         _ => None,
     }
 }
@@ -153,13 +142,13 @@ pub(crate) fn table_of_the_corpora() {
     columns.iter().for_each(|(_, counts)| counts.assert_explained());
 }
 
-/// The output of both programs for the same arguments and the same input. Columns, discriminators and the starts of
-/// functions are left out, because indexes do not have them.
+/// The output of both programs for the same arguments and the same input. Discriminators and the starts of functions are
+/// left out, because symdex does not print them.
 #[track_caller]
 fn assert_same(arguments: &[&str], input: &str) {
     let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
         command.args(arguments);
-        without_columns(&output(command, input))
+        without_starts(&output(command, input))
     });
     assert_eq!(ours, theirs, "{arguments:?} {input:?}");
 }
@@ -189,7 +178,7 @@ pub(crate) fn every_option_has_the_output_of_llvm_symbolizer() {
         "--adjust-vma=0x10 -a",
         "--no-demangle",
         "-demangle=false -inlining=true",
-        "--default-arch=x86_64 --no-debuginfod --dsym-hint=x --dwp=x --color=never",
+        "--default-arch=x86_64 --no-debuginfod --dsym-hint=x --dwp=x",
     ] {
         let options = options.split_whitespace();
         let arguments: Vec<_> =
@@ -216,7 +205,7 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
         let input: String = names.iter().map(|name| format!("{name}\n{name}+3\n")).collect();
         let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {
             command.arg(format!("--default-arch={}", image.arch)).arg("--obj").arg(&image.file);
-            without_columns(&output(command, &input))
+            without_starts(&output(command, &input))
         });
         let [theirs, ours] = [&theirs, &ours].map(|text| text.split_terminator("\n\n").collect::<Vec<_>>());
         assert_eq!([theirs.len(), ours.len()], [2 * names.len(); 2], "{}", image.file.display());
@@ -232,11 +221,11 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
     let file = super::common::testdata().join("elf/gcc-parts.so");
     let file = file.to_str().expect("text");
     let code = format!("{file} rescale+4\n{file} nope\n");
-    let input = format!("{code}DATA {file} rescale\nFRAME {file} rescale\n");
+    let input = format!("{code}DATA {file} rescale\n");
     for options in ["-p", "--output-style=GNU", "-f=none", "-f=short", "--output-style=JSON"] {
         assert_same(&[options], &input);
     }
-    // For a name after DATA or FRAME, llvm-symbolizer 19 prints an address that it has not set.
+    // For a name after DATA, llvm-symbolizer 19 prints an address that it has not set.
     assert_same(&["-a", "-p"], &code);
     assert_same(&["-a"], "nofile rescale\n");
     // The folder of a dSYM, which llvm-symbolizer does not read.

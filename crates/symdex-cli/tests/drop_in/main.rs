@@ -5,11 +5,9 @@ mod clients;
 mod common;
 mod compared;
 mod data;
-mod frames;
 mod gnu;
 mod input;
 mod llvm;
-mod markup;
 mod modes;
 
 symdex_testkit::main! {
@@ -19,7 +17,6 @@ symdex_testkit::main! {
     clients::perf_prints_the_source_lines_of_addr2line,
     clients::pprof_reads_llvm_symbolizer,
     data::data_has_the_answers_of_llvm_symbolizer,
-    frames::frame_has_the_local_variables_of_llvm_symbolizer,
     gnu::every_difference_from_addr2line_has_a_class,
     input::each_line_is_answered_before_the_next_one,
     input::modules_are_answered_from_the_indexes_of_their_ids,
@@ -31,9 +28,6 @@ symdex_testkit::main! {
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
     llvm::every_option_has_the_output_of_llvm_symbolizer,
     llvm::symbols_have_the_code_of_llvm_symbolizer,
-    markup::markup_is_replaced_as_by_llvm_symbolizer,
-    markup::markup_differs_only_where_the_answers_do,
-    markup::markup_is_answered_from_indexes,
     modes::every_mode_has_the_answers_of_the_tools_for_each_language,
     ; on request:
     gnu::table_of_the_corpora,

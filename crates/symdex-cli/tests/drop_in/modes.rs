@@ -1,5 +1,5 @@
 //! Each mode of both tools, for code of each language: how many answers have the same bytes, how many differ by what
-//! indexes do not have, and how many differ for a reason that the other tests count.
+//! symdex does not print, and how many differ for a reason that the other tests count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use symdex_testkit::program;
 
 use super::common::{folder, testdata};
-use super::compared::{Asked, Classes, answers, images, output, testdata_images, without_columns};
+use super::compared::{Asked, Classes, answers, images, output, testdata_images, without_starts};
 use super::{gnu, llvm};
 
 /// The most addresses of code that are asked of one image.
@@ -22,8 +22,6 @@ enum Asks {
     Code,
     /// Data symbols, at their addresses.
     Data,
-    /// Local variables, at addresses of code.
-    Frame,
 }
 
 /// How the answers of a mode are compared.
@@ -54,7 +52,7 @@ const fn json(options: &'static str) -> Mode {
 
 const ADJUSTED: &str = "--adjust-vma=0x1000";
 
-const OF_LLVM: [Mode; 18] = [
+const OF_LLVM: [Mode; 16] = [
     mode(""),
     mode("-p"),
     mode("-s"),
@@ -71,8 +69,6 @@ const OF_LLVM: [Mode; 18] = [
     json("--output-style=JSON -s -f=none"),
     Mode { asks: Asks::Data, is_documented: true, ..mode("DATA") },
     Mode { asks: Asks::Data, ..json("DATA --output-style=JSON") },
-    Mode { asks: Asks::Frame, ..mode("FRAME") },
-    Mode { asks: Asks::Frame, ..json("FRAME --output-style=JSON") },
 ];
 
 const OF_GNU: [Mode; 9] = [
@@ -88,7 +84,7 @@ const OF_GNU: [Mode; 9] = [
 ];
 
 impl Mode {
-    /// Whether answers, without columns, differ only because indexes do not have what the mode prints.
+    /// Whether answers, without what symdex does not print, differ only because of what the mode prints.
     fn explains(&self, image: &Asked, theirs: &str, ours: &str) -> bool {
         let options: Vec<_> = self.options.split_whitespace().collect();
         // llvm-symbolizer prints the name of a file as the line table has it, which can be a path.
@@ -112,17 +108,8 @@ impl Mode {
         };
         // Two symbols at one address, whose names are the same if they are demangled.
         let is_alias = |theirs: &str| options.contains(&"--no-demangle") && image.symbols.contains(theirs);
-        // It prepends the compilation directory to the file of Swift's generated code.
-        let is_generated = |theirs: &str, ours: &str| {
-            let file = regex::Regex::new(r#"(^|")/[^"]*/(<compiler-generated>)"#).expect("valid");
-            self.asks == Asks::Frame && file.replace_all(theirs, "$1$2") == ours
-        };
         let is_explained = |(theirs, ours)| {
-            is_generated(theirs, ours)
-                || is_file(theirs, ours)
-                || is_name(theirs, ours)
-                || is_data(theirs, ours)
-                || is_alias(theirs)
+            is_file(theirs, ours) || is_name(theirs, ours) || is_data(theirs, ours) || is_alias(theirs)
         };
         let mut lines = theirs.lines().zip(ours.lines());
         theirs.lines().count() == ours.lines().count()
@@ -134,8 +121,8 @@ impl Mode {
 #[derive(Clone, Copy, Default)]
 struct Cell {
     same: usize,
-    /// They differ by columns, discriminators and where functions start.
-    but_for_columns: usize,
+    /// They differ by discriminators and where functions start.
+    but_for_starts: usize,
     explained: usize,
 }
 
@@ -322,7 +309,7 @@ impl Tables {
         let empty = || vec![Cell::default(); self.languages.len()];
         let cell = &mut self.rows.entry((tool, row)).or_insert_with(empty)[column];
         cell.same += new.same;
-        cell.but_for_columns += new.but_for_columns;
+        cell.but_for_starts += new.but_for_starts;
         cell.explained += new.explained;
     }
 
@@ -335,7 +322,6 @@ impl Tables {
                 data = image.data();
                 (&data, "DATA ")
             }
-            Asks::Frame => (&image.addresses, "FRAME "),
         };
         let added = if mode.options == ADJUSTED { 0x1000 } else { 0 };
         let addresses: Vec<_> = asked.iter().map(|address| format!("{:#x}", address + added)).collect();
@@ -353,11 +339,10 @@ impl Tables {
         };
         let [theirs, ours] = printed.each_ref().map(|output| lines(output));
         let classes = |number: usize| match mode.asks {
-            Asks::Data | Asks::Frame => Classes::new(),
-            // Each mode has its own test of columns.
-            Asks::Code => of_code[number].iter().copied().filter(|class| *class != Some("column")).collect(),
+            Asks::Data => Classes::new(),
+            Asks::Code => of_code[number].clone(),
         };
-        self.compare(image, mode, [&theirs, &ours], without_columns, classes)
+        self.compare(image, mode, [&theirs, &ours], without_starts, classes)
     }
 
     /// Asks both addr2lines. `of_code` has the classes of each address.
@@ -399,7 +384,7 @@ impl Tables {
             let classes = classes(number);
             match () {
                 () if theirs == ours => cell.same += 1,
-                () if without(theirs) == without(ours) => cell.but_for_columns += 1,
+                () if without(theirs) == without(ours) => cell.but_for_starts += 1,
                 () if mode.is_documented
                     || !classes.is_empty() && !classes.contains(&None)
                     || mode.explains(image, &without(theirs), &without(ours)) =>
@@ -417,7 +402,7 @@ impl Tables {
         cell
     }
 
-    /// Both tables as the document has them: answers with the same bytes, but for columns, and explained.
+    /// Both tables as the document has them: answers with the same bytes, but for discriminators and starts, and explained.
     fn text(&self) -> String {
         let mut text = String::new();
         for (tool, modes) in [("llvm-symbolizer", &OF_LLVM[..]), ("addr2line", &OF_GNU[..])] {
@@ -437,9 +422,9 @@ impl Tables {
 
 impl std::fmt::Display for Cell {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.same + self.but_for_columns + self.explained {
+        match self.same + self.but_for_starts + self.explained {
             0 => f.write_str("not there"),
-            _ => write!(f, "{} / {} / {}", self.same, self.but_for_columns, self.explained),
+            _ => write!(f, "{} / {} / {}", self.same, self.but_for_starts, self.explained),
         }
     }
 }

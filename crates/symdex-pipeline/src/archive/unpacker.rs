@@ -75,6 +75,51 @@ impl Unpacker {
         Self { space: Some(space.reserve()), ..self }
     }
 
+    /// Copies `stream`, such as standard input, to a file in the folder. Debug files and zip archives are not read from
+    /// their beginning to their end.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if the stream cannot be read or the file cannot be written, and if the stream has more bytes than
+    /// an archive may have unpacked.
+    pub fn copy(&mut self, mut stream: impl Read) -> io::Result<PathBuf> {
+        let (path, mut file) = self.new_file()?;
+        let (limit, mut size) = (self.limits.unpacked, 0);
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let read = match stream.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            size += read as u64;
+            if size > limit {
+                // If it cannot be deleted now, it is deleted with the folder.
+                let _ = std::fs::remove_file(&path);
+                let message = format!("it has more than {limit} bytes, the limit of --max-unpacked");
+                return Err(io::Error::other(message));
+            }
+            if read == 0 {
+                return Ok(path);
+            }
+            self.write(&buffer[..read], &mut file)?;
+        }
+    }
+
+    /// A new file in the folder. Its name is a number.
+    fn new_file(&mut self) -> io::Result<(PathBuf, File)> {
+        let path = self.folder.path().join(self.files.to_string());
+        self.files += 1;
+        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(unwritable)?;
+        Ok((path, file))
+    }
+
+    fn write(&mut self, part: &[u8], file: &mut File) -> io::Result<()> {
+        if let Some(space) = &mut self.space {
+            space.take(part.len() as u64)?;
+        }
+        file.write_all(part).map_err(unwritable)
+    }
+
     /// Unpacks the entries of `archive` that `is_wanted` accepts, and those of archives in it. `name` stands for the
     /// archive in messages.
     ///
@@ -190,7 +235,8 @@ impl<'u> Reading<'u> {
         if depth >= nesting {
             return Err(FaultKind::TooDeep { nesting });
         }
-        let mut file = tempfile::tempfile_in(self.unpacker.folder.path()).map_err(unwritable)?;
+        let file = tempfile::tempfile_in(self.unpacker.folder.path());
+        let mut file = file.map_err(unwritable).map_err(failed)?;
         self.copy(&head, data, &mut file)?;
         self.archive(file, &format!("{archive}: {name}"), depth + 1);
         Ok(())
@@ -205,9 +251,7 @@ impl<'u> Reading<'u> {
         entry: &str,
     ) -> Result<(), FaultKind> {
         let (archive, entry) = (archive.to_owned(), entry.to_owned());
-        let path = self.unpacker.folder.path().join(self.unpacker.files.to_string());
-        self.unpacker.files += 1;
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(unwritable)?;
+        let (path, mut file) = self.unpacker.new_file().map_err(failed)?;
         match self.copy(head, data, &mut file) {
             Ok(size) => self.files.push(UnpackedFile { path, archive, entry, size }),
             Err(fault) => {
@@ -237,15 +281,18 @@ impl<'u> Reading<'u> {
     }
 
     fn write(&mut self, part: &[u8], file: &mut File) -> Result<(), FaultKind> {
-        if let Some(space) = &mut self.unpacker.space {
-            space.take(part.len() as u64).map_err(|error| FaultKind::Io(error.to_string()))?;
-        }
-        file.write_all(part).map_err(unwritable)
+        self.unpacker.write(part, file).map_err(failed)
     }
 }
 
-fn unwritable(error: io::Error) -> FaultKind {
-    FaultKind::Io(format!("cannot write a temporary file: {error}; set TMPDIR to a folder with more space"))
+fn failed(error: io::Error) -> FaultKind {
+    FaultKind::Io(error.to_string())
+}
+
+fn unwritable(error: io::Error) -> io::Error {
+    io::Error::other(format!(
+        "cannot write a temporary file: {error}; set TMPDIR to a folder with more space"
+    ))
 }
 
 /// The first bytes of `file`, which is read from its beginning afterwards.
