@@ -42,14 +42,12 @@ mod signal_frame;
 mod stack_list;
 mod stackwalk;
 mod state_json;
-mod tombstone;
 mod walk;
 
 use symdex_report::Source;
 
 use crate::process::Process;
 use crate::stack_list::StackList;
-use crate::tombstone::Tombstone;
 
 pub use error::Error;
 pub use limits::most_memory;
@@ -62,22 +60,16 @@ const SIGNATURE: &[u8] = b"MDMP";
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Walked {
-    /// The report: the JSON of minidump-stackwalk without functions, or a tombstone with frames.
+    /// The report: the JSON of minidump-stackwalk without functions.
     pub report: Vec<u8>,
-    /// The same process, for the output of minidump-stackwalk. `None` for a tombstone.
-    pub process: Option<WalkedProcess>,
+    /// The same process, for the output of minidump-stackwalk.
+    pub process: WalkedProcess,
 }
 
 /// Whether `file` is a minidump or a stack list, judged by its first bytes.
 #[must_use]
 pub fn is_process(file: &[u8]) -> bool {
     is_minidump(file) || is_stack_list(file)
-}
-
-/// Whether [`walk`] may walk the stacks of `file`. It may still not, and takes no memory then.
-#[must_use]
-pub fn needs_walk(file: &[u8]) -> bool {
-    is_process(file) || std::str::from_utf8(file).is_ok_and(tombstone::is_without_frames)
 }
 
 /// Whether `file` is a minidump, judged by its first bytes.
@@ -91,8 +83,7 @@ fn is_stack_list(file: &[u8]) -> bool {
     rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_whitespace)
 }
 
-/// Walks the stacks of `file`: a minidump, a stack list, or a tombstone of Android without frames. Returns `None` for
-/// any other file.
+/// Walks the stacks of `file`, a minidump or a stack list. Returns `None` for any other file.
 ///
 /// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
 /// whose images it does not have are found by frame pointers, or by a search that takes every address in their images
@@ -107,20 +98,12 @@ pub fn walk(file: &[u8], source: &mut (dyn Source + Send)) -> Option<Result<Walk
     if is_minidump(file) {
         return Some(walk_minidump(file, source));
     }
-    if is_stack_list(file) {
+    is_stack_list(file).then(|| {
         let text = std::str::from_utf8(file);
         let text = text.map_err(|_| Error::Damaged { what: "the stack list is not UTF-8".to_owned() });
         let list = text.and_then(StackList::parse);
-        return Some(list.and_then(|list| walk_process(list.process(), source, size)));
-    }
-    let tombstone = Tombstone::parse(std::str::from_utf8(file).ok()?)?;
-    let mut process = tombstone.process.process();
-    let walked = walk::walk(&mut process, source, size).map(|_| {
-        let frames = process.state.threads.first().map(|thread| &thread.frames[..]);
-        let report = tombstone.with_frames(frames.unwrap_or_default()).into_bytes();
-        Walked { report, process: None }
-    });
-    Some(walked)
+        list.and_then(|list| walk_process(list.process(), source, size))
+    })
 }
 
 fn walk_minidump(file: &[u8], source: &mut (dyn Source + Send)) -> Result<Walked, Error> {
@@ -136,7 +119,7 @@ fn walk_process(
 ) -> Result<Walked, Error> {
     let is_cut = walk::walk(&mut process, source, size)?;
     let report = state_json::report(&process, &is_cut)?;
-    Ok(Walked { report, process: Some(WalkedProcess::new(process.state)) })
+    Ok(Walked { report, process: WalkedProcess::new(process.state) })
 }
 
 #[cfg(doctest)]

@@ -29,7 +29,7 @@ fn check(data: &[u8], source: &mut (impl Source + Send)) {
     };
     let symbolicated = symbolicate(&report, source, &Options::new());
     symbolicated.write_text(&mut Vec::new()).expect("memory");
-    let Some(process) = &mut walked.process else { return };
+    let process = &mut walked.process;
     process.answer(&symbolicated);
     process.write_text(&mut Vec::new()).expect("memory");
     process.write_json(&mut Vec::new()).expect("memory");

@@ -40,10 +40,9 @@ use crate::progress::Progress;
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
 /// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
 ///
-/// MINIDUMPS. A REPORT may also be a minidump, a stack list (registers, memory and images as text) or a tombstone of
-/// Android without frames. Their stacks are walked first; see `symdex minidump --help`. Their own format is then the
-/// JSON of minidump-stackwalk, or for a tombstone the same text with a backtrace. A symdex built without the feature
-/// `minidump`, such as symdex-slim, refuses minidumps, and walks no stacks.
+/// MINIDUMPS. A REPORT may also be a minidump or a stack list (registers, memory and images as text). Their stacks are
+/// walked first; see `symdex minidump --help`. Their own format is then the JSON of minidump-stackwalk. A symdex built
+/// without the feature `minidump`, such as symdex-slim, refuses minidumps.
 ///
 /// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
@@ -353,7 +352,7 @@ impl Answering<'_> {
             }
         };
         let (text, process) = match &mut walked {
-            Some(walked) => (&walked.report, walked.process.as_mut()),
+            Some(walked) => (&walked.report, Some(&mut walked.process)),
             None => (&file, None),
         };
         let report = match Report::parse(text) {
