@@ -39,15 +39,11 @@ mod provider;
 mod registers;
 mod row;
 mod signal_frame;
-mod stack_list;
 mod stackwalk;
 mod state_json;
 mod walk;
 
 use symdex_report::Source;
-
-use crate::process::Process;
-use crate::stack_list::StackList;
 
 pub use error::Error;
 pub use limits::most_memory;
@@ -66,24 +62,13 @@ pub struct Walked {
     pub process: WalkedProcess,
 }
 
-/// Whether `file` is a minidump or a stack list, judged by its first bytes.
+/// Whether [`walk`] walks the stacks of `file`, judged by its first bytes.
 #[must_use]
 pub fn is_process(file: &[u8]) -> bool {
-    is_minidump(file) || is_stack_list(file)
-}
-
-/// Whether `file` is a minidump, judged by its first bytes.
-#[must_use]
-pub fn is_minidump(file: &[u8]) -> bool {
     file.starts_with(SIGNATURE)
 }
 
-fn is_stack_list(file: &[u8]) -> bool {
-    let rest = file.trim_ascii_start().strip_prefix(stack_list::KEYWORD.as_bytes());
-    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_whitespace)
-}
-
-/// Walks the stacks of `file`, a minidump or a stack list. Returns `None` for any other file.
+/// Walks the stacks of `file`, a minidump. Returns `None` for any other file.
 ///
 /// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
 /// whose images it does not have are found by frame pointers, or by a search that takes every address in their images
@@ -91,33 +76,16 @@ fn is_stack_list(file: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`], [`Error::Line`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its
-/// processor is not supported.
+/// [`Error::Damaged`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its processor is not
+/// supported.
 pub fn walk(file: &[u8], source: &mut (dyn Source + Send)) -> Option<Result<Walked, Error>> {
-    let size = file.len();
-    if is_minidump(file) {
-        return Some(walk_minidump(file, source));
-    }
-    is_stack_list(file).then(|| {
-        let text = std::str::from_utf8(file);
-        let text = text.map_err(|_| Error::Damaged { what: "the stack list is not UTF-8".to_owned() });
-        let list = text.and_then(StackList::parse);
-        list.and_then(|list| walk_process(list.process(), source, size))
-    })
+    is_process(file).then(|| walk_minidump(file, source))
 }
 
 fn walk_minidump(file: &[u8], source: &mut (dyn Source + Send)) -> Result<Walked, Error> {
     let dump = dump::open(file)?;
-    walk_process(dump::process(&dump)?, source, file.len())
-}
-
-/// Walks the stacks of the process of a file of `size` bytes.
-fn walk_process(
-    mut process: Process<'_>,
-    source: &mut (dyn Source + Send),
-    size: usize,
-) -> Result<Walked, Error> {
-    let is_cut = walk::walk(&mut process, source, size)?;
+    let mut process = dump::process(&dump)?;
+    let is_cut = walk::walk(&mut process, source, file.len())?;
     let report = state_json::report(&process, &is_cut)?;
     Ok(Walked { report, process: WalkedProcess::new(process.state) })
 }

@@ -142,28 +142,6 @@ fn minidump_stackwalks_text_and_json_have_the_answers() {
 }
 
 #[test]
-fn a_list_has_the_frames_of_the_minidump_of_the_same_process() {
-    let words = [7, 8, STACK + 0x28, BASE + 0x1234, 9, STACK + 0x40, BASE + 0x2345, 0, 0, 0];
-    let dump = x86_64(BASE + 0x1100, STACK + 0x10, &words);
-    let bytes: String = dump.threads[0].stack.iter().map(|byte| format!("{byte:02x} ")).collect();
-    let (first, rest) = bytes.split_at(3 * 24);
-    let list = format!(
-        "stack-list x86_64 linux\nimage {BASE:#x} 0x10000 0102030405060708090a0b0c0d0e0f1011121314 \
-         /data/app/libgame.so\nthread 77\ncrashed\nregisters rip={:#x} rsp={STACK:#x}\n registers rbp={:#x} \
-         eflags=0x202\nmemory {:#x} {rest}\nmemory {STACK:#x} {first}\n",
-        BASE + 0x1100,
-        STACK + 0x10,
-        STACK + 24,
-    );
-    assert_eq!(frames(list.as_bytes(), &mut code), frames(&dump.to_bytes(), &mut code));
-    let walked = walk(list.as_bytes(), &mut code).expect("a list").expect("intact");
-    let report = Report::parse(&walked.report).expect("a report");
-    let id = report.images()[0].id.as_ref().map(ToString::to_string);
-    assert_eq!(id.as_deref(), Some("0102030405060708090a0b0c0d0e0f1011121314"));
-    assert!(report.threads()[0].crashed);
-}
-
-#[test]
 fn endless_chains_and_shared_stacks_end_at_the_limits() {
     // Each word of the stack points to the next one: a frame for every 8 bytes, in no module.
     let chain: Vec<u64> = (1..100_000).map(|number| STACK + 8 * number).collect();
