@@ -146,11 +146,56 @@ fn the_id_is_that_of_the_image() {
 }
 
 #[test]
+fn inlined_calls_of_2021_state_the_file_of_the_function() {
+    let records = "FILE 0 a.c\nFILE 1 b.h\nFILE 2 c.h\nINLINE_ORIGIN 0 1 inner(int)\nINLINE_ORIGIN 1 2 middle()\n\
+        INLINE_ORIGIN 2 -1 artificial\nINLINE_ORIGIN 3 3d::render()\n\
+        FUNC 1000 60 0 main\nINLINE 0 42 1 1000 8 1010 20\nINLINE 1 39 0 1018 8\nINLINE 0 43 2 1040 8\n\
+        INLINE 1 7 -1 0 1040 4\nINLINE 0 44 0 3 1050 8\n\
+        1000 8 38 2\n1008 8 41 0\n1010 8 12 2\n1018 8 7 1\n1020 20 13 2\n1040 4 5 1\n1044 14 6 0\n";
+    let index = imported(breakpad(records).as_bytes());
+    let expected = [
+        // The file of main is that of its first own line.
+        (0x1000, "middle() c.h:38, main a.c:42"),
+        (0x1008, "main a.c:41"),
+        (0x1010, "middle() c.h:12, main a.c:42"),
+        (0x101a, "inner(int) b.h:7, middle() c.h:39, main a.c:42"),
+        (0x1040, "inner(int) b.h:5, artificial, main a.c:43"),
+        (0x1044, "artificial a.c:6, main a.c:43"),
+        (0x1050, "3d::render() a.c:6, main a.c:44"),
+    ];
+    for (address, expected) in expected {
+        assert_eq!(answer(&index, address), expected, "{address:#x}");
+    }
+    assert_eq!(losses(&index), []);
+}
+
+#[test]
+fn the_line_of_a_call_that_is_lost_is_no_line_of_its_caller() {
+    let deep: String = (0..=512).map(|depth| format!("INLINE {depth} 1 1 1 1000 10\n")).collect();
+    let records = format!(
+        "FILE 1 f.c\nINLINE_ORIGIN 1 g\n\
+         FUNC 1000 20 0 deep\n{deep}1000 10 7 1\n1010 10 8 1\n\
+         FUNC 2000 20 0 unread\nINLINE 0 x 1 1 2000 10\n2000 10 7 1\n2010 10 8 1\n\
+         FUNC 3000 20 0 orphan\nINLINE 1 9 1 1 3000 10\n3000 10 7 1\n3010 10 8 1\n\
+         FUNC 4000 2000000 0 large\nINLINE 0 9 1 1 4000 10\n4000 10 7 1\n"
+    );
+    let index = imported(breakpad(&records).as_bytes());
+    let innermost = |address| answer(&index, address).split(',').next().unwrap_or_default().to_owned();
+    assert_eq!(innermost(0x1008), "g", "no line: it is that of a call which is nested too deeply");
+    assert_eq!(answer(&index, 0x1018), "deep f.c:8");
+    assert_eq!(answer(&index, 0x2008), "unread");
+    assert_eq!(answer(&index, 0x3008), "orphan", "the call that it is inlined into is not stated");
+    assert_eq!(answer(&index, 0x3018), "orphan f.c:8");
+    assert_eq!(answer(&index, 0x4008), "large");
+    assert_eq!(losses(&index).len(), 4, "{:?}", losses(&index));
+}
+
+#[test]
 fn what_cannot_be_read_is_counted() {
     let records = "FILE x f.c\nFILE 1 f.c\nFUNC 1000 zz 0 a\n1000 10 1 1\nFUNC 1000 10 0 b\n1000 10 1 1\n1004 4 -1 1\n\
-        INLINE 0 1 1\nINLINE 0 1 1 1 1000\nNONSENSE\nFUNC 1000000000 10 0 far\n1000000000 4 1 1\nFUNC 2000 10 0 cu";
+        INLINE 0 1 1\nINLINE 0 1 1 1000\nNONSENSE\nFUNC 1000000000 10 0 far\n1000000000 4 1 1\nFUNC 2000 10 0 cu";
     let index = imported(breakpad(records).as_bytes());
-    assert_eq!(answer(&index, 0x1008), "b f.c:1");
+    assert_eq!(answer(&index, 0x1008), "b", "a call that cannot be read may have the lines");
     let expected = [
         ("lines of the symbol file that are not records of Breakpad", 7),
         ("the symbol file ends within a line: it may be cut short", 1),
@@ -311,7 +356,11 @@ fn small_files_make_small_indexes() {
     let many: String = (0..2000).map(|call| format!("INLINE 0 {call} 1 1 {:x} 1\n", 2 * call)).collect();
     let deep: String = (1..500).map(|depth| format!("INLINE {depth} 1 1 1 0 fa0\n")).collect();
     let text = breakpad(&format!("FILE 1 f\nINLINE_ORIGIN 1 g\nFUNC 0 fa0 0 a\n{many}{deep}0 fa0 1 1\n"));
-    assert_eq!(hostile_losses(text.as_bytes()), ["inlined calls left out: they overlap too much"]);
+    let losses = [
+        "inlined calls left out: they overlap too much",
+        "inlined calls without the call that they are inlined into",
+    ];
+    assert_eq!(hostile_losses(text.as_bytes()), losses);
 
     let deep: String = (0..2000).map(|depth| format!("INLINE {depth} 1 1 1 0 10\n")).collect();
     let text = breakpad(&format!("FILE 1 f\nINLINE_ORIGIN 1 g\nFUNC 0 10 0 a\n{deep}0 10 1 1\n"));

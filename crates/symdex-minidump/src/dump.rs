@@ -78,7 +78,17 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
         mac_crash_info: stream::<MinidumpMacCrashInfo>(dump).map(|info| info.raw),
         modules,
         unloaded_modules: stream::<MinidumpUnloadedModuleList>(dump).unwrap_or_default(),
-        ..empty_state(system_info)
+        system_info,
+        cert_info: Default::default(),
+        assertion: None,
+        linux_proc_limits: None,
+        mac_boot_args: None,
+        handles: None,
+        unknown_streams: Vec::new(),
+        unimplemented_streams: Vec::new(),
+        symbol_stats: Default::default(),
+        linux_memory_map_count: None,
+        soft_errors: None,
     };
     let skipped_threads = list.threads.len().saturating_sub(THREADS);
     let memory = blocks(&memory);
@@ -88,33 +98,6 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
 /// A stream that the minidump may lack. Broken ones count as missing.
 fn stream<'d, S: MinidumpStream<'d>>(dump: &'d Dump<'d>) -> Option<S> {
     dump.get_stream().ok()
-}
-
-/// The state of a process of which only the system is known.
-pub(crate) fn empty_state(system_info: SystemInfo) -> ProcessState {
-    ProcessState {
-        process_id: None,
-        time: SystemTime::UNIX_EPOCH,
-        process_create_time: None,
-        cert_info: Default::default(),
-        exception_info: None,
-        assertion: None,
-        requesting_thread: None,
-        threads: Vec::new(),
-        system_info,
-        linux_standard_base: None,
-        linux_proc_limits: None,
-        mac_crash_info: None,
-        mac_boot_args: None,
-        modules: MinidumpModuleList::new(),
-        unloaded_modules: MinidumpUnloadedModuleList::new(),
-        handles: None,
-        unknown_streams: Vec::new(),
-        unimplemented_streams: Vec::new(),
-        symbol_stats: Default::default(),
-        linux_memory_map_count: None,
-        soft_errors: None,
-    }
 }
 
 fn system_info(system: &MinidumpSystemInfo) -> SystemInfo {
@@ -140,7 +123,7 @@ fn check_processor(system: &SystemInfo) -> Result<(), Error> {
 }
 
 /// The architecture of the images of a process.
-pub(crate) fn arch(cpu: Cpu) -> Option<Arch> {
+fn arch(cpu: Cpu) -> Option<Arch> {
     Arch::from_name(match cpu {
         Cpu::X86 => "i386",
         Cpu::X86_64 => "x86_64",

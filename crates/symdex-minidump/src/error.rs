@@ -10,14 +10,6 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// A line of a list of stacks is not as the format says.
-    #[error("line {line} of the stack list: {what}")]
-    Line {
-        /// The number of the line, 1-based.
-        line: usize,
-        /// What was found, and what was expected.
-        what: String,
-    },
     /// The processor or the kind of minidump is not supported.
     #[error("{what}")]
     Unsupported {
@@ -42,6 +34,6 @@ impl Error {
     /// Whether the file is damaged. Otherwise it is not supported.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::Line { .. } | Self::TooLarge { .. })
+        matches!(self, Self::Damaged { .. } | Self::TooLarge { .. })
     }
 }

@@ -39,17 +39,11 @@ mod provider;
 mod registers;
 mod row;
 mod signal_frame;
-mod stack_list;
 mod stackwalk;
 mod state_json;
-mod tombstone;
 mod walk;
 
 use symdex_report::Source;
-
-use crate::process::Process;
-use crate::stack_list::StackList;
-use crate::tombstone::Tombstone;
 
 pub use error::Error;
 pub use limits::most_memory;
@@ -62,37 +56,19 @@ const SIGNATURE: &[u8] = b"MDMP";
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Walked {
-    /// The report: the JSON of minidump-stackwalk without functions, or a tombstone with frames.
+    /// The report: the JSON of minidump-stackwalk without functions.
     pub report: Vec<u8>,
-    /// The same process, for the output of minidump-stackwalk. `None` for a tombstone.
-    pub process: Option<WalkedProcess>,
+    /// The same process, for the output of minidump-stackwalk.
+    pub process: WalkedProcess,
 }
 
-/// Whether `file` is a minidump or a stack list, judged by its first bytes.
+/// Whether [`walk`] walks the stacks of `file`, judged by its first bytes.
 #[must_use]
 pub fn is_process(file: &[u8]) -> bool {
-    is_minidump(file) || is_stack_list(file)
-}
-
-/// Whether [`walk`] may walk the stacks of `file`. It may still not, and takes no memory then.
-#[must_use]
-pub fn needs_walk(file: &[u8]) -> bool {
-    is_process(file) || std::str::from_utf8(file).is_ok_and(tombstone::is_without_frames)
-}
-
-/// Whether `file` is a minidump, judged by its first bytes.
-#[must_use]
-pub fn is_minidump(file: &[u8]) -> bool {
     file.starts_with(SIGNATURE)
 }
 
-fn is_stack_list(file: &[u8]) -> bool {
-    let rest = file.trim_ascii_start().strip_prefix(stack_list::KEYWORD.as_bytes());
-    rest.and_then(<[u8]>::first).is_some_and(u8::is_ascii_whitespace)
-}
-
-/// Walks the stacks of `file`: a minidump, a stack list, or a tombstone of Android without frames. Returns `None` for
-/// any other file.
+/// Walks the stacks of `file`, a minidump. Returns `None` for any other file.
 ///
 /// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
 /// whose images it does not have are found by frame pointers, or by a search that takes every address in their images
@@ -100,43 +76,18 @@ fn is_stack_list(file: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`], [`Error::Line`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its
-/// processor is not supported.
+/// [`Error::Damaged`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its processor is not
+/// supported.
 pub fn walk(file: &[u8], source: &mut (dyn Source + Send)) -> Option<Result<Walked, Error>> {
-    let size = file.len();
-    if is_minidump(file) {
-        return Some(walk_minidump(file, source));
-    }
-    if is_stack_list(file) {
-        let text = std::str::from_utf8(file);
-        let text = text.map_err(|_| Error::Damaged { what: "the stack list is not UTF-8".to_owned() });
-        let list = text.and_then(StackList::parse);
-        return Some(list.and_then(|list| walk_process(list.process(), source, size)));
-    }
-    let tombstone = Tombstone::parse(std::str::from_utf8(file).ok()?)?;
-    let mut process = tombstone.process.process();
-    let walked = walk::walk(&mut process, source, size).map(|_| {
-        let frames = process.state.threads.first().map(|thread| &thread.frames[..]);
-        let report = tombstone.with_frames(frames.unwrap_or_default()).into_bytes();
-        Walked { report, process: None }
-    });
-    Some(walked)
+    is_process(file).then(|| walk_minidump(file, source))
 }
 
 fn walk_minidump(file: &[u8], source: &mut (dyn Source + Send)) -> Result<Walked, Error> {
     let dump = dump::open(file)?;
-    walk_process(dump::process(&dump)?, source, file.len())
-}
-
-/// Walks the stacks of the process of a file of `size` bytes.
-fn walk_process(
-    mut process: Process<'_>,
-    source: &mut (dyn Source + Send),
-    size: usize,
-) -> Result<Walked, Error> {
-    let is_cut = walk::walk(&mut process, source, size)?;
+    let mut process = dump::process(&dump)?;
+    let is_cut = walk::walk(&mut process, source, file.len())?;
     let report = state_json::report(&process, &is_cut)?;
-    Ok(Walked { report, process: Some(WalkedProcess::new(process.state)) })
+    Ok(Walked { report, process: WalkedProcess::new(process.state) })
 }
 
 #[cfg(doctest)]

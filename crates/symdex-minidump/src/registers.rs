@@ -73,17 +73,6 @@ impl Registers {
         self.names.get(usize::from(number)).copied()
     }
 
-    /// The name that stands for the register `name`, which may have another name: `x29` is `fp`.
-    pub(crate) fn known(&self, name: &str) -> Option<&'static str> {
-        let number = |prefix| name.strip_prefix(prefix)?.parse().ok();
-        let numbered = match self.names.first() {
-            Some(&"x0") => number("x").and_then(|number| self.name(number)),
-            Some(&"r0") => number("r").and_then(|number| self.name(number)),
-            _ => None,
-        };
-        numbered.or_else(|| self.names.iter().copied().find(|known| *known == name))
-    }
-
     /// Whether a function leaves the register as it was, unless a rule says otherwise.
     pub(crate) fn is_callee_saved(&self, name: &str) -> bool {
         self.callee_saved.contains(&name)

@@ -38,6 +38,8 @@ pub(super) struct Module<'d> {
 pub(super) struct BreakpadStrings<'d> {
     names: KeyedMap<u64, &'d [u8]>,
     files: KeyedMap<u64, &'d [u8]>,
+    /// The number of the file of an inlined function, in records of 2021.
+    files_of_names: KeyedMap<u64, u64>,
 }
 
 /// Reads the lines of a symbol file. Lines, inlined calls and names of functions are read later, with [`function`].
@@ -127,6 +129,12 @@ impl<'d> Reading<'d> {
             }
             b"INLINE_ORIGIN" => {
                 let number = decimal(fields.word())?;
+                // Breakpad of 2021 wrote the file of the function before its name.
+                let mut after_file = Fields(fields.0);
+                if let Some(file) = file_number(after_file.word()).filter(|_| !after_file.is_empty()) {
+                    self.strings.files_of_names.insert(number, file);
+                    fields = after_file;
+                }
                 self.strings.names.insert(number, cut(fields.rest(), NAME));
             }
             b"INFO" => {
@@ -173,9 +181,15 @@ impl<'d> BreakpadStrings<'d> {
         self.files.get(&number).copied()
     }
 
+    /// The number of the file of the inlined function with the number `name`, if its record states it.
+    pub(super) fn file_of_name(&self, name: u64) -> Option<u64> {
+        self.files_of_names.get(&name).copied()
+    }
+
     /// About how many bytes of memory they take.
     pub(super) fn memory(&self) -> usize {
         (self.names.capacity() + self.files.capacity()) * size_of::<(u64, &[u8], u64)>()
+            + self.files_of_names.capacity() * size_of::<(u64, u64, u64)>()
     }
 }
 
@@ -199,7 +213,15 @@ pub(super) fn function<'d>(
         let mut fields = Fields::new(line);
         let is_read = match line {
             [] => Some(()),
-            [b'I', ..] => inlined_call(&mut fields, function),
+            [b'I', ..] => {
+                let ranges = function.call_ranges.len();
+                let is_read = inlined_call(&mut fields, function);
+                if is_read.is_none() {
+                    function.call_ranges.truncate(ranges);
+                    function.are_calls_lost = true;
+                }
+                is_read
+            }
             _ => source_line(&mut fields, function),
         };
         if is_read.is_none() {
@@ -208,18 +230,23 @@ pub(super) fn function<'d>(
     }
 }
 
-/// Reads `INLINE depth line file name (address size)+`.
+/// Reads `INLINE depth line file name (address size)+`, or without the file, as Breakpad of 2021 wrote it.
 fn inlined_call(fields: &mut Fields<'_>, function: &mut Function<'_>) -> Option<()> {
     fields.word();
-    let [depth, line, file, name] = [(); 4].map(|()| decimal(fields.word()));
+    let words = fields.0.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
+    let [depth, line] = [(); 2].map(|()| decimal(fields.word()));
     let (depth, line) = (u32::try_from(depth?).ok()?, u32::try_from(line?).ok()?);
+    // Addresses and sizes come in pairs.
+    let file = if words.is_multiple_of(2) { Some(file_number(fields.word())?) } else { None };
+    let name = decimal(fields.word())?;
     let number = u32::try_from(function.calls.len()).ok()?;
-    function.calls.push(InlinedCall { depth, name: name?, file: file?, line });
+    let ranges = function.call_ranges.len();
     while !fields.is_empty() {
         let [start, size] = fields.numbers(false)?;
         function.call_ranges.push((start..start.saturating_add(size), number));
     }
-    Some(())
+    (function.call_ranges.len() > ranges)
+        .then(|| function.calls.push(InlinedCall { depth, name, file, line }))
 }
 
 /// Reads `address size line file`.
@@ -293,6 +320,11 @@ impl<'d> Fields<'d> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// The number of a file. Breakpad writes -1 for code without a file; no file has the number that this returns for it.
+fn file_number(word: &[u8]) -> Option<u64> {
+    if word == b"-1" { Some(u64::MAX) } else { decimal(word) }
 }
 
 /// Whether a line begins with a word, and not with the address of a line of a function.

@@ -15,6 +15,8 @@ pub(super) struct Function<'d> {
     pub(super) call_ranges: Vec<(Range<u64>, u32)>,
     /// The lines of the innermost functions, in any order. Of two that overlap, the one that starts last counts.
     pub(super) lines: Vec<Line>,
+    /// Whether calls are missing, so that lines may be those of functions that are called.
+    pub(super) are_calls_lost: bool,
 }
 
 /// A call that is inlined.
@@ -24,8 +26,9 @@ pub(super) struct InlinedCall {
     pub(super) depth: u32,
     /// The function that is called, by the number that the file has for its name.
     pub(super) name: u64,
-    /// The file of the call, by the number that the symbol file has for it.
-    pub(super) file: u64,
+    /// The file of the call, by the number that the symbol file has for it. `None` if only the line is stated: the file
+    /// is that of the function with the call.
+    pub(super) file: Option<u64>,
     pub(super) line: u32,
 }
 
@@ -71,6 +74,7 @@ impl Function<'_> {
         self.calls.clear();
         self.call_ranges.clear();
         self.lines.clear();
+        self.are_calls_lost = false;
     }
 
     /// Sorts the lines, cuts each at the start of the next one, and drops what is outside of the function.

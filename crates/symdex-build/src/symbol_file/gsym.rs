@@ -198,6 +198,7 @@ impl<'d> GsymStrings<'d> {
                 _ => Some(()),
             };
             if is_read.is_none() {
+                function.are_calls_lost |= kind == INLINED_CALLS;
                 problems.add("line tables and inlined calls of the symbol file that are damaged", 1);
             }
         }
@@ -262,7 +263,7 @@ fn inlined_calls(mut tree: Slice<'_>, function: &mut Function<'_>) -> Option<()>
             bases.pop();
             continue;
         }
-        function.calls.push(InlinedCall { depth, name: node.name, file: node.file, line: node.line });
+        function.calls.push(InlinedCall { depth, name: node.name, file: Some(node.file), line: node.line });
         if node.has_children {
             bases.push(node.first.unwrap_or(base));
         }

@@ -215,6 +215,14 @@ impl<'d> Strings<'d> {
             Self::Gsym(strings) => strings.file(number),
         }
     }
+
+    /// The number of the file of an inlined function, by the number of its name.
+    fn file_of_name(&self, number: u64) -> Option<u64> {
+        match self {
+            Self::Breakpad(strings) => strings.file_of_name(number),
+            Self::Gsym(_) => None,
+        }
+    }
 }
 
 /// The id of a module: the UUID of Mach-O, the GUID of Windows, and else the build id or its first 16 bytes.

@@ -65,6 +65,12 @@ struct Chain {
     active: Vec<Option<u32>>,
     /// The function itself, then those of the active calls that are known already, down to the first depth without one.
     callees: Vec<Callee>,
+    /// How many of the calls in `active` there are.
+    open: usize,
+    /// How many calls that are nested too deeply are at the current address.
+    too_deep: usize,
+    /// The file of the function's own lines.
+    file: Option<u64>,
     /// How many frames of calls may still be made for the function.
     left: usize,
 }
@@ -95,8 +101,14 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         if function.range.start < self.unit.end {
             self.finish_unit();
         }
+        let starts_and_ends = self.borders(function);
+        if function.are_calls_lost {
+            // Some are lines of the functions that are called.
+            function.lines.clear();
+        }
         function.sort_lines();
         self.unit.seen.functions += 1;
+        self.unit.seen.inlined += starts_and_ends.len() as u64 / 2;
         self.unit.seen.rows += function.lines.len() as u64;
         let name = self.texts.take(|| function.name).filter(|name| is_known(name));
         let name =
@@ -106,12 +118,8 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         let rank = (start, Reverse(end - start), false, Reverse(0));
         self.unit.function_ranges.push(FunctionRange { start, end, function: number, rank, entry: None });
         self.unit.end = end;
-        let starts_and_ends = self.borders(function);
-        self.unit.seen.inlined += starts_and_ends.len() as u64 / 2;
-        self.chain.left = 64 + 8 * (function.call_ranges.len() + function.lines.len());
-        self.chain.active.clear();
-        self.chain.callees.clear();
-        self.chain.callees.push(Callee { caller: None, name });
+        let left = 64 + 8 * (function.call_ranges.len() + function.lines.len());
+        self.chain.start(left, own_file(function, &starts_and_ends), Callee { caller: None, name });
         self.pieces(function, &starts_and_ends, NonMaxU32::new(number.into()));
     }
 
@@ -138,21 +146,21 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
     }
 
     /// Where inlined calls begin and end within the function, in address order; at one address, ends come first.
-    fn borders(&mut self, function: &Function<'_>) -> Vec<Border> {
+    fn borders(&mut self, function: &mut Function<'_>) -> Vec<Border> {
         let mut borders = Vec::new();
         let size = function.range.end - function.range.start;
         if size > CALLED_CODE && !function.calls.is_empty() {
             self.problems
                 .limit("inlined calls left out: their function is too large", function.calls.len() as u64);
+            function.are_calls_lost = true;
             return borders;
         }
         let mut too_deep = 0;
         for (range, call) in &function.call_ranges {
             let at = range.start.max(function.range.start);
             let end = range.end.min(function.range.end);
-            if function.calls[*call as usize].depth >= DEPTH {
-                too_deep += 1;
-            } else if at < end {
+            too_deep += u64::from(function.calls[*call as usize].depth >= DEPTH);
+            if at < end {
                 borders.push(Border { at, begins: true, call: *call });
                 borders.push(Border { at: end, begins: false, call: *call });
             }
@@ -183,9 +191,11 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
                 }
                 None => None,
             };
-            let callee = self.callee(&function.calls);
-            // A line without a file says nothing.
-            let place = line.and_then(|line| Some((self.file(line.file)?, NonMaxU32::new(line.line.into()))));
+            let (callee, is_innermost) = self.callee(&function.calls);
+            // The line of a function that is left out is no line of its caller. A line without a file says nothing.
+            let place = line
+                .filter(|_| is_innermost)
+                .and_then(|line| Some((self.file(line.file)?, NonMaxU32::new(line.line.into()))));
             let frame = match place {
                 Some((file, line)) => self.unit.frames.number(callee, Some(file), line),
                 None => self.unit.frames.number(callee, None, None),
@@ -205,19 +215,31 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         }
     }
 
-    /// The innermost function at the current address.
-    fn callee(&mut self, calls: &[InlinedCall]) -> Callee {
+    /// The innermost function at the current address, and whether no function inlined into it is left out.
+    fn callee(&mut self, calls: &[InlinedCall]) -> (Callee, bool) {
         loop {
             let depth = self.chain.callees.len() - 1;
             let outer = self.chain.callees[depth];
-            let Some(call) = self.chain.active.get(depth).copied().flatten() else { return outer };
+            let Some(call) = self.chain.active.get(depth).copied().flatten() else {
+                let is_orphan = self.chain.open > depth;
+                self.problems
+                    .add("inlined calls without the call that they are inlined into", is_orphan.into());
+                return (outer, !is_orphan && self.chain.too_deep == 0);
+            };
             let InlinedCall { name, file, line, .. } = calls[call as usize];
+            let file = file.or_else(|| match depth.checked_sub(1) {
+                None => self.chain.file,
+                Some(outer) => {
+                    let caller = self.chain.active.get(outer).copied().flatten()?;
+                    self.strings.file_of_name(calls[caller as usize].name)
+                }
+            });
             let Some(left) = self.chain.left.checked_sub(1) else {
                 self.problems.limit("inlined calls left out: they overlap too much", 1);
-                return outer;
+                return (outer, false);
             };
             self.chain.left = left;
-            let (name, file) = (self.name(name), self.file(file));
+            let (name, file) = (self.name(name), file.and_then(|file| self.file(file)));
             // Line 0 without a file is how symbol files state that there is neither.
             let line = NonMaxU32::new(line.into()).filter(|line| file.is_some() || line.get() != 0);
             let caller = self.unit.frames.number(outer, file, line);
@@ -262,17 +284,45 @@ struct Border {
     call: u32,
 }
 
+/// The file of the first line of `function` that is not a line of an inlined call. The lines are sorted.
+fn own_file(function: &Function<'_>, borders: &[Border]) -> Option<u64> {
+    let (mut borders, mut open) = (borders.iter().peekable(), 0usize);
+    let own = function.lines.iter().find(|line| {
+        while let Some(border) = borders.next_if(|border| border.at <= line.range.start) {
+            open = if border.begins { open + 1 } else { open.saturating_sub(1) };
+        }
+        open == 0
+    });
+    own.map(|line| line.file)
+}
+
 impl Chain {
+    /// Begins with the code of `function`, whose own lines are of `file`. `left` frames of calls may be made for it.
+    fn start(&mut self, left: usize, file: Option<u64>, function: Callee) {
+        (self.left, self.file, self.open, self.too_deep) = (left, file, 0, 0);
+        self.active.clear();
+        self.callees.clear();
+        self.callees.push(function);
+    }
+
     fn pass(&mut self, border: &Border, calls: &[InlinedCall]) {
-        let depth = calls[border.call as usize].depth as usize;
+        let depth = calls[border.call as usize].depth;
+        if depth >= DEPTH {
+            let too_deep = self.too_deep;
+            self.too_deep = if border.begins { too_deep + 1 } else { too_deep.saturating_sub(1) };
+            return;
+        }
+        let depth = depth as usize;
         if self.active.len() <= depth {
             self.active.resize(depth + 1, None);
         }
         // Of two calls of one depth at one address, the one that starts last counts.
         let active = &mut self.active[depth];
         if border.begins {
+            self.open += usize::from(active.is_none());
             *active = Some(border.call);
         } else if *active == Some(border.call) {
+            self.open -= 1;
             *active = None;
         }
         self.callees.truncate(depth + 1);

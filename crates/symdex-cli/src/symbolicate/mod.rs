@@ -40,10 +40,9 @@ use crate::progress::Progress;
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
 /// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
 ///
-/// MINIDUMPS. A REPORT may also be a minidump, a stack list (registers, memory and images as text) or a tombstone of
-/// Android without frames. Their stacks are walked first; see `symdex minidump --help`. Their own format is then the
-/// JSON of minidump-stackwalk, or for a tombstone the same text with a backtrace. A symdex built without the feature
-/// `minidump`, such as symdex-slim, refuses minidumps, and walks no stacks.
+/// MINIDUMPS. A REPORT may also be a minidump. Its stacks are walked first; see `symdex minidump --help`. Its own format
+/// is then the JSON of minidump-stackwalk. A symdex built without the feature `minidump`, such as symdex-slim, refuses
+/// minidumps.
 ///
 /// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
@@ -159,7 +158,7 @@ found, unused, missing, malformed, lost, unsupported, fetching_failed or other; 
 damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
 answers, and other if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
-frame_pointer, scan or other; frames of minidumps, stack lists and minidump-stackwalk have it.
+frame_pointer, scan or other; frames of minidumps and minidump-stackwalk have it.
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object per line for each image:
@@ -353,7 +352,7 @@ impl Answering<'_> {
             }
         };
         let (text, process) = match &mut walked {
-            Some(walked) => (&walked.report, walked.process.as_mut()),
+            Some(walked) => (&walked.report, Some(&mut walked.process)),
             None => (&file, None),
         };
         let report = match Report::parse(text) {
@@ -407,7 +406,7 @@ fn misplaced(file: &[u8], layout: Layout) -> Option<&'static str> {
     }
     let is_other_report = matches!(layout, Layout::Stackwalk(_)) && !is_process(file);
     is_other_report
-        .then_some("not a minidump (which begins with `MDMP`) and not a stack list; pass a report to `symdex symbolicate`")
+        .then_some("not a minidump (which begins with `MDMP`); pass a report to `symdex symbolicate`")
 }
 
 /// The name of a report in messages.

@@ -214,7 +214,7 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
     }
 }
 
-/// Whether a file is a minidump or a stack list. Returns false unless it is a regular file.
+/// Whether a file is a minidump. Returns false unless it is a regular file.
 pub(super) fn is_process_file(report: &Input) -> bool {
     is_process(&report.start())
 }

@@ -1,4 +1,4 @@
-//! The stacks of minidumps and of other files without frames. A build without the feature `minidump` refuses minidumps.
+//! The stacks of minidumps. A build without the feature `minidump` refuses minidumps.
 
 #[cfg(feature = "minidump")]
 pub(super) use symdex_minidump::{is_process, walk};
@@ -44,7 +44,7 @@ mod refused {
     /// A process whose stacks are walked. There are none.
     pub(in super::super) struct Walked {
         pub(in super::super) report: Vec<u8>,
-        pub(in super::super) process: Option<WalkedProcess>,
+        pub(in super::super) process: WalkedProcess,
     }
 
     pub(in super::super) enum WalkedProcess {}

@@ -10,7 +10,7 @@ use symdex_testkit::program;
 pub(crate) struct Capture {
     pub(crate) title: String,
     pub(crate) target: Target,
-    /// The lines `registers` and `memory` of a stack list.
+    /// The lines `registers` and `memory`.
     pub(crate) lines: String,
     /// The mappings of files: start, end and path.
     pub(crate) maps: Vec<(u64, u64, String)>,
@@ -56,7 +56,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The word in a stack list.
+    /// The name.
     pub(crate) fn arch(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",

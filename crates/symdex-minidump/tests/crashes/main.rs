@@ -2,7 +2,7 @@
 //!
 //! gdb stops the programs in a leaf function, in a signal handler, below a callback of the C library, and before each
 //! instruction of a prologue and of a call through the PLT. It prints the registers and the stack, from which the test
-//! makes a stack list, and its own frames.
+//! makes a minidump, and its own frames.
 
 mod captures;
 mod peer;
@@ -34,12 +34,12 @@ type Frame = (u64, Option<String>);
 
 /// The frames that symdex finds in a capture, and how.
 fn walked(capture: &Capture, indexes: &mut Indexes) -> Vec<(Frame, FoundBy)> {
-    frames_of(&indexes.stack_list(capture), indexes)
+    frames_of(&indexes.minidump(capture), indexes)
 }
 
-/// The frames that symdex finds in a stack list, and how.
-fn frames_of(list: &str, source: &mut (impl Source + Send)) -> Vec<(Frame, FoundBy)> {
-    let walked = walk(list.as_bytes(), source).expect("a list").expect("intact");
+/// The frames that symdex finds in a minidump, and how.
+fn frames_of(dump: &[u8], source: &mut (impl Source + Send)) -> Vec<(Frame, FoundBy)> {
+    let walked = walk(dump, source).expect("a minidump").expect("intact");
     let report = Report::parse(&walked.report).expect("a report");
     let symbolicated = symbolicate(&report, source, &Options::new());
     let thread = &report.threads()[0];
@@ -172,15 +172,15 @@ fn indexes_and_debug_files_have_unwind_rows() {
     let program = programs::compile("cc", &["-O1", "-g", "-fomit-frame-pointer", "-Wl,-z,lazy"]);
     let captures = capture_native(&program, "callback", "run callback\npython capture()\n");
     let mut indexes = Indexes::of(&captures);
-    let list = indexes.stack_list(&captures[0]);
-    let expected = frames_of(&list, &mut indexes);
+    let dump = indexes.minidump(&captures[0]);
+    let expected = frames_of(&dump, &mut indexes);
     let folder = tempfile::tempdir().expect("created");
     indexes.put_into(folder.path());
     let files = indexes.paths().fold(SymbolicatorOptions::new(), SymbolicatorOptions::debug_files);
     for options in [files, SymbolicatorOptions::new().index(folder.path())] {
         let symbolicator = Symbolicator::open(&options, &mut |skipped| panic!("{skipped}"));
         let symbolicator = symbolicator.expect("opens");
-        assert_eq!(frames_of(&list, &mut symbolicator.session(&|_| ())), expected);
+        assert_eq!(frames_of(&dump, &mut symbolicator.session(&|_| ())), expected);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Compiles the program that crashes, and builds indexes with unwind rows of the files that it loads.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use symdex_build::{BuildOptions, Companions, Image, slices};
 use symdex_report::{Answers, Question, ReportImage, Source, Unanswered, answer_from_index};
 use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 
-use super::captures::Capture;
+use super::captures::{Capture, Target};
 
 /// Compiles the program with `compiler` into a folder of its own. Returns its path.
 pub(crate) fn compile(compiler: &str, options: &[&str]) -> PathBuf {
@@ -33,11 +32,21 @@ pub(crate) fn copy_of(path: &str) -> PathBuf {
     copy
 }
 
-/// The registers of x86_64, in the order of a minidump.
-const REGISTERS: [&str; 17] = [
-    "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
-    "r15", "rip",
-];
+/// The registers of a processor, in the order of a minidump.
+fn registers(target: Target) -> (Processor, Vec<String>) {
+    let names = |names: &str| names.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let numbered = |prefix: &str, count, last: &str| {
+        let numbered = (0..count).map(|number| format!("{prefix}{number}"));
+        numbered.chain(names(last)).collect()
+    };
+    match target {
+        Target::X86_64 => {
+            (Processor::X86_64, names("rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip"))
+        }
+        Target::Arm64 => (Processor::Arm64, numbered("x", 31, "sp pc")),
+        Target::Arm => (Processor::Arm, numbered("r", 13, "sp lr pc")),
+    }
+}
 
 /// The indexes of the files of a process.
 pub(crate) struct Indexes {
@@ -73,16 +82,7 @@ impl Indexes {
         Self { indexes, by_path, is_static, scratch: Scratch::default() }
     }
 
-    /// The stack list of a capture.
-    pub(crate) fn stack_list(&self, capture: &Capture) -> String {
-        let mut list = format!("stack-list {} linux\n", capture.target.arch());
-        for (path, id, Range { start, end }) in self.images(capture) {
-            writeln!(list, "image {start:#x} {:#x} {id} {path}", end - start).expect("memory");
-        }
-        list + "thread 1 main\ncrashed\n" + &capture.lines
-    }
-
-    /// The minidump of a capture of x86_64.
+    /// The minidump of a capture.
     pub(crate) fn minidump(&self, capture: &Capture) -> Vec<u8> {
         let module = |(path, id, range): (&String, &ImageId, Range<u64>)| DumpedModule {
             base: range.start,
@@ -91,10 +91,11 @@ impl Indexes {
             build_id: id.as_bytes().to_vec(),
         };
         let (stack_address, stack) = capture.memory();
-        let registers = REGISTERS.map(|name| capture.register(name)).to_vec();
+        let (processor, names) = registers(capture.target);
+        let registers = names.iter().map(|name| capture.register(name)).collect();
         let thread = DumpedThread { id: 1, registers, stack_address, stack };
         let modules = self.images(capture).map(module).collect();
-        DumpedProcess { modules, threads: vec![thread], processor: Processor::X86_64 }.to_bytes()
+        DumpedProcess { modules, threads: vec![thread], processor }.to_bytes()
     }
 
     /// The path, the id and the addresses of each image of a capture.

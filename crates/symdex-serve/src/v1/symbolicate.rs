@@ -223,7 +223,7 @@ fn walked(
     source: &mut (dyn Source + Send),
     reserved: &Reserved,
 ) -> Result<(Option<Vec<u8>>, Option<Reserved>), Problem> {
-    if !symdex_minidump::needs_walk(bytes) {
+    if !symdex_minidump::is_process(bytes) {
         return Ok((None, None));
     }
     let mut walking = reserved.another(symdex_minidump::most_memory(bytes.len()) as u64)?;
