@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use object::{
-    File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolFlags, SymbolKind, elf,
+    Architecture, File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolFlags, SymbolKind, elf,
 };
 
 use crate::sections::{is_loaded, object_file};
-use crate::symbols::elf::is_mapping;
+use crate::symbols::elf::{names_nothing, untagged};
 
 /// A symbol of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub struct DataSymbol {
 #[must_use]
 pub fn data_symbol(file: &[u8], arch: Option<&str>, svma: u64) -> Option<DataSymbol> {
     let file = object_file(file, arch)?;
-    let found = symbols(&file).filter(|symbol| symbol.address() <= svma);
-    let found = found.max_by_key(|symbol| (symbol.address(), symbol.size()))?;
-    let (start, name) = (found.address(), name_of(&file, &found)?.to_vec());
+    let found = symbols(&file).filter(|symbol| address_of(&file, symbol) <= svma);
+    let found = found.max_by_key(|symbol| (address_of(&file, symbol), symbol.size()))?;
+    let (start, name) = (address_of(&file, &found), name_of(&file, &found)?.to_vec());
     let size = size_of(&file, &found, &starts(&file))?;
     let is_inside = svma - start < size || size == 0 && !is_macho(&file);
     is_inside.then(|| DataSymbol { name, start, size, file: source_file(&file, &found) })
@@ -52,7 +52,7 @@ pub fn symbol_addresses(file: &[u8], arch: Option<&str>, name: &[u8], offset: u6
     let named = named.filter(|symbol| name_of(&file, symbol) == Some(name));
     let address = |symbol: Symbol<'_, '_>| {
         let is_inside = size_of(&file, &symbol, &starts).is_some_and(|size| offset < size);
-        symbol.address().saturating_add(if is_inside { offset } else { 0 })
+        address_of(&file, &symbol).saturating_add(if is_inside { offset } else { 0 })
     };
     named.map(address).collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -64,7 +64,7 @@ fn symbols<'f, 'd>(file: &'f File<'d>) -> impl Iterator<Item = Symbol<'d, 'f>> {
             SymbolFlags::Elf { st_info, .. } => {
                 const TYPES: [elf::SymbolType; 4] =
                     [elf::STT_NOTYPE, elf::STT_OBJECT, elf::STT_FUNC, elf::STT_GNU_IFUNC];
-                TYPES.contains(&st_info.st_type()) && !symbol.name_bytes().is_ok_and(is_mapping)
+                TYPES.contains(&st_info.st_type()) && !symbol.name_bytes().is_ok_and(names_nothing)
             }
             _ => symbol.kind() != SymbolKind::Section,
         };
@@ -86,6 +86,11 @@ fn source_file(file: &File<'_>, symbol: &Symbol<'_, '_>) -> Option<Vec<u8>> {
     file.name_bytes().ok().filter(|name| !name.is_empty()).map(<[u8]>::to_vec)
 }
 
+/// The address of a symbol, without the tag that it may have.
+fn address_of(file: &File<'_>, symbol: &Symbol<'_, '_>) -> u64 {
+    untagged(file.architecture() == Architecture::Aarch64, symbol.address())
+}
+
 fn name_of<'d>(file: &File<'d>, symbol: &Symbol<'d, '_>) -> Option<&'d [u8]> {
     let name = symbol.name_bytes().ok()?;
     Some(name.strip_prefix(b"_").filter(|_| is_macho(file)).unwrap_or(name))
@@ -97,7 +102,7 @@ fn size_of(file: &File<'_>, symbol: &Symbol<'_, '_>, starts: &[u64]) -> Option<u
     if !is_macho(file) {
         return Some(symbol.size());
     }
-    let start = symbol.address();
+    let start = address_of(file, symbol);
     let section = file.section_by_index(symbol.section_index()?).ok()?;
     let end = section.address().saturating_add(section.size());
     let next = starts.get(starts.partition_point(|other| *other <= start));
@@ -106,7 +111,7 @@ fn size_of(file: &File<'_>, symbol: &Symbol<'_, '_>, starts: &[u64]) -> Option<u
 
 /// Where the symbols of a Mach-O file start, in ascending order. Empty for ELF, where symbols have sizes.
 fn starts(file: &File<'_>) -> Vec<u64> {
-    let of_macho = is_macho(file).then(|| symbols(file).map(|symbol| symbol.address()));
+    let of_macho = is_macho(file).then(|| symbols(file).map(|symbol| address_of(file, &symbol)));
     let mut starts: Vec<_> = of_macho.into_iter().flatten().collect();
     starts.sort_unstable();
     starts
