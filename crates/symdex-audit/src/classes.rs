@@ -84,8 +84,16 @@ impl Class {
         "symbol name",
         "without a linkage name the symbol at the entry counts; addr2line does not read the symbol table, \
          llvm-symbolizer not the one of a debug file beside the stripped file",
-        "no entry along the chain of origins has a linkage name, our name is the only symbol at the function's entry, \
-         the peer's is the first plain name of the chain, and the peer finds no symbol at the address",
+        "no entry along the chain of origins has a linkage name, our name is the symbol at the function's entry by the \
+         rules, the peer's is the first plain name of the chain, and the peer finds no symbol at the address",
+    )
+    .described();
+    /// A linkage name that equals the plain name, of a function that a symbol names.
+    pub const PLAIN_LINKAGE_NAME: Self = Self::new(
+        "plain linkage name",
+        "a linkage name that is the plain name and no symbol at the entry states nothing; the peers take it",
+        "the first entry along the chain of origins with a linkage name has it as its plain name, no symbol at the \
+         function's entry has it, the peer has it, and ours is the symbol there by the rules, if they choose one",
     )
     .described();
     /// A function without a linkage name in a namespace or a type.
@@ -141,6 +149,14 @@ impl Class {
         "another inlined subroutine of the function covers the address, and the peer's whole answer is that of its \
          chain",
     );
+    /// Inlined subroutines outside of the code of the one around them.
+    pub const INLINED_OUTSIDE: Self = Self::new(
+        "inlined subroutine outside",
+        "addr2line does not look into an inlined subroutine for code outside of it",
+        "no inlined subroutine of the function covers the address inside of what is around it, one covers it outside, \
+         and the peer's whole answer is that of the function",
+    )
+    .described();
     /// Sequences that overlap.
     pub const OVERLAPPING_SEQUENCES: Self = Self::new(
         "overlapping sequences",

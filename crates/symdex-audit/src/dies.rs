@@ -59,8 +59,10 @@ pub(crate) struct Inlined<'d> {
 pub(crate) struct Dies<'d> {
     pub(crate) functions: Vec<Function<'d>>,
     pub(crate) inlined: Vec<Inlined<'d>>,
-    /// The ranges of `inlined`.
+    /// The ranges of `inlined` inside of those of the functions and inlined subroutines around them.
     pub(crate) by_address: Intervals,
+    /// Their other ranges inside of those of their functions.
+    pub(crate) outside: Intervals,
     /// Both ends (SVMAs) of every range of a subprogram or inlined subroutine, inside or outside of the image.
     pub(crate) addresses: Vec<u64>,
     /// Namespaces and types that contain subprograms: the number of the enclosing one, and the name.
@@ -89,6 +91,8 @@ struct Within {
     scope: Option<u32>,
     /// The ranges of the innermost one with code: an index range of [`Walk::code`].
     code: (usize, usize),
+    /// The same for the function.
+    function_code: (usize, usize),
 }
 
 /// The attributes of a DIE that are used.
@@ -117,8 +121,9 @@ struct Walk<'a, 'd> {
     image: &'a Image<'d>,
     budget: &'a Budget,
     dies: Dies<'d>,
-    /// The ranges of the inlined subroutines.
+    /// The ranges of the inlined subroutines, inside and outside of those around them.
     ranges: Vec<Interval>,
+    outside: Vec<Interval>,
     /// The ranges of each function and inlined subroutine, sorted, adjacent ones joined.
     code: Vec<(u64, u64)>,
 }
@@ -132,11 +137,13 @@ pub(crate) fn read<'d>(
     budget: &Budget,
 ) -> Result<Dies<'d>, TooMuch> {
     let dies = Dies::default();
-    let mut walk = Walk { unit, base, image, budget, dies, ranges: Vec::new(), code: Vec::new() };
+    let (ranges, outside, code) = (Vec::new(), Vec::new(), Vec::new());
+    let mut walk = Walk { unit, base, image, budget, dies, ranges, outside, code };
     let walked = walk.walk()?;
-    let Walk { mut dies, ranges, .. } = walk;
+    let Walk { mut dies, ranges, outside, .. } = walk;
     dies.error = walked.err().map(|error| error.to_string());
     dies.by_address = Intervals::new(ranges);
+    dies.outside = Intervals::new(outside);
     dies.addresses.sort_unstable();
     dies.addresses.dedup();
     dies.root_has_list = matches!(root_has_ranges(unit), Ok(true));
@@ -309,7 +316,7 @@ impl<'d> Walk<'_, 'd> {
             number(self.dies.functions.len() - 1)
         });
         // A nested subprogram is an independent function, whether or not the one around it has code.
-        Ok(Within { function, scope: parent.scope, code, ..Within::default() })
+        Ok(Within { function, scope: parent.scope, code, function_code: code, ..Within::default() })
     }
 
     fn inlined(
@@ -330,7 +337,7 @@ impl<'d> Walk<'_, 'd> {
             return Ok(Within { stated_inlined: Some(item), ..parent });
         }
         let first = self.code.len();
-        // Code outside of the enclosing code is ignored.
+        self.add_outside(&stated, parent, item)?;
         let (mut around, end_of_around) = parent.code;
         around += self.code[around..end_of_around].partition_point(|range| range.1 <= stated[0].0);
         for (start, end) in stated {
@@ -344,14 +351,38 @@ impl<'d> Walk<'_, 'd> {
                 self.code.push((start.max(outer.0), end.min(outer.1)));
             }
         }
-        if self.code.len() == first {
-            return Ok(Within { function: None, ..parent });
-        }
         let ranges = self.code[first..].iter().map(|&(start, end)| Interval { start, end, item });
         self.ranges.extend(ranges);
         self.push_inlined(die, function, attributes, parent, false);
         let code = (first, self.code.len());
         Ok(Within { inlined: Some(item), stated_inlined: Some(item), code, ..parent })
+    }
+
+    /// Adds the code of inlined subroutine number `item` that is outside of the code around it, but in its function.
+    fn add_outside(&mut self, stated: &[(u64, u64)], parent: Within, item: u32) -> Result<(), TooMuch> {
+        let all = &self.code;
+        let (around, function) = (parent.code, parent.function_code);
+        let covers = |&(start, end): &(u64, u64)| {
+            let around = &all[around.0..around.1];
+            around[..around.partition_point(|outer| outer.0 <= start)].last().is_some_and(|outer| end <= outer.1)
+        };
+        if around == function || stated.iter().all(covers) {
+            return Ok(());
+        }
+        for &(start, end) in stated {
+            let mut rest = Vec::new();
+            for outer in &all[function.0..function.1] {
+                self.budget.take(1)?;
+                rest.extend(Some((start.max(outer.0), end.min(outer.1))).filter(|(start, end)| start < end));
+            }
+            for inner in &all[around.0..around.1] {
+                self.budget.take(rest.len() as u64)?;
+                let cut = |(start, end): (u64, u64)| [(start, end.min(inner.0)), (start.max(inner.1), end)];
+                rest = rest.into_iter().flat_map(cut).filter(|(start, end)| start < end).collect();
+            }
+            self.outside.extend(rest.into_iter().map(|(start, end)| Interval { start, end, item }));
+        }
+        Ok(())
     }
 
     fn push_inlined(

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use symdex::{LinePolicy, Table};
 
-use crate::dies::{FunctionId, Inlined};
+use crate::dies::{Dies, FunctionId, Inlined};
 use crate::facts::Facts;
-use crate::intervals::Interval;
+use crate::intervals::{Interval, Intervals};
 use crate::symbol_table::TableFunction;
 
 /// A frame, as the debug information, symdex or a peer states it.
@@ -91,7 +91,8 @@ impl<'d> Facts<'_, 'd> {
     }
 
     /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost is the one with the latest
-    /// start; of several the shortest, then the most deeply nested, then the first.
+    /// start; of several the shortest, then the most deeply nested, then the first. Those that cover it inside of what is
+    /// around them come before those that cover it outside.
     pub(crate) fn inlined_at(
         &self,
         function: FunctionId,
@@ -99,6 +100,9 @@ impl<'d> Facts<'_, 'd> {
         buffer: &mut SearchBuffer,
     ) -> Vec<u32> {
         self.innermost_at(function, offset, buffer);
+        if buffer.covering.is_empty() {
+            self.outside_at(function, offset, buffer);
+        }
         let Some(first) = buffer.covering.first() else { return Vec::new() };
         let same =
             buffer.covering.iter().take_while(|other| (other.start, other.end) == (first.start, first.end));
@@ -108,10 +112,25 @@ impl<'d> Facts<'_, 'd> {
         chains.reduce(deepest).unwrap_or_default()
     }
 
-    /// Every inlined subroutine of `function` at `offset`, in `buffer`, the innermost first.
+    /// Every inlined subroutine of `function` at `offset` inside of what is around it, in `buffer`, the innermost first.
     pub(crate) fn innermost_at(&self, function: FunctionId, offset: u64, buffer: &mut SearchBuffer) {
+        self.covering(function, |dies| &dies.by_address, offset, buffer);
+    }
+
+    /// The same for those outside of what is around them.
+    pub(crate) fn outside_at(&self, function: FunctionId, offset: u64, buffer: &mut SearchBuffer) {
+        self.covering(function, |dies| &dies.outside, offset, buffer);
+    }
+
+    fn covering(
+        &self,
+        function: FunctionId,
+        of: impl Fn(&Dies<'d>) -> &Intervals,
+        offset: u64,
+        buffer: &mut SearchBuffer,
+    ) {
         let dies = &self.units[function.unit as usize].dies;
-        dies.by_address.covering(offset, &mut buffer.covering);
+        of(dies).covering(offset, &mut buffer.covering);
         buffer.covering.retain(|interval| dies.inlined[interval.item as usize].function == function.function);
     }
 

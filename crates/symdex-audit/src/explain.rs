@@ -173,8 +173,14 @@ fn other_inline_chains(
     let all = &facts.units[function.unit as usize].dies.inlined;
     let mut buffer = SearchBuffer::default();
     facts.innermost_at(function, offset, &mut buffer);
-    let mut others = Vec::new();
-    for innermost in buffer.covering.iter().map(|interval| interval.item) {
+    let (mut others, mut covering) = (Vec::new(), buffer.covering.clone());
+    facts.outside_at(function, offset, &mut buffer);
+    if covering.is_empty() && !buffer.covering.is_empty() {
+        let inlined = Vec::new();
+        others.push((Position { inlined, ..position.clone() }, Class::INLINED_OUTSIDE));
+    }
+    covering.append(&mut buffer.covering);
+    for innermost in covering.iter().map(|interval| interval.item) {
         let mut chain = facts.chain_of(function, innermost, |inlined| inlined.stated_parent);
         let mut class = Class::OVERLAPPING_INLINED;
         if let Some(empty) = chain.iter().position(|number| all[*number as usize].is_empty) {

@@ -46,6 +46,7 @@ mod report;
 mod rows;
 mod statements;
 mod stubs;
+mod symbol_names;
 mod symbol_table;
 mod symbols;
 mod text;

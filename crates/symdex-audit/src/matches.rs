@@ -79,6 +79,12 @@ fn class_of_stated_name(
     let plain = links.iter().position(|link| link.name.is_some());
     if let Some(linkage) = linkage {
         let stated = links[linkage].linkage?;
+        let entry = question.entry().filter(|_| frame.is_outermost);
+        let symbol = entry.and_then(|entry| question.facts.table_function_at(entry));
+        if theirs == Some(stated) && links[linkage].states_nothing(symbol) {
+            let is_ours = symbol.and_then(|symbol| symbol.name_for(stated)).is_none_or(|name| name == ours);
+            return is_ours.then_some(Class::PLAIN_LINKAGE_NAME);
+        }
         let is_ours = |stated: &[u8]| question.facts.is_macho() && stated.strip_prefix(b"_") == Some(ours);
         if theirs == Some(stated) && is_ours(stated) {
             return Some(Class::UNDERSCORE);
@@ -94,7 +100,8 @@ fn class_of_stated_name(
         Name::Scoped(_, _, name) => (theirs == Some(name)).then_some(Class::QUALIFIED_NAME),
         Name::Stated(name) => {
             let symbol = question.entry().filter(|_| frame.is_outermost);
-            let symbol = symbol.and_then(|entry| question.facts.symbol_at(entry));
+            let symbol = symbol.and_then(|entry| question.facts.table_function_at(entry));
+            let symbol = symbol.and_then(|symbol| symbol.name_for(theirs.unwrap_or_default()));
             (name == ours && symbol == Some(ours)).then_some(Class::SYMBOL_NAME)
         }
         Name::None => None,

@@ -9,6 +9,8 @@ use rayon::prelude::*;
 use crate::dies::Name;
 use crate::facts::Facts;
 use crate::image::Reader;
+use crate::symbol_names;
+use crate::symbol_table::TableFunction;
 
 /// Longer chains of declarations are treated as cycles.
 const MAX_CHAIN: usize = 16;
@@ -34,6 +36,29 @@ pub struct Link<'d> {
     pub(crate) leaves_split: bool,
 }
 
+impl Link<'_> {
+    /// Whether its linkage name is its plain name, and `symbol`, which has names, does not have it.
+    pub(crate) fn states_nothing(&self, symbol: Option<&TableFunction<'_>>) -> bool {
+        let Some((symbol, linkage)) = symbol.filter(|symbol| symbol.name.is_some()).zip(self.linkage) else {
+            return false;
+        };
+        let is_it = |name: &&[u8]| *name == linkage || linkage.strip_prefix(b"_") == Some(name);
+        self.linkage == self.name && symbol.others.len() < 256 && !symbol.names().any(|name| is_it(&name))
+    }
+}
+
+impl<'d> TableFunction<'d> {
+    /// All its names, the best first.
+    fn names(&self) -> impl Iterator<Item = &'d [u8]> {
+        self.name.into_iter().chain(self.others.iter().copied())
+    }
+
+    /// Its name for a function that states the plain name `plain` alone.
+    pub(crate) fn name_for(&self, plain: &[u8]) -> Option<&'d [u8]> {
+        self.name.and_then(|_| symbol_names::chosen(&self.names().collect::<Vec<_>>(), plain))
+    }
+}
+
 /// Decides the name of every function and inlined subroutine.
 pub(crate) fn resolve(facts: &mut Facts<'_, '_>) {
     let name_unit = |unit: &crate::units::Unit<'_>| {
@@ -51,8 +76,8 @@ pub(crate) fn resolve(facts: &mut Facts<'_, '_>) {
 
 /// The name of the function whose DIE is `die` and that a call enters at `entry`.
 fn function_name<'d>(facts: &Facts<'_, 'd>, die: usize, entry: Option<u64>) -> Name<'d> {
-    let symbol = entry.and_then(|entry| facts.symbol_at(entry));
-    without_underscore(stated_name(facts, die, symbol), symbol)
+    let symbol = entry.and_then(|entry| facts.table_function_at(entry));
+    without_underscore(stated_name(facts, die, symbol), entry.and_then(|entry| facts.symbol_at(entry)))
 }
 
 /// The name of the inlined subroutine whose DIE is `die`.
@@ -73,13 +98,17 @@ fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
     }
 }
 
-/// A linkage name anywhere along the chain, else `symbol`, else the first plain name in the scope of the DIE that has
-/// it.
-fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) -> Name<'d> {
+/// A linkage name anywhere along the chain, else the name of `symbol`, else the first plain name in the scope of the DIE
+/// that has it.
+fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&TableFunction<'d>>) -> Name<'d> {
     let (mut name, mut scope) = (None, None);
     for link in chain(facts, die) {
         if let Some(linkage) = link.linkage {
-            return Name::Stated(linkage);
+            if !link.states_nothing(symbol) {
+                return Name::Stated(linkage);
+            }
+            (name, scope) = (link.name, link.scope);
+            break;
         }
         if name.is_none() {
             // GCC's link-time optimisation puts concrete functions into namespaces that state their name elsewhere.
@@ -88,6 +117,10 @@ fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) 
     }
     // Names of Objective-C methods contain the class.
     scope = scope.filter(|_| !name.is_some_and(|name| name.starts_with(b"-[") || name.starts_with(b"+[")));
+    let symbol = symbol.and_then(|symbol| match name {
+        Some(plain) => symbol.name_for(plain),
+        None => symbol.name.filter(|_| symbol.others.is_empty()),
+    });
     match (symbol.or(name), scope) {
         (Some(name), Some((unit, scope))) if symbol.is_none() => Name::Scoped(unit, scope, name),
         (Some(name), _) => Name::Stated(name),
@@ -172,9 +205,14 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
 impl<'d> Facts<'_, 'd> {
     /// The symbol table's name for the function that starts at `offset`; `None` if it has several.
     pub(crate) fn symbol_at(&self, offset: u64) -> Option<&'d [u8]> {
+        let function = self.table_function_at(offset).filter(|function| function.others.is_empty());
+        function.and_then(|function| function.name)
+    }
+
+    /// The function of the symbol table that starts at `offset`.
+    pub(crate) fn table_function_at(&self, offset: u64) -> Option<&TableFunction<'d>> {
         let function = self.table.binary_search_by_key(&offset, |function| function.start).ok();
-        let function = function.map(|function| &self.table[function]);
-        function.filter(|function| function.is_only_name).and_then(|function| function.name)
+        function.map(|function| &self.table[function])
     }
 
     /// The name as text.

@@ -1,12 +1,14 @@
 //! The functions of the symbol table by the rules. They are read independently of the builder, with the readers of the
 //! crate object.
 
+use std::collections::HashSet;
+
 use object::File;
 use symdex_build::{FunctionSymbol, Image};
 
 use crate::image::section_end;
 use crate::stubs::{self, Stub};
-use crate::symbols::{Entry, symbols};
+use crate::symbols::{Entry, Kind, symbols};
 use crate::unwound::{function_starts, unwound};
 
 /// A function of the symbol table or the unwind information.
@@ -17,8 +19,8 @@ pub(crate) struct TableFunction<'d> {
     /// The end of its range, exclusive, as an image offset.
     pub(crate) end: u64,
     pub(crate) name: Option<&'d [u8]>,
-    /// Whether it has no other name.
-    pub(crate) is_only_name: bool,
+    /// Its other names, the best first.
+    pub(crate) others: Vec<&'d [u8]>,
 }
 
 /// The functions, sorted by address, one for each.
@@ -36,23 +38,25 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
     entries.extend(nameless.map(|(start, end)| Entry {
         start,
         is_nameless: true,
-        badness: (true, true, u8::MAX, true),
+        badness: (u8::MAX, u8::MAX, true),
         name: b"",
         end,
+        kind: Kind::Label,
     }));
     let stubs = files.iter().flat_map(|file| stubs::read(image, file));
     entries.extend(stubs.map(|Stub { start, end, name }| Entry {
         start,
         is_nameless: false,
         // Any symbol is better.
-        badness: (true, true, u8::MAX, false),
+        badness: (u8::MAX, u8::MAX, false),
         name: builders_name(image, start, &name),
         end: Some(end),
+        kind: Kind::Function,
     }));
     entries.sort_unstable();
     let mut functions = Vec::new();
     // The greatest end that symbols, and unwind information, at lower addresses state.
-    let (mut symbols_reach, mut unwound_reach) = (0, 0);
+    let (mut symbols_reach, mut functions_reach, mut unwound_reach) = (0, 0, 0);
     for (number, group) in grouped(&entries) {
         let start = group[0].start;
         let Some(section_end) = section_end(image, start) else { continue };
@@ -66,21 +70,24 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         unwound_reach = unwound_reach.max(unwound_end.unwrap_or(0));
         let end = match symbol_end {
             Some(end) => end,
-            // A label inside another function.
-            None if start < symbols_reach => continue,
+            // Inside another symbol: a label, or what begins a function if that is none.
+            None if start < functions_reach => continue,
+            None if start < symbols_reach && group.iter().all(|entry| entry.kind == Kind::Label) => continue,
+            None if start < symbols_reach => symbols_reach.min(section_end),
             None if start < unwound_reach => next.min(unwound_reach),
             None => next.min(section_end),
         };
         symbols_reach = symbols_reach.max(symbol_end.unwrap_or(0));
-        let best = group[0];
+        if group.iter().any(|entry| entry.kind == Kind::Function) {
+            functions_reach = functions_reach.max(symbol_end.unwrap_or(0));
+        }
         let names = group.iter().filter(|entry| !entry.is_nameless && !entry.name.is_empty());
-        let name = Some(best.name).filter(|_| !best.is_nameless).filter(|name| !name.is_empty());
-        functions.push(TableFunction {
-            start,
-            end,
-            name: name.map(|name| image.symbol_map().map_or(name, |map| map.resolve_symbol(name))),
-            is_only_name: name.is_some() && names.into_iter().all(|entry| Some(entry.name) == name),
-        });
+        let names = names.map(|entry| image.symbol_map().map_or(entry.name, |map| map.resolve_symbol(entry.name)));
+        let mut seen = HashSet::new();
+        let mut others: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
+        let is_named = !group[0].is_nameless && !group[0].name.is_empty();
+        let name = is_named.then(|| others.remove(0));
+        functions.push(TableFunction { start, end, name, others });
     }
     functions
 }
@@ -98,7 +105,7 @@ fn builders<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         start: symbol.start,
         end: symbol.end,
         name: symbol.name,
-        is_only_name: symbol.name.is_some() && symbol.aliases().next().is_none(),
+        others: symbol.aliases().collect(),
     };
     image.symbols().iter().map(function).collect()
 }
@@ -110,11 +117,11 @@ pub(crate) fn difference(image: &Image<'_>, table: &[TableFunction<'_>]) -> Opti
     let longer = (builders.len() != table.len()).then(|| builders.len().min(table.len()));
     let at = differ.or(longer)?;
     let text = |function: Option<&TableFunction<'_>>| match function {
-        Some(TableFunction { start, end, name, is_only_name }) => {
+        Some(TableFunction { start, end, name, others }) => {
             // A name in a hostile file can be as long as the file.
             let name = name.unwrap_or(b"-");
             let name = String::from_utf8_lossy(&name[..name.len().min(400)]);
-            let others = if *is_only_name { "" } else { " and others" };
+            let others = if others.is_empty() { "" } else { " and others" };
             format!("{name}{others} [{start:#x}, {end:#x})")
         }
         None => "nothing".to_owned(),

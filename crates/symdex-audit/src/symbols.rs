@@ -11,9 +11,22 @@ pub(crate) struct Entry<'d> {
     /// Whether it is unwind information, which is worse than any symbol.
     pub(crate) is_nameless: bool,
     /// The rank among the symbols at one address; the smallest is the best.
-    pub(crate) badness: (bool, bool, u8, bool),
+    pub(crate) badness: (u8, u8, bool),
     pub(crate) name: &'d [u8],
     pub(crate) end: Option<u64>,
+    /// What it is inside of a symbol with a size.
+    pub(crate) kind: Kind,
+}
+
+/// What a symbol without a size is inside of one with a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A function inside of what is no function. With a size, it contains no others.
+    Function,
+    /// A function inside of what is no function.
+    Global,
+    /// A label.
+    Label,
 }
 
 /// The symbols of one of the image's files that name code.
@@ -67,7 +80,8 @@ pub(crate) fn resolvers<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>
     entries
 }
 
-/// A symbol of ELF. It ranks by these properties, in this order: a size, a function, global, no leading `__`.
+/// A symbol of ELF. It ranks by its type and size, then global before weak before local, then without a leading `__`
+/// first.
 fn elf_symbol<'d>(
     name: &'d [u8],
     kind: elf::SymbolType,
@@ -75,24 +89,48 @@ fn elf_symbol<'d>(
     symbol: &object::Symbol<'_, '_>,
     image: &Image<'_>,
 ) -> Option<Entry<'d>> {
-    let is_function = [elf::STT_FUNC, elf::STT_GNU_IFUNC].contains(&kind);
-    if name.is_empty() || !is_function && kind != elf::STT_NOTYPE || is_mapping_symbol(name) {
+    // From the best to the worst. Both kinds of resolvers are equal.
+    let order = [
+        (elf::STT_FUNC, true),
+        (elf::STT_NOTYPE, true),
+        (elf::STT_FUNC, false),
+        (elf::STT_GNU_IFUNC, true),
+        (elf::STT_OBJECT, true),
+        (elf::STT_NOTYPE, false),
+    ];
+    let has_size = symbol.size() != 0 || kind == elf::STT_GNU_IFUNC;
+    let place = order.iter().position(|of| *of == (kind, has_size))?;
+    if name.is_empty() || is_mapping_symbol(name) || name.starts_with(b".L") {
         return None;
     }
-    let thumb = image.info().arch.is_arm32() && is_function && symbol.address() % 2 == 1;
+    let is_function = [elf::STT_FUNC, elf::STT_GNU_IFUNC].contains(&kind);
+    let address = without_tag(image, symbol.address());
+    let thumb = image.info().arch.is_arm32() && is_function && address % 2 == 1;
+    let is_local = binding == elf::STB_LOCAL;
     let binding = [elf::STB_WEAK, elf::STB_LOCAL].iter().position(|of| *of == binding).map_or(0, |at| at + 1);
+    let [place, binding] = [place, binding].map(|number| u8::try_from(number).unwrap_or(u8::MAX));
     Some(Entry {
-        start: symbol.address() - u64::from(thumb),
+        start: address - u64::from(thumb),
         is_nameless: false,
-        badness: (
-            symbol.size() == 0,
-            !is_function,
-            u8::try_from(binding).unwrap_or(u8::MAX),
-            name.starts_with(b"__"),
-        ),
+        badness: (place, binding, name.starts_with(b"__")),
         name,
         end: None,
+        kind: match is_function {
+            true => Kind::Function,
+            false if is_local => Kind::Label,
+            false => Kind::Global,
+        },
     })
+}
+
+/// `value` without the tag in the top byte that it may have on AArch64: bit 55 says what that byte of the address is.
+fn without_tag(image: &Image<'_>, value: u64) -> u64 {
+    const TOP: u64 = 0xff << 56;
+    match (image.info().arch.name.as_str(), value >> 55 & 1) {
+        ("arm64", 1) => value | TOP,
+        ("arm64", _) => value & !TOP,
+        _ => value,
+    }
 }
 
 /// Whether `name` is `$a`, `$t`, `$d` or `$x`, alone or before a dot, or begins with `$xrv`.
@@ -111,7 +149,8 @@ fn macho_symbol(name: &[u8], external: bool, start: u64) -> Option<Entry<'_>> {
         _ => u8::from(!external),
     };
     let name = without_underscore(name);
-    Some(Entry { start, is_nameless: false, badness: (false, false, kind, false), name, end: None })
+    let badness = (0, kind, false);
+    Some(Entry { start, is_nameless: false, badness, name, end: None, kind: Kind::Function })
 }
 
 /// `name` without the underscore of Mach-O.

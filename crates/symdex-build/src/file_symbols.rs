@@ -10,7 +10,7 @@ use object::{
 };
 
 use crate::sections::{is_loaded, object_file};
-use crate::symbols::elf::is_mapping;
+use crate::symbols::elf::{names_nothing, untagged};
 use crate::symbols::name_at;
 
 /// How many bytes of a name order the table of names. Names may overlap, so each may be as long as the file.
@@ -139,6 +139,7 @@ impl<'d> FileSymbols<'d> {
         let sections = elf.elf_section_table();
         let strings = sections.section(table.string_section()).and_then(|of| of.data(endian, elf.data()));
         let strings = strings.unwrap_or_default();
+        let is_aarch64 = elf.elf_header().e_machine(endian) == elf::EM_AARCH64;
         let (mut symbols, mut file) = (Vec::new(), None);
         for (index, symbol) in table.enumerate() {
             let name = symbol.st_name(endian);
@@ -149,8 +150,9 @@ impl<'d> FileSymbols<'d> {
             let section = section.and_then(|section| sections.section(section).ok());
             let is_loaded = section.is_some_and(|of| of.sh_flags(endian).contains(elf::SHF_ALLOC));
             let name_head = head(strings.get(name as usize..).unwrap_or_default());
-            if TYPES.contains(&symbol.st_type()) && is_loaded && !is_mapping(name_head) {
-                let (start, size) = (symbol.st_value(endian).into(), symbol.st_size(endian).into());
+            if TYPES.contains(&symbol.st_type()) && is_loaded && !names_nothing(name_head) {
+                let start = untagged(is_aarch64, symbol.st_value(endian).into());
+                let size = symbol.st_size(endian).into();
                 symbols.push(FileSymbol { start, size, name, file: file.filter(|_| symbol.is_local()) });
             }
         }

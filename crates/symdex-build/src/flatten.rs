@@ -162,6 +162,29 @@ pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut
     }
 }
 
+/// Adds the parts of `a` that are not in `b` to `rest`. Each of the three lists is sorted and disjoint.
+pub(crate) fn subtract(a: &[(u64, u64)], b: &[(u64, u64)], rest: &mut Vec<(u64, u64)>) {
+    let first = a.first().map_or(0, |first| first.0);
+    let mut b = &b[b.partition_point(|range| range.1 <= first)..];
+    for &(mut start, end) in a {
+        while let [range, after @ ..] = b
+            && range.0 < end
+        {
+            if start < range.0 {
+                rest.push((start, range.0));
+            }
+            start = start.max(range.1);
+            if range.1 > end {
+                break;
+            }
+            b = after;
+        }
+        if start < end {
+            rest.push((start, end));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,5 +271,18 @@ mod tests {
         };
         assert_eq!(common(&[(0, 10), (20, 30)], &[(5, 25), (28, 40)]), [(5, 10), (20, 25), (28, 30)]);
         assert_eq!(common(&[(0, 10)], &[]), []);
+    }
+
+    #[test]
+    fn differences_keep_what_the_first_alone_has() {
+        let rest = |a, b| {
+            let mut rest = Vec::new();
+            subtract(a, b, &mut rest);
+            rest
+        };
+        assert_eq!(rest(&[(0, 10), (20, 30)], &[(5, 25), (28, 40)]), [(0, 5), (25, 28)]);
+        assert_eq!(rest(&[(10, 20), (30, 40)], &[(0, 2), (12, 14), (15, 16), (50, 60)]), [(10, 12), (14, 15), (16, 20), (30, 40)]);
+        assert_eq!(rest(&[(10, 20), (22, 30)], &[(0, 40)]), []);
+        assert_eq!(rest(&[(0, 10)], &[]), [(0, 10)]);
     }
 }

@@ -10,7 +10,7 @@ use super::names::{Name, Names};
 use super::slots::Slot;
 use super::units::{EntryId, UnitEntry, Units};
 use super::walk::Walker;
-use crate::flatten::{intersect, join};
+use crate::flatten::{intersect, join, subtract};
 use crate::image::Image;
 use crate::keyed::KeyedMap;
 use crate::limits::{self, UnitError, UnitLimits};
@@ -58,6 +58,11 @@ pub(crate) struct Functions<'d> {
     pub(super) line_sequences: Vec<(u32, u64)>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
+    /// The inlined nodes with code outside of their parents, in their order, and where their ranges end in
+    /// `ranges_outside`.
+    outside: Vec<(u32, usize)>,
+    /// This code, as image offsets.
+    ranges_outside: Vec<(u64, u64)>,
     pub(crate) names: Vec<Hashed<'d>>,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
@@ -74,9 +79,17 @@ impl Functions<'_> {
         &self.ranges[node.ranges.start as usize..node.ranges.end as usize]
     }
 
+    /// The ranges of node `number` that are not inside those of its parent, but inside those of its function, as image
+    /// offsets, sorted and disjoint. Few files have any.
+    pub(crate) fn outside(&self, number: u32) -> &[(u64, u64)] {
+        let Ok(at) = self.outside.binary_search_by_key(&number, |outside| outside.0) else { return &[] };
+        let start = at.checked_sub(1).map_or(0, |before| self.outside[before].1);
+        &self.ranges_outside[start..self.outside[at].1]
+    }
+
     /// How many ranges all nodes have.
     pub(crate) fn ranges_len(&self) -> usize {
-        self.ranges.len()
+        self.ranges.len() + self.ranges_outside.len()
     }
 }
 
@@ -270,7 +283,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     fn check(&self) -> Result<(), UnitError> {
         let Functions { nodes, ranges, names, .. } = &self.functions;
         let size = nodes.len() * NODE
-            + ranges.len() * RANGE
+            + (ranges.len() + self.functions.ranges_outside.len()) * RANGE
             + names.len() * 2 * size_of::<Hashed<'_>>()
             + self.by_origin.len() * 32
             + size_of_val(&self.inlined[..])
@@ -332,14 +345,33 @@ impl<'a, 'd> Walk<'a, 'd> {
             let first = around.partition_point(|around| around.1 <= first);
             intersect(&self.stated, &around[first..], &mut self.within);
             self.count_more_than_stated();
-            if self.within.is_empty() {
-                // The children of code outside of the function are outside, too.
-                return None;
-            }
             self.functions.ranges.extend_from_slice(&self.within);
+            self.add_outside(parent);
         }
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, first)
+    }
+
+    /// Adds the parts of `stated` that are outside of `parent`, the parent of the next node, but inside of its function.
+    /// GCC writes them where it may state one range for each call alone.
+    fn add_outside(&mut self, parent: NonMaxU32) {
+        let functions = &mut self.functions;
+        let node = |number: NonMaxU32| &functions.nodes[number.index()];
+        let function = std::iter::successors(Some(parent), |number| node(*number).parent).last();
+        let Some(function) = function.filter(|function| *function != parent) else { return };
+        let size = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
+        if size(&self.within) == size(&self.stated) {
+            return;
+        }
+        let mut outside = Vec::new();
+        subtract(&self.stated, functions.ranges(node(parent)), &mut outside);
+        self.within.clear();
+        intersect(&outside, functions.ranges(node(function)), &mut self.within);
+        self.count_more_than_stated();
+        if let (false, Ok(number)) = (self.within.is_empty(), u32::try_from(self.functions.nodes.len())) {
+            self.functions.ranges_outside.extend_from_slice(&self.within);
+            self.functions.outside.push((number, self.functions.ranges_outside.len()));
+        }
     }
 
     /// The number in `inlined` of an inlined subroutine's name.

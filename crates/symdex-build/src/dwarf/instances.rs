@@ -115,13 +115,26 @@ struct Claim {
     end: u64,
     node: u32,
     depth: u32,
+    reach: Reach,
+}
+
+/// Where the code of a claim lies. The greatest wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// It is code of the function itself.
+    Function,
+    /// It is code of a call outside of the call around it.
+    Outside,
+    /// It is code of a call inside of what is around it.
+    Inside,
 }
 
 impl Claim {
-    /// The greatest priority wins: the claim that starts last, then the one that ends first, then the deepest node.
-    fn interval(&self) -> Interval<(u64, Reverse<u64>, u32)> {
-        let Self { start, end, depth, .. } = *self;
-        Interval { start, end, priority: (start, Reverse(end), depth) }
+    /// The greatest priority wins: the claim inside of its parent, then the one that starts last, then the one that ends
+    /// first, then the deepest node.
+    fn interval(&self) -> Interval<(Reach, u64, Reverse<u64>, u32)> {
+        let Self { start, end, depth, reach, .. } = *self;
+        Interval { start, end, priority: (reach, start, Reverse(end), depth) }
     }
 }
 
@@ -135,8 +148,12 @@ fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inne
         claims.clear();
         for &(_, number) in nodes {
             let node = &functions.nodes[number as usize];
-            let of_node = functions.ranges(node).iter();
-            claims.extend(of_node.map(|&(start, end)| Claim { start, end, node: number, depth: node.depth }));
+            let reach = if node.parent.is_none() { Reach::Function } else { Reach::Inside };
+            let (inside, outside) = (functions.ranges(node), functions.outside(number));
+            let inside = inside.iter().map(|range| (range, reach));
+            let ranges = inside.chain(outside.iter().map(|range| (range, Reach::Outside)));
+            let depth = node.depth;
+            claims.extend(ranges.map(|(&(start, end), reach)| Claim { start, end, node: number, depth, reach }));
         }
         sort_by_start(&claims, &mut order);
         let claim = |key: u64| &claims[claim_number(key)];
@@ -171,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_belongs_to_the_claim_that_starts_last_then_ends_first_then_is_deepest_then_first() {
+    fn an_address_belongs_to_the_claim_inside_that_starts_last_then_ends_first_then_is_deepest_then_first() {
         let mut generator = crate::random::Random(1);
         let mut random = |below: u64| generator.below(below);
         let (mut order, mut stretches, mut flattener) = (Vec::new(), Vec::new(), Flattener::default());
@@ -183,7 +200,9 @@ mod tests {
                 .map(|node| {
                     let (start, size) = (random(40), random(20) + 1);
                     let depth = u32::try_from(random(4)).expect("small");
-                    Claim { start: start * scale, end: (start + size) * scale, node, depth }
+                    let reach = [Reach::Function, Reach::Outside, Reach::Inside, Reach::Inside];
+                    let reach = reach[usize::try_from(random(4)).expect("small")];
+                    Claim { start: start * scale, end: (start + size) * scale, node, depth, reach }
                 })
                 .collect();
             sort_by_start(&claims, &mut order);
@@ -191,7 +210,7 @@ mod tests {
             for address in (0..64).map(|address| address * scale) {
                 let covering = claims.iter().filter(|claim| claim.start <= address && address < claim.end);
                 let rank =
-                    |claim: &&Claim| (claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node));
+                    |claim: &&Claim| (claim.reach, claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node));
                 let expected = covering.max_by_key(rank).map(|claim| claim.node);
                 let found =
                     stretches.iter().find(|stretch| stretch.start <= address && address < stretch.end);

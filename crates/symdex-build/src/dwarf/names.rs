@@ -15,6 +15,7 @@ use super::walk::{Walker, attributes_at};
 use crate::image::Image;
 use crate::limits::{self, Reads, UnitError};
 use crate::reader::Reader;
+use crate::symbols::FunctionSymbol;
 
 /// A name. Most borrow from the debug file; qualified names are built.
 pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
@@ -22,8 +23,8 @@ pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
 /// The name that the debug information states for a function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StatedName<'d> {
-    /// The linkage name, which is mangled.
-    Linkage(&'d [u8]),
+    /// The linkage name, and the entry that has it. It is mostly mangled.
+    Linkage(&'d [u8], EntryId),
     /// `DW_AT_name`, and the entry that has it. The scopes around that entry qualify the name.
     Plain(&'d [u8], EntryId),
 }
@@ -136,7 +137,7 @@ impl<'a, 'd> Names<'a, 'd> {
     fn follow(&mut self, chain: &mut Chain<'d>) -> Option<Option<StatedName<'d>>> {
         let Chain { entry, attributes, plain } = chain;
         if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
-            return Some(Some(StatedName::Linkage(linkage)));
+            return Some(Some(StatedName::Linkage(linkage, *entry)));
         }
         if plain.is_none() {
             let name = self.string(entry.0, attributes.get(Slot::Name));
@@ -167,28 +168,48 @@ impl<'a, 'd> Names<'a, 'd> {
 
     /// The name of a concrete function that a call enters at image offset `entry`.
     ///
-    /// It is the linkage name, else the symbol table's name at that address if there is only one, else the qualified
-    /// name.
+    /// It is the linkage name, else that of the symbol at that address ([`FunctionSymbol::name_for`]), else the qualified
+    /// name. A linkage name that equals the plain name states nothing if symbols are there and none has it.
     pub(crate) fn concrete(
         &mut self,
         stated: Option<StatedName<'d>>,
         entry: Option<u64>,
     ) -> Option<Name<'d>> {
         let symbol = entry.and_then(|entry| self.image.symbols.at_from(entry, &mut self.last_symbol));
-        let symbol = symbol.and_then(|symbol| symbol.only_name());
-        match stated {
-            Some(StatedName::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
-            Some(StatedName::Plain(name, die)) => {
-                Some(symbol.map_or_else(|| self.qualify(name, die), Into::into))
+        let symbol = symbol.filter(|symbol| symbol.name.is_some());
+        match (stated, symbol) {
+            (Some(StatedName::Linkage(name, die)), Some(symbol))
+                if !symbol.has_name(name) && self.is_plain(name, die) =>
+            {
+                self.plain(name, die, Some(symbol))
             }
-            None => symbol.map(Into::into),
+            (Some(StatedName::Linkage(name, _)), symbol) => {
+                Some(strip_underscore(name, symbol.and_then(|symbol| symbol.only_name())).into())
+            }
+            (Some(StatedName::Plain(name, die)), symbol) => {
+                self.plain(name, die, symbol)
+            }
+            (None, symbol) => symbol?.only_name().map(Into::into),
         }
+    }
+
+    /// The name of a concrete function with this plain name and this symbol at its entry.
+    fn plain(&mut self, name: &'d [u8], die: EntryId, symbol: Option<FunctionSymbol<'_, 'd>>) -> Option<Name<'d>> {
+        let symbol = symbol.and_then(|symbol| symbol.name_for(name, &mut self.reads).ok().flatten());
+        Some(symbol.map_or_else(|| self.qualify(name, die), Into::into))
+    }
+
+    /// Whether `name` is the plain name of this entry. Few front ends write the plain name as the linkage name, too.
+    fn is_plain(&mut self, name: &[u8], entry: EntryId) -> bool {
+        let attributes = self.attributes(entry);
+        let plain = attributes.and_then(|attributes| self.string(entry.0, attributes.get(Slot::Name)));
+        plain == Some(name)
     }
 
     /// The name of an inlined subroutine: the linkage name, else the qualified name.
     pub(crate) fn inlined(&mut self, stated: Option<StatedName<'d>>) -> Option<Name<'d>> {
         match stated? {
-            StatedName::Linkage(name) => Some(strip_underscore(name, None).into()),
+            StatedName::Linkage(name, _) => Some(strip_underscore(name, None).into()),
             StatedName::Plain(name, entry) => Some(self.qualify(name, entry)),
         }
     }

@@ -8,7 +8,7 @@ use super::{Contents, Place};
 use crate::keyed::KeyedMap;
 use crate::limits::{NAME, PATH};
 use crate::report::Problems;
-use crate::symbols::Start;
+use crate::symbols::{Inside, Start};
 
 /// How the first line begins.
 pub(super) const BEGIN: &[u8] = b"MODULE ";
@@ -121,7 +121,7 @@ impl<'d> Reading<'d> {
             b"PUBLIC" => {
                 let [start, _] = fields.numbers(true)?;
                 let name = Some(cut(fields.rest(), NAME)).filter(|name| is_known(name));
-                self.contents.symbols.push(Start { start, rank: 1, name, end: None });
+                self.contents.symbols.push(Start { start, rank: 1, name, inside: Inside::Function, end: None });
             }
             b"FILE" => {
                 let number = decimal(fields.word())?;
@@ -167,7 +167,8 @@ impl<'d> Reading<'d> {
             self.contents.functions.push(Place { start: range.start, end: range.end, at, size: end - at });
         } else {
             let name = Some(cut(name, NAME)).filter(|name| is_known(name));
-            self.contents.symbols.push(Start { start: range.start, rank: 0, name, end: Some(range.end) });
+            let (start, end, inside) = (range.start, Some(range.end), Inside::Function);
+            self.contents.symbols.push(Start { start, rank: 0, name, inside, end });
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{Contents, NAMES_LEFT_OUT, Place};
 use crate::error::Error;
 use crate::limits::{PATH, SHARED_RECORDS};
 use crate::report::Problems;
-use crate::symbols::{Start, name_at};
+use crate::symbols::{Inside, Start, name_at};
 
 /// The magic number in both byte orders.
 pub(super) const MAGIC: [[u8; 4]; 2] = [*b"MYSG", *b"GSYM"];
@@ -119,7 +119,7 @@ fn contents<'d>(whole: &Whole<'d>, strings: &GsymStrings<'d>, starts: &[(u64, u3
             None => {
                 let name = names.take(|| name_at(strings.strings, head.name as usize));
                 let name = name.filter(|name| is_known(name));
-                contents.symbols.push(Start { start: *start, rank: 0, name, end });
+                contents.symbols.push(Start { start: *start, rank: 0, name, inside: Inside::Function, end });
             }
         }
     }

@@ -3,7 +3,7 @@
 use object::read::elf::{FileHeader, Sym};
 use object::{LittleEndian as Little, elf};
 
-use super::{Start, name_at, take_name};
+use super::{Inside, Start, name_at, take_name};
 use crate::error::Error;
 use crate::image::ElfFile;
 use crate::unwind::{UnwindTables, arm, cfi};
@@ -32,7 +32,8 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
     base: u64,
     thumb: bool,
 ) -> Result<Vec<Start<'d>>, Error> {
-    of_types(file, &[elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE], base, thumb)
+    let types = [elf::STT_FUNC, elf::STT_GNU_IFUNC, elf::STT_NOTYPE, elf::STT_OBJECT];
+    of_types(file, &types, base, thumb)
 }
 
 /// The image offsets of the function symbols in `.symtab` and `.dynsym`. Offsets below the base wrap around.
@@ -76,9 +77,8 @@ fn of_types<'d, Header: FileHeader<Endian = Little>>(
 
 /// Appends the symbols of one table that are of these types.
 ///
-/// Of several symbols at one address, those with a size come first, then those marked as functions, then global, weak
-/// and local ones in this order, then names without two leading underscores, which mark internal names (`write` before
-/// `__write`).
+/// Of several symbols at one address, those with a lower [`rank`] come first, then those without two leading
+/// underscores, which mark internal names (`write` before `__write`).
 fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
@@ -90,11 +90,13 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
     let (table, strings) = file.symbols(kind)?;
     let mut left = 16 * file.bytes.len();
     for symbol in table.iter() {
-        let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
-        if !types.contains(&symbol.st_type()) || symbol.is_undefined(ENDIAN) || symbol.is_absolute(ENDIAN) {
-            continue;
-        }
-        let value: u64 = symbol.st_value(ENDIAN).into();
+        let size: u64 = symbol.st_size(ENDIAN).into();
+        let (kind, binding) = (symbol.st_type(), symbol.st_bind());
+        let is_here = !symbol.is_undefined(ENDIAN) && !symbol.is_absolute(ENDIAN);
+        let rank = rank(kind, binding, size != 0).filter(|_| is_here && types.contains(&kind));
+        let Some(rank) = rank else { continue };
+        let is_function = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC);
+        let value = untagged(file.machine == elf::EM_AARCH64, symbol.st_value(ENDIAN).into());
         let address = if thumb && is_function { value & !1 } else { value };
         let (Some(start), Some(name)) =
             (address.checked_sub(base), name_at(strings, symbol.st_name(ENDIAN) as usize))
@@ -102,28 +104,55 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
             continue;
         };
         take_name(&mut left, name)?;
-        if name.is_empty() || is_mapping(name) {
+        if name.is_empty() || names_nothing(name) {
             continue;
         }
-        let size: u64 = symbol.st_size(ENDIAN).into();
-        let binding = match symbol.st_bind() {
-            elf::STB_LOCAL => 2,
-            elf::STB_WEAK => 1,
-            _ => 0,
+        let inside = match (is_function, binding) {
+            (true, _) => Inside::Function,
+            (false, elf::STB_LOCAL) => Inside::Label,
+            (false, _) => Inside::Global,
         };
-        let rank = [size == 0, !is_function].iter().fold(0, |rank, worse| 2 * rank + u8::from(*worse));
-        let rank = 2 * (3 * rank + binding) + u8::from(name.starts_with(b"__"));
+        let rank = 2 * rank + u8::from(name.starts_with(b"__"));
         let end = Some(start.saturating_add(size)).filter(|_| size != 0);
-        starts.push(Start { start, rank, name: Some(name), end });
+        starts.push(Start { start, rank, name: Some(name), inside, end });
     }
     Ok(())
 }
 
-/// Whether the name is that of a mapping symbol of ARM or RISC-V, such as `$a`, `$d.7` or `$xrv64i`. These mark code
-/// and data and do not name functions.
-pub(crate) fn is_mapping(name: &[u8]) -> bool {
+/// The rank of a symbol that may name code: by its type and whether it has a size, then global before weak before local.
+///
+/// The address of an indirect function is that of its resolver, whose own name is better. Some compilers mark code as
+/// data (GHC, Zig), but data without a size is none.
+fn rank(kind: elf::SymbolType, binding: elf::SymbolBind, has_size: bool) -> Option<u8> {
+    let kind = match (kind, has_size) {
+        (elf::STT_FUNC, true) => 0,
+        (elf::STT_NOTYPE, true) => 1,
+        (elf::STT_FUNC, false) => 2,
+        (elf::STT_GNU_IFUNC, _) => 3,
+        (elf::STT_OBJECT, true) => 4,
+        (elf::STT_NOTYPE, false) => 5,
+        _ => return None,
+    };
+    let binding = match binding {
+        elf::STB_LOCAL => 2,
+        elf::STB_WEAK => 1,
+        _ => 0,
+    };
+    Some(3 * kind + binding)
+}
+
+/// Whether the name is that of no code and no data: of a label that an assembler made for itself, which all begin with
+/// `.L`, or of a mapping symbol of ARM or RISC-V, such as `$a`, `$d.7` or `$xrv64i`, which mark code and data.
+pub(crate) fn names_nothing(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
         || name.starts_with(b"$xrv")
+        || name.starts_with(b".L")
+}
+
+/// The address in the value of a symbol. On AArch64, the top byte may be a tag of the memory there (HWASan). All bits of
+/// that byte of the address are as bit 55.
+pub(crate) fn untagged(is_aarch64: bool, value: u64) -> u64 {
+    if is_aarch64 { ((value << 8).cast_signed() >> 8).cast_unsigned() } else { value }
 }
 
 /// Appends the functions of `.eh_frame` up to the first damage.
@@ -144,9 +173,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mapping_symbols_are_told_from_names() {
-        let mapping = ["$a", "$t", "$d", "$x", "$d.17", "$x.foo", "$xrv64i2p1"];
-        assert!(mapping.iter().all(|name| is_mapping(name.as_bytes())));
-        assert!(["$", "$ab", "a", "$s4main", "$z", "x.1"].iter().all(|name| !is_mapping(name.as_bytes())));
+    fn mapping_symbols_and_labels_are_told_from_names() {
+        let nothing = ["$a", "$t", "$d", "$x", "$d.17", "$x.foo", "$xrv64i2p1", ".L0 ", ".Lpcrel_hi0", ".L"];
+        assert!(nothing.iter().all(|name| names_nothing(name.as_bytes())));
+        let names = ["$", "$ab", "a", "$s4main", "$z", "x.1", ".text", "L0", ".", "a.L1"];
+        assert!(names.iter().all(|name| !names_nothing(name.as_bytes())));
+    }
+
+    #[test]
+    fn the_tag_of_a_value_is_no_part_of_the_address() {
+        let addresses = [0x8e00_0000_0003_0b40, 0x30b40, 0x8eff_8000_1000_0000, 0xffff_8000_1000_0000];
+        let untagged = |is_aarch64| addresses.map(|value| untagged(is_aarch64, value));
+        let kernel = 0xffff_8000_1000_0000;
+        assert_eq!(untagged(true), [0x30b40, 0x30b40, kernel, kernel]);
+        assert_eq!(untagged(false), addresses);
     }
 }

@@ -3,8 +3,13 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::Start;
+use super::alike::{are_alike, ends_with};
+use super::{Inside, Start};
 use crate::image::short;
+use crate::limits::{Reads, UnitError};
+
+/// More names of one function are not compared with those of the debug information.
+const MAX_NAMES: usize = 256;
 
 /// A function as the symbol table has it.
 #[derive(Clone, Copy)]
@@ -33,11 +38,47 @@ impl<'i, 'd> FunctionSymbol<'i, 'd> {
         self.name.filter(|first| self.other_names().all(|name| name == *first))
     }
 
+    /// All its names, by rank. A name occurs at most once for each rank.
+    fn names(&self) -> impl Iterator<Item = &'d [u8]> + use<'i, 'd> {
+        self.name.into_iter().chain(self.other_names())
+    }
+
+    /// Its name for a function whose debug information states the plain name `plain` alone: the best, if all names are
+    /// alike; otherwise the best that ends with `plain`, if all that do are alike. `None` if there are more than 256
+    /// names.
+    ///
+    /// # Errors
+    ///
+    /// [`UnitError::TooManyReads`] if `reads` is exceeded. Any number of functions of the debug information may begin at
+    /// one address, so the bytes of the names are counted.
+    pub(crate) fn name_for(&self, plain: &[u8], reads: &mut Reads) -> Result<Option<&'d [u8]>, UnitError> {
+        const BYTES_AT_A_TIME: usize = 16;
+        let only = self.only_name();
+        if only.is_some() || self.names().nth(MAX_NAMES).is_some() {
+            return Ok(only);
+        }
+        reads.add(self.names().map(<[u8]>::len).sum::<usize>() / BYTES_AT_A_TIME)?;
+        let ending = self.names().filter(|name| ends_with(name, plain));
+        Ok(best_of_alike(self.names()).or_else(|| best_of_alike(ending)))
+    }
+
+    /// Whether `name`, or `name` without Mach-O's underscore, is one of its names, or there are more than 256.
+    pub(crate) fn has_name(&self, name: &[u8]) -> bool {
+        let is_it = |own: &[u8]| own == name || Some(own) == name.strip_prefix(b"_");
+        self.names().enumerate().any(|(number, own)| number == MAX_NAMES || is_it(own))
+    }
+
     /// The names after the first. A name occurs at most once for each rank.
     fn other_names(&self) -> impl Iterator<Item = &'d [u8]> + use<'i, 'd> {
         let start = short(self.start);
         self.others.iter().take_while(move |entry| entry.start == start).map_while(|entry| entry.name)
     }
+}
+
+/// The first of `names`, if all are alike.
+fn best_of_alike<'d>(mut names: impl Iterator<Item = &'d [u8]>) -> Option<&'d [u8]> {
+    let best = names.next()?;
+    names.all(|name| are_alike(best, name)).then_some(best)
 }
 
 impl fmt::Debug for FunctionSymbol<'_, '_> {
@@ -54,15 +95,16 @@ struct Entry<'d> {
     start: u32,
     rank: u8,
     name: Option<&'d [u8]>,
+    inside: Inside,
     /// 0 if no end is stated.
     end: u32,
 }
 
 impl<'d> From<Start<'d>> for Entry<'d> {
-    fn from(Start { start, rank, name, end }: Start<'d>) -> Self {
+    fn from(Start { start, rank, name, inside, end }: Start<'d>) -> Self {
         // Names come first.
         let rank = if name.is_some() { rank } else { u8::MAX };
-        Self { start: short(start), rank, name, end: end.map_or(0, short) }
+        Self { start: short(start), rank, name, inside, end: end.map_or(0, short) }
     }
 }
 
@@ -91,7 +133,8 @@ impl<'d> FunctionSymbols<'d> {
     /// The functions that begin at `starts` in `executable` sections.
     ///
     /// A function without a stated end reaches to the next start or to the end of its section. A start without an end,
-    /// inside a function whose end a symbol states, is a label and begins no function.
+    /// inside of a symbol whose end is stated, is mostly a label and begins no function; see [`Inside`]. If it begins one,
+    /// that reaches to the end of the symbol, and later starts hide it.
     pub(crate) fn new(starts: Vec<Start<'d>>, executable: &[(u64, u64)]) -> Self {
         Self::of_entries(starts.into_iter().map(Entry::from).collect(), executable)
     }
@@ -107,7 +150,7 @@ impl<'d> FunctionSymbols<'d> {
         drop_redundant(&mut entries);
         entries.shrink_to_fit();
         let mut functions = Vec::new();
-        let (mut named_end, mut unwind_end, mut number) = (0, 0, 0);
+        let (mut named_end, mut function_end, mut unwind_end, mut number) = (0, 0, 0, 0);
         let mut groups = entries.chunk_by(|a, b| a.start == b.start).peekable();
         while let Some(group) = groups.next() {
             let (start, entry) = (group[0].start, number);
@@ -125,9 +168,16 @@ impl<'d> FunctionSymbols<'d> {
             let end = match stated(true) {
                 Some(end) => {
                     named_end = named_end.max(end);
+                    if group.iter().any(|entry| entry.inside == Inside::Function) {
+                        function_end = function_end.max(end);
+                    }
                     end
                 }
-                None if start < named_end => continue,
+                None if start < function_end => continue,
+                None if start < named_end => match group.iter().all(|entry| entry.inside == Inside::Label) {
+                    true => continue,
+                    false => named_end,
+                },
                 // The bytes after the end that unwind information states are padding.
                 None if start < unwind_end => unwind_end.min(next),
                 None => next,
@@ -252,7 +302,10 @@ mod tests {
             let (start, size) = (4 * below(15), 4 * below(8));
             let (rank, name) =
                 (u8::try_from(below(3)).expect("small"), NAMES[usize::try_from(below(5)).expect("small")]);
-            Start { start, rank, name, end: Some(start + size).filter(|_| size != 0) }
+            // Symbols of one rank are alike inside of others.
+            let inside = [Inside::Function, Inside::Global, Inside::Label][usize::from(rank)];
+            let inside = if name.is_some() { inside } else { Inside::Label };
+            Start { start, rank, name, inside, end: Some(start + size).filter(|_| size != 0) }
         };
         (0..24).map(|_| start()).collect()
     }

@@ -4,7 +4,7 @@ use object::read::macho::{MachHeader, Nlist, Section};
 use object::{Endianness, ReadRef, U32, macho};
 
 use super::stubs::Stub;
-use super::{Start, name_at, take_name};
+use super::{Inside, Start, name_at, take_name};
 use crate::error::Error;
 use crate::limits;
 use crate::symbol_map::is_hidden;
@@ -127,7 +127,8 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
         _ if symbol.n_type().0 & macho::N_EXT.0 != 0 => 0,
         _ => 1,
     };
-    Some(Start { start, rank, name: Some(bare(name)).filter(|name| !name.is_empty()), end: None })
+    let name = Some(bare(name)).filter(|name| !name.is_empty());
+    Some(Start { start, rank, name, inside: Inside::Function, end: None })
 }
 
 /// `name` without the underscore that Mach-O puts before names. A hidden name begins with two underscores of its own.

@@ -1,5 +1,6 @@
 //! The symbol table of an image, as functions with ranges.
 
+mod alike;
 pub(crate) mod elf;
 mod functions;
 pub(crate) mod macho;
@@ -21,14 +22,27 @@ pub(crate) struct Start<'d> {
     /// name.
     pub(crate) rank: u8,
     pub(crate) name: Option<&'d [u8]>,
+    pub(crate) inside: Inside,
     /// The end of its range, exclusive, if it is stated.
     pub(crate) end: Option<u64>,
+}
+
+/// What a start without an end is inside of a symbol whose end is stated, and what may begin inside of the start itself,
+/// if its end is stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Inside {
+    /// It begins a function inside of a symbol that is no function. Nothing begins inside of it.
+    Function,
+    /// It begins a function inside of a symbol that is no function.
+    Global,
+    /// It begins none.
+    Label,
 }
 
 impl Start<'_> {
     /// A start without a name, which ranks last.
     pub(crate) fn nameless(start: u64) -> Self {
-        Self { start, rank: u8::MAX, name: None, end: None }
+        Self { start, rank: u8::MAX, name: None, inside: Inside::Label, end: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Symbol stubs: pieces of code that jump to functions of other images. No symbol names them.
 
-use super::{Start, take_name};
+use super::{Inside, Start, take_name};
 use crate::companions::Companions;
 use crate::error::Error;
 
@@ -60,7 +60,8 @@ pub(crate) fn starts<'d>(
     let named = |stub: &Stub<'_>| {
         let (name, rest) = names.split_at(name_size(stub));
         names = rest;
-        Start { start: stub.start, rank: RANK, name: Some(name), end: stub.start.checked_add(stub.size) }
+        let end = stub.start.checked_add(stub.size);
+        Start { start: stub.start, rank: RANK, name: Some(name), inside: Inside::Function, end }
     };
     Ok(stubs.iter().map(named).collect())
 }
