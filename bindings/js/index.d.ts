@@ -96,6 +96,8 @@ export interface Metadata {
   readonly size: number;
   /** The address of `__TEXT_EXEC` in the debug file of a kernel image. */
   readonly text_exec_base: bigint | null;
+  /** The most that the index answers: names, files and lines; names; where functions start and end; or nothing. */
+  readonly grade: "lines" | "names" | "bounds" | "nothing";
   readonly counts: {
     readonly units: number;
     readonly functions: number;

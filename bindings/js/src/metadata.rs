@@ -1,7 +1,7 @@
 //! The metadata of an index for JavaScript, as JSON.
 
 use serde::Serialize;
-use symdex::{Counts, Metadata, Partial};
+use symdex::{Counts, Grade, Metadata, Partial};
 
 /// The members of `Metadata` in `index.d.ts`. Addresses are hexadecimal text: JSON's numbers have 53 bits.
 #[derive(Serialize)]
@@ -12,6 +12,7 @@ pub(crate) struct MetadataView<'m> {
     base: String,
     size: u64,
     text_exec_base: Option<String>,
+    grade: Grade,
     counts: Counts,
     partial: &'m [Partial],
     builder: &'m str,
@@ -27,6 +28,7 @@ impl<'m> From<&'m Metadata> for MetadataView<'m> {
             base: hexadecimal(metadata.base),
             size: metadata.image_size,
             text_exec_base: metadata.text_exec_base.map(hexadecimal),
+            grade: metadata.grade(),
             counts: metadata.counts,
             partial: &metadata.partial,
             builder: &metadata.builder,

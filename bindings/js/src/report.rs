@@ -138,12 +138,11 @@ impl IndexList<'_> {
         let (id, matched) = self.wanted(question.image)?;
         let mut gathered = GatheredAnswers::default();
         for open in self.open.iter().filter(|open| *open.index.id() == id) {
-            let answers = answer_from_index(&open.index, question, &mut self.scratch);
-            let source = || open.name.clone();
-            let answers =
-                answers.map(|answers| SourceAnswers { answers, source: source(), failures: Vec::new() });
-            if gathered.add(answers) {
-                break;
+            let (source, grade) = (open.name.clone(), open.index.metadata().grade());
+            if gathered.lacks(grade) {
+                let answers = answer_from_index(&open.index, question, &mut self.scratch);
+                let failures = Vec::new();
+                gathered.add(answers.map(|answers| SourceAnswers { answers, source, grade, failures }));
             }
         }
         gathered.finish(matched)

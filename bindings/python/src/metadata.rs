@@ -20,6 +20,8 @@ pub(crate) struct Metadata {
     executable: Vec<(u64, u64)>,
     /// The address of ``__TEXT_EXEC`` in the debug file of a kernel image.
     text_exec_base: Option<u64>,
+    /// The most that the index answers: ``"lines"``, ``"names"``, ``"bounds"`` (no names) or ``"nothing"``.
+    grade: &'static str,
     /// The number of compile units. It is 0 if the index has names from a symbol table only.
     units: u64,
     /// The number of functions with debug information.
@@ -50,6 +52,7 @@ impl From<&symdex::Metadata> for Metadata {
             image_size: metadata.image_size,
             executable: metadata.executable.clone(),
             text_exec_base: metadata.text_exec_base,
+            grade: metadata.grade().name(),
             units,
             functions,
             ranges,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use symdex::{ImageId, ImageOffset, Index};
+use symdex::{Grade, ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
@@ -54,6 +54,7 @@ pub(crate) struct DebugImage {
 /// An index that was built from debug files.
 pub(crate) struct NewIndex {
     pub(crate) location: IndexLocation,
+    pub(crate) grade: Grade,
     pub(crate) read: FilesRead,
 }
 
@@ -84,6 +85,11 @@ impl DebugImage {
     pub(crate) fn known(&self) -> KnownImage {
         let (id, arch) = (self.files.id().clone(), self.files.arch().to_owned());
         KnownImage { name: file_name(self.path()), id, arch }
+    }
+
+    /// The most that its files may answer. Only their headers are read.
+    pub(crate) fn grade(&self) -> Grade {
+        if self.files.has_dwarf() { Grade::Lines } else { Grade::Names }
     }
 
     /// Its slice, for messages, as [`Pipeline::build_image`] names it.
@@ -195,11 +201,6 @@ impl DebugFiles {
     /// The image of this id; `None` if no file has it.
     pub(crate) fn image(&self, id: &ImageId) -> Option<&DebugImage> {
         self.images.iter().find(|image| image.files.id() == id)
-    }
-
-    /// Whether a file has debug information of `id`.
-    pub(crate) fn has_dwarf(&self, id: &ImageId) -> bool {
-        self.images.iter().any(|image| image.files.id() == id && image.files.has_dwarf())
     }
 
     /// Adds `addresses` to those that reports have asked of `image`. Returns whether [`Self::answer_directly`] should
@@ -324,6 +325,7 @@ impl DebugFiles {
         let read = FilesRead { path: PathBuf::from(&built.file), failures };
         let failed = |error| unanswered(&Error::index(&read.path, error).into());
         let index = Index::open(built).map_err(failed)?;
+        let grade = index.metadata().grade();
         if let Some(folder) = self.stores.writable().and_then(|store| store.url().folder())
             && self.private_store
         {
@@ -333,13 +335,13 @@ impl DebugFiles {
         let borrowed = Index::open(index.as_bytes()).map_err(failed)?;
         let error = match self.stores.publish(&borrowed, &PutOptions::new()) {
             Ok(Some((store, _))) => {
-                return Ok(NewIndex { location: IndexLocation::Stored(Arc::clone(store)), read });
+                return Ok(NewIndex { location: IndexLocation::Stored(Arc::clone(store)), grade, read });
             }
             Ok(None) => None,
             Err(error) => Some(error),
         };
         self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
-        Ok(NewIndex { location: IndexLocation::Memory(Box::new(index)), read })
+        Ok(NewIndex { location: IndexLocation::Memory(Box::new(index)), grade, read })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use symdex::{ImageId, Index, Metadata, Scratch};
+use symdex::{Grade, ImageId, Index, Scratch};
 use symdex_pipeline::BuiltIndex;
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
 use symdex_store::{Error, OpenImage, SharedStore, StoredImage};
@@ -117,14 +117,12 @@ impl FoundIndex {
         }
     }
 
-    /// Whether it has no debug information, for example because it was made from a stripped binary. Returns `false` if
-    /// it cannot be opened: the error is reported when the index is asked.
-    pub(crate) fn is_without_dwarf(&self) -> bool {
-        let is_without = |metadata: &Metadata| metadata.counts.functions == 0;
+    /// The most that it answers; `None` for a file, which is not open yet.
+    pub(crate) fn grade(&self) -> Option<Grade> {
         match self {
-            Self::File(path) => Metadata::read_file(path).is_ok_and(|metadata| is_without(&metadata)),
-            Self::Stored(image) => is_without(image.metadata()),
-            Self::Fetched(fetched) => is_without(fetched.index.metadata()),
+            Self::File(_) => None,
+            Self::Stored(image) => Some(image.metadata().grade()),
+            Self::Fetched(fetched) => Some(fetched.index.metadata().grade()),
         }
     }
 
@@ -137,35 +135,44 @@ impl FoundIndex {
         }
     }
 
-    /// The answers to `question`. It is an error if a file is not the index of `id`.
+    /// The answers to `question`, and the grade of the index. It is an error if a file is not the index of `id`.
     pub(crate) fn ask(
         &self,
         question: &Question<'_>,
         id: &ImageId,
         symbolicator: &Symbolicator,
-    ) -> Result<Vec<Answer>, Unanswered> {
+    ) -> Result<(Vec<Answer>, Grade), Unanswered> {
         let scratch = &mut symbolicator.scratches.take();
         match self {
             Self::File(path) => {
                 let index = symbolicator.open_file(path, id).map_err(|error| unanswered(&error.into()))?;
-                answer_from_index(&index, question, scratch)
+                ask_index(&index, question, scratch)
             }
             Self::Stored(image) => ask_stored(image, question, scratch),
-            Self::Fetched(fetched) => answer_from_index(&fetched.index, question, scratch),
+            Self::Fetched(fetched) => ask_index(&fetched.index, question, scratch),
         }
     }
 }
 
-/// The answers of `image` to `question`. An offset whose value the store has lost counts as lost, not as without a
+/// The answers of `index` to `question`, and its grade.
+pub(crate) fn ask_index<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    question: &Question<'_>,
+    scratch: &mut Scratch,
+) -> Result<(Vec<Answer>, Grade), Unanswered> {
+    Ok((answer_from_index(index, question, scratch)?, index.metadata().grade()))
+}
+
+/// The answers of `image` to `question`, and its grade. An offset whose value the store has lost counts as lost, not as without a
 /// function. So does the image if all values are lost.
 pub(crate) fn ask_stored(
     image: &OpenImage,
     question: &Question<'_>,
     scratch: &mut Scratch,
-) -> Result<Vec<Answer>, Unanswered> {
+) -> Result<(Vec<Answer>, Grade), Unanswered> {
     let answered = image.ask(|image| {
         if let StoredImage::Index(index) = image.image() {
-            return Ok(answer_from_index(index, question, scratch));
+            return Ok(ask_index(index, question, scratch));
         }
         let mut read = Ok(());
         let answers = answer_from_lookups(image.metadata(), question, |offsets, each| {
@@ -173,7 +180,7 @@ pub(crate) fn ask_stored(
                 each(position, found.map_err(|error| unreadable(&error)));
             });
         });
-        read.map(|()| answers)
+        read.map(|()| answers.map(|answers| (answers, image.metadata().grade())))
     });
     match answered {
         Ok(Some(answers)) => answers,
@@ -222,12 +229,13 @@ mod tests {
             let image = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");
             ask_stored(&image, &question, &mut Scratch::default())
         };
-        let answers = ask().expect("answers");
+        let (answers, grade) = ask().expect("answers");
+        assert_eq!(grade, Grade::Names);
         let (gap, last) = ("NoFunction", "f299");
         assert_eq!(names(&answers), ["f0", gap, "f100", gap, last, gap]);
 
         fake.lose(ImageOffset(0x64_008));
-        let answers = names(&ask().expect("answers"));
+        let answers = names(&ask().expect("answers").0);
         assert_eq!([&answers[0], &answers[1], &answers[4], &answers[5]], ["f0", gap, last, gap]);
         for lost in &answers[2..4] {
             assert!(lost.starts_with("redis://fake/abab") && lost.contains("has lost value"), "{lost}");
@@ -250,7 +258,7 @@ mod tests {
             ask_stored(&image, &question, &mut Scratch::default())
         };
         assert_eq!(
-            names(&ask().expect("answers")),
+            names(&ask().expect("answers").0),
             ["f0", "f2", "f3"],
             "the new index has one function more"
         );

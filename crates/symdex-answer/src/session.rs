@@ -1,10 +1,11 @@
-//! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered.
+//! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered
+//! by a source with lines, or none is left.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow};
+use symdex::{Grade, ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
@@ -12,7 +13,7 @@ use symdex_report::{
 use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
-use super::found::{FoundIndex, FoundIndexes, Place, ask_stored};
+use super::found::{FoundIndex, FoundIndexes, Place, ask_index, ask_stored};
 use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
@@ -41,13 +42,12 @@ pub(crate) struct Asked<'q> {
     pub(crate) id: ImageId,
     matched: MatchedBy,
     pub(crate) gathered: GatheredAnswers,
+    /// Whether no further source may have a better answer.
     pub(crate) is_answered: bool,
     /// The stores that have lost the index or parts of it, or of which the index is damaged.
     lost_in: Vec<Arc<SharedStore>>,
     /// Whether the image has an index, even a damaged one.
     has_index: bool,
-    /// Indexes without debug information, of an image whose debug file has some. They are asked last.
-    postponed: Vec<FoundIndex>,
 }
 
 impl fmt::Debug for Session<'_> {
@@ -56,8 +56,9 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-/// Each place is asked for the images of all questions together, as far as the places before it have not answered every
-/// address. Addresses that are damaged in one source are answered by the next one that has them.
+/// Each place is asked for the images of all questions together, as far as no place before it has answered every address
+/// from an index with lines. Addresses that are damaged in one source are answered by the next one that has them, and an
+/// index without lines, such as that of a stripped binary, does not hide one that knows more.
 impl Source for Session<'_> {
     fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
         let images: Vec<_> = questions.iter().map(|question| question.image).collect();
@@ -115,11 +116,16 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks the indexes of the image of `asked` that were `found` in `place`, until one answers every address.
+    /// Asks the indexes of the image of `asked` that were `found` in `place`, as long as they may know more.
     pub(crate) fn ask_found(&mut self, place: Place<'_>, asked: &mut Asked<'_>, found: FoundIndexes) {
         for index in found {
             match index {
-                Ok(index) => self.add_index(asked, index),
+                Ok(index) => {
+                    asked.has_index = true;
+                    if index.grade().is_none_or(|grade| asked.gathered.lacks(grade)) {
+                        self.ask_index(asked, &index);
+                    }
+                }
                 Err(why) => {
                     if matches!(why, Unanswered::Damaged(_)) {
                         asked.has_index = true;
@@ -133,15 +139,6 @@ impl<'a> Session<'a> {
             if asked.is_answered {
                 break;
             }
-        }
-    }
-
-    /// Asks `index`, unless a debug file knows more.
-    fn add_index(&mut self, asked: &mut Asked<'_>, index: FoundIndex) {
-        asked.has_index = true;
-        match self.symbolicator.debug_files().has_dwarf(&asked.id) && index.is_without_dwarf() {
-            true => asked.postponed.push(index),
-            false => self.ask_index(asked, &index),
         }
     }
 
@@ -163,9 +160,9 @@ impl<'a> Session<'a> {
             (Mode::Availability, _) => Answer::NoFunction,
         };
         let failures = Vec::new();
-        asked.add(answered.map(|answers| {
+        asked.add(answered.map(|(answers, grade)| {
             let answers = answers.into_iter().map(shown).collect();
-            SourceAnswers { answers, source, failures }
+            SourceAnswers { answers, source, grade, failures }
         }));
     }
 
@@ -174,10 +171,10 @@ impl<'a> Session<'a> {
         &self,
         asked: &mut Asked<'_>,
         store: &Arc<SharedStore>,
-        answered: &Result<Vec<Answer>, Unanswered>,
+        answered: &Result<(Vec<Answer>, Grade), Unanswered>,
     ) {
         let is_lost = match answered {
-            Ok(answers) => answers.iter().any(Answer::is_unreadable),
+            Ok((answers, _)) => answers.iter().any(Answer::is_unreadable),
             Err(why) => matches!(why, Unanswered::Damaged(_) | Unanswered::Lost(_)),
         };
         if is_lost {
@@ -189,19 +186,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Asks the debug file of the image, and then the indexes that know less than it.
+    /// Asks the debug file of the image, if it may know more than the indexes.
     fn ask_debug_file(&mut self, asked: &mut Asked<'_>) {
-        if let Some(file) = self.symbolicator.debug_files().image(&asked.id) {
+        let file = self.symbolicator.debug_files().image(&asked.id);
+        if let Some(file) = file.filter(|file| asked.gathered.lacks(file.grade())) {
             let answered = match self.mode {
                 Mode::Functions(on_event) => self.functions_of(file, asked, on_event),
                 Mode::Availability => availability_of(file, asked.question),
             };
             asked.add(answered);
-        }
-        for index in std::mem::take(&mut asked.postponed) {
-            if !asked.is_answered {
-                self.ask_index(asked, &index);
-            }
         }
     }
 
@@ -220,15 +213,15 @@ impl<'a> Session<'a> {
         if is_direct && debug_files.are_few(file, offsets.len()) {
             let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, &mut scratches.take());
             let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
-            return Ok(answers_of_files(read, answers));
+            return Ok(answers_of_files(read, (answers, file.grade())));
         }
-        let NewIndex { location, read } = debug_files.index(file, on_event)?;
+        let NewIndex { location, read, .. } = debug_files.index(file, on_event)?;
         let answers = match location {
             IndexLocation::Stored(store) => {
                 let image = store.open(&asked.id).map_err(unanswered_by_store)?;
                 ask_stored(&image.ok_or(Unanswered::Missing)?, question, &mut scratches.take())?
             }
-            IndexLocation::Memory(index) => answer_from_index(index, question, &mut scratches.take())?,
+            IndexLocation::Memory(index) => ask_index(index, question, &mut scratches.take())?,
         };
         Ok(answers_of_files(read.clone(), answers))
     }
@@ -237,12 +230,12 @@ impl<'a> Session<'a> {
 impl<'q> Asked<'q> {
     fn new(question: &'q Question<'q>, (id, matched): (ImageId, MatchedBy)) -> Self {
         let gathered = GatheredAnswers::default();
-        let (lost_in, postponed) = (Vec::new(), Vec::new());
-        Self { question, id, matched, gathered, is_answered: false, lost_in, has_index: false, postponed }
+        Self { question, id, matched, gathered, is_answered: false, lost_in: Vec::new(), has_index: false }
     }
 
     pub(crate) fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
-        self.is_answered = self.gathered.add(answered);
+        self.gathered.add(answered);
+        self.is_answered = !self.gathered.lacks(Grade::Lines);
     }
 
     fn finish(self) -> Result<Answers, Unanswered> {
@@ -250,8 +243,8 @@ impl<'q> Asked<'q> {
     }
 }
 
-fn answers_of_files(read: FilesRead, answers: Vec<Answer>) -> SourceAnswers {
-    SourceAnswers { answers, source: read.path.display().to_string(), failures: read.failures }
+fn answers_of_files(read: FilesRead, (answers, grade): (Vec<Answer>, Grade)) -> SourceAnswers {
+    SourceAnswers { answers, source: read.path.display().to_string(), grade, failures: read.failures }
 }
 
 /// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
@@ -259,7 +252,9 @@ fn prefetch_found(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundI
     let images = asked.iter().zip(found).map(|(asked, found)| {
         let Question { image, offsets, .. } = *asked.question;
         match &found[..] {
-            [Ok(FoundIndex::Stored(found))] => Some((found, image, offsets)),
+            [Ok(FoundIndex::Stored(found))] if asked.gathered.lacks(found.metadata().grade()) => {
+                Some((found, image, offsets))
+            }
             _ => None,
         }
     });
@@ -296,5 +291,5 @@ fn availability_of(file: &DebugImage, question: &Question<'_>) -> Result<SourceA
     }
     let answers = vec![Answer::NoFunction; question.offsets.len()];
     let read = FilesRead { path: file.path().to_owned(), failures: Vec::new() };
-    Ok(answers_of_files(read, answers))
+    Ok(answers_of_files(read, (answers, file.grade())))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use symdex::{ImageId, Index, Metadata};
+use symdex::{Grade, ImageId, Index, Metadata};
 use symdex_report::{KnownImage, ReportImage, Unanswered};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
@@ -185,7 +185,7 @@ impl Symbolicator {
     /// written, and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed
     /// afterwards. `name` is the name of the image, and `location` says where the file comes from.
     ///
-    /// Returns `false` if the file does not have the image. The file is read in this process; see `symdex-pipeline` for
+    /// Returns the grade of the index; `None` if the file does not have the image. The file is read in this process; see `symdex-pipeline` for
     /// untrusted files.
     ///
     /// # Errors
@@ -198,19 +198,22 @@ impl Symbolicator {
         name: &str,
         location: &str,
         on_event: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<bool, Unanswered> {
+    ) -> Result<Option<Grade>, Unanswered> {
         let Some(built) = self.debug_files.build_file(path, id, name, location, on_event)? else {
-            return Ok(false);
+            return Ok(None);
         };
         match built.location {
             IndexLocation::Stored(store) => self.damaged.forget(&store.store().location(id)),
             IndexLocation::Memory(index) => {
                 let fetched = FetchedIndex { index: *index, location: location.to_owned() };
                 let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-                all.insert(id.clone(), Arc::new(fetched));
+                let grade = |fetched: &FetchedIndex| fetched.index.metadata().grade();
+                if all.get(id).is_none_or(|known| grade(known) < grade(&fetched)) {
+                    all.insert(id.clone(), Arc::new(fetched));
+                }
             }
         }
-        Ok(true)
+        Ok(Some(built.grade))
     }
 
     /// The index of `id` that could not be stored.
@@ -248,18 +251,22 @@ impl Symbolicator {
         opened.into_iter().chain(folders).chain(unused).collect()
     }
 
-    /// The index of each of `images` in the first store that has it, for its metadata. `None` if no store has it, or if
-    /// it cannot be read. Single indexes, folders of indexes and debug files are not searched.
+    /// The index of each of `images` in the first store that has it with lines, or else with the greatest grade, for its
+    /// metadata. `None` if no store has it, or if it cannot be read. Single indexes, folders of indexes and debug files are not searched.
     #[must_use]
     pub fn stored_images(&self, images: &[&ReportImage]) -> Vec<Option<OpenImage>> {
         let wanted = self.wanted(images, None);
         let mut found: Vec<_> = images.iter().map(|_| None).collect();
         for store in self.stores.stores() {
-            let left = wanted.iter().zip(&mut found).filter(|(_, found)| found.is_none());
+            let grade = |found: &Option<OpenImage>| found.as_ref().map(|found| found.metadata().grade());
+            let left = wanted.iter().zip(&mut found).filter(|(_, found)| grade(found) < Some(Grade::Lines));
             let left = left.filter_map(|(wanted, found)| Some((wanted.as_ref().ok()?.0.clone(), found)));
             let (ids, left): (Vec<_>, Vec<_>) = left.unzip();
             for (found, opened) in left.into_iter().zip(store.open_many(&ids)) {
-                *found = opened.ok().flatten();
+                let opened = opened.ok().flatten();
+                if grade(&opened) > grade(found) {
+                    *found = opened;
+                }
             }
         }
         found

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use symdex::{ImageId, Metadata};
+use symdex::{Grade, ImageId, Metadata};
 use symdex_build::debug_files::{FileError, ListedImage, images_in, slices_of};
 use symdex_build::{Error, Found};
 use symdex_pipeline::Batch;
@@ -18,7 +18,7 @@ use crate::open::AccessOption;
 use crate::stores::StoreArgs;
 use crate::text;
 
-/// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
+/// List the images in debug files, binaries and indexes: id, architecture, kind, grade, size and path
 ///
 /// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, a folder, which
 /// is searched for all of these, or an archive of debug files, as for `symdex build`. Only headers are read. The id is
@@ -46,8 +46,10 @@ Examples:
   symdex ids MyApp.xcarchive --json | jq -r .id
 
 JSON:
-  {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"} for an image
+  {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"grade\", \"size\", \"path\", \"image\"} for an image
   {\"path\", \"error\": {\"kind\", \"message\"}} for a file that cannot be read
+The grade is the most that an index answers: lines, names, bounds or nothing. Of a debug file only the
+headers are read: lines if it has debug information, else null, and - in text.
 The size is in bytes. Images of a shared cache have their path in the cache as image, and indexes
 have the name of their image.
 
@@ -65,6 +67,7 @@ struct ImageRow {
     arch: String,
     kind: &'static str,
     has_dwarf: bool,
+    grade: Option<Grade>,
     size: u64,
     path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +197,8 @@ impl ImageRow {
         let inside = self.image.as_ref().map(|image| format!(": {image}")).unwrap_or_default();
         let path = text::printable(format!("{}{inside}", self.path).into()).into_owned();
         let size = text::size(self.size);
-        format!("{:id$}  {:arch$}  {:kind$}  {size:>10}  {path}", self.id, self.arch, self.kind)
+        let grade = self.grade.map_or("-", Grade::name);
+        format!("{:id$}  {:arch$}  {:kind$}  {grade:7}  {size:>10}  {path}", self.id, self.arch, self.kind)
     }
 }
 
@@ -251,6 +255,7 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
         arch,
         kind: identity.kind.name(),
         has_dwarf: identity.has_dwarf,
+        grade: identity.has_dwarf.then_some(Grade::Lines),
         size,
         path: path.display().to_string(),
         image: cached_path,
@@ -258,11 +263,13 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
 }
 
 fn row_of_metadata(metadata: Metadata, size: u64, path: &Path) -> ImageRow {
+    let grade = metadata.grade();
     ImageRow {
         id: metadata.id.to_string(),
         arch: metadata.arch.name,
         kind: "index",
         has_dwarf: metadata.counts.units != 0,
+        grade: Some(grade),
         size,
         path: path.display().to_string(),
         image: Some(metadata.image_name),

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "drop-in")]
+use symdex::Grade;
 use symdex::{Index, Metadata};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
@@ -75,13 +77,14 @@ pub(crate) fn open(
 }
 
 impl AddressSource {
-    /// Whether an index has functions of the debug information. One that was made from a stripped binary has none.
+    /// The most that it answers. Of debug files, only the headers are read.
     #[cfg(feature = "drop-in")]
-    pub(crate) fn has_functions(&self) -> bool {
+    pub(crate) fn grade(&self) -> Grade {
         match self {
-            Self::Index { index, .. } => index.metadata().counts.functions != 0,
-            Self::Stored(found) => found.image.metadata().counts.functions != 0,
-            Self::DebugFiles { files, .. } => files.has_dwarf(),
+            Self::Index { index, .. } => index.metadata().grade(),
+            Self::Stored(found) => found.image.metadata().grade(),
+            Self::DebugFiles { files, .. } if files.has_dwarf() => Grade::Lines,
+            Self::DebugFiles { .. } => Grade::Names,
         }
     }
 

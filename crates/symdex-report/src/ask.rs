@@ -146,6 +146,7 @@ impl AskedImage {
                 let more: Vec<_> = more.collect();
                 known.passed_over.extend(more);
                 known.is_partly_lost |= by.is_partly_lost;
+                known.grade = known.grade.max(by.grade);
             }
             outcome => *outcome = ImageOutcome::Found(by),
         }

@@ -231,6 +231,8 @@ pub enum Unresolved {
     NoAnswer,
     /// The index has no function at the address.
     NoFunction,
+    /// The index has a function at the address, and no name of it.
+    NoName,
     /// The index is damaged at the address. The text says how.
     Damaged(String),
     /// The store has lost the part of the index that has the address. The text says which.
@@ -250,7 +252,7 @@ impl Unresolved {
                 _ if image.is_some_and(|image| image.store_failure().is_some()) => "other",
                 _ => "missing",
             },
-            Unresolved::NoFunction => "missing_symbol",
+            Unresolved::NoFunction | Unresolved::NoName => "missing_symbol",
             Unresolved::Damaged(_) => "malformed",
             Unresolved::Lost(_) => "lost",
             Unresolved::TooLarge => "too_large",
@@ -266,6 +268,9 @@ impl Unresolved {
                 image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
             }
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
+            Unresolved::NoName => "the index has no name of the function at this address; it needs the debug file, or \
+                                   a binary that is not stripped"
+                .into(),
             Unresolved::Damaged(what) | Unresolved::Lost(what) => what.into(),
             Unresolved::TooLarge => {
                 "the answer at one address may have 2 MiB, and the answers of one report 64 MiB, or 16 times its \

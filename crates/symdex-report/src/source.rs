@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
+use symdex::{Frames, Grade, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
 use crate::function::{Function, RawTexts};
 use crate::known::{AnswersOf, KnownAnswer, KnownAnswers};
@@ -121,6 +121,9 @@ pub struct AnsweredBy {
     /// The name of the index or debug file, for messages. `None` if the source does not state it, or if several
     /// answered.
     pub source: Option<String>,
+    /// The greatest grade of the sources that answered. `None` if they do not state it. The answers for single addresses
+    /// may have less.
+    pub grade: Option<Grade>,
     /// Why other indexes of the image, which were asked before, did not answer every offset: they are damaged,
     /// unsupported or unreadable, or parts of them are lost.
     pub passed_over: Vec<Unanswered>,
@@ -200,10 +203,37 @@ impl Answer {
         Answer::Functions(functions.into())
     }
 
+    /// What the answer has: a name and a line, a name, or only bounds. An answer that is left out counts as one with
+    /// lines, because other sources give one that is as large.
+    #[must_use]
+    pub fn grade(&self) -> Grade {
+        match self {
+            Answer::Functions(functions) => grade_of(functions),
+            Answer::TooLarge => Grade::Lines,
+            Answer::NoFunction | Answer::Damaged(_) | Answer::Lost(_) => Grade::Nothing,
+        }
+    }
+
+    /// The greater of two answers for an offset counts.
+    pub(crate) fn rank(&self) -> (bool, Grade) {
+        (!self.is_unreadable(), self.grade())
+    }
+
     /// Whether another index of the image may answer the offset: this one is damaged there, or the part is lost.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Answer::Damaged(_) | Answer::Lost(_))
+    }
+}
+
+/// The grade of an answer with these functions. Without a name it has [`Grade::Bounds`], whatever else it states.
+pub(crate) fn grade_of(functions: &[Function]) -> Grade {
+    let has_line = functions.iter().any(|function| function.line.is_some());
+    match functions.iter().any(|function| function.name().is_some()) {
+        true if has_line => Grade::Lines,
+        true => Grade::Names,
+        false if functions.is_empty() => Grade::Nothing,
+        false => Grade::Bounds,
     }
 }
 

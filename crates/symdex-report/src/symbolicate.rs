@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use symdex::ImageOffset;
+use symdex::{Grade, ImageOffset};
 
 use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
 use crate::function::Function;
@@ -12,7 +12,7 @@ use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{Frame, Report, SymbolDetail, Thread, to_u32};
-use crate::source::{MatchedBy, Source};
+use crate::source::{MatchedBy, Source, grade_of};
 
 /// A report together with the answers for its frames. [`symbolicate()`] makes one.
 ///
@@ -226,12 +226,17 @@ impl<'r> Symbolicated<'r, '_> {
         Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)? })
     }
 
-    /// Returns why a frame has no answer. `None` if the source or the report itself has one.
+    /// Returns why a frame has no answer, or an answer without a name. `None` if the source or the report itself has a
+    /// name. A frame without a name may have a [`resolution`](Self::resolution): that it lies in a function, and where.
     #[must_use]
     pub fn unresolved(&self, thread: usize, frame: usize) -> Option<&Unresolved> {
         match self.outcomes.get(thread)?.get(frame)?.answer() {
             FrameAnswer::Report => None,
-            FrameAnswer::Source(answer) => self.answers.get(answer as usize)?.as_ref().err(),
+            FrameAnswer::Source(answer) => match self.answers.get(answer as usize)? {
+                Ok(functions) if grade_of(functions) < Grade::Names => Some(&Unresolved::NoName),
+                Ok(_) => None,
+                Err(why) => Some(why),
+            },
             FrameAnswer::NoImage => Some(&Unresolved::NoImage),
             FrameAnswer::NoId => Some(&Unresolved::NoId),
             FrameAnswer::NoAnswer => Some(&Unresolved::NoAnswer),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
+use symdex::Grade;
 
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::function::Function;
@@ -103,6 +104,9 @@ struct ImageView<'s> {
     /// The index or debug file that answers for the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'s str>,
+    /// The most that the indexes and debug files answer which were asked for the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grade: Option<Grade>,
     /// Known images that are near a missing image, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
@@ -341,6 +345,7 @@ fn image_view<'s>(
         reason: outcome.reason(),
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),
+        grade: by.and_then(|by| by.grade),
         near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
     }
 }

@@ -112,7 +112,8 @@ async function describe(id, title, about) {
   const known = await image(id).catch(() => null);
   if (!known) return;
   title.textContent = known.name;
-  about.replaceChildren(el("span", { class: "badge" }, known.arch), " ", copyButton(spelledId(id)));
+  const arch = `${known.arch}${WITHOUT[known.grade] ?? ""}`;
+  about.replaceChildren(el("span", { class: "badge" }, arch), " ", copyButton(spelledId(id)));
 }
 
 function addressSection(id) {

@@ -10,7 +10,7 @@ const FRAMES = 300;
 const FOLDED_FUNCTIONS = 4;
 
 const REASONS = {
-  missing_symbol: "no function at this address",
+  missing_symbol: "no name at this address",
   missing: "debug file missing",
   fetching: "debug file is being fetched",
   fetching_failed: "debug file not fetched",
@@ -155,7 +155,7 @@ function statusView(frame, image) {
   const unknown = image ? "its build is not known" : "in no image";
   const text = frame.status === "unknown_image" ? unknown : (REASONS[frame.status] ?? frame.status);
   // The report itself names some functions of the system. Nothing is missing then.
-  if (!isApp && frame.functions.length > 0) return null;
+  if (!isApp && frame.functions.some((one) => one.function)) return null;
   return el("span", { class: isApp ? "badge warn" : "badge", title: frame.reason }, text);
 }
 

@@ -23,6 +23,9 @@ const ORDER = [
   "unused",
 ];
 
+/** What the index of a grade lacks. */
+export const WITHOUT = { names: ", without lines", bounds: ", without names", nothing: ", without functions" };
+
 /** The images of the app that frames lie in and that have no answers, by what helps. */
 function lackingImages(report) {
   const used = new Set(report.threads.flatMap((thread) => thread.frames.map((frame) => frame.image)));
@@ -237,6 +240,6 @@ function imageRow(image) {
 function statusBadge(image) {
   const kind = image.status === "found" ? " good" : image.is_app && isLacking(image) ? " warn" : "";
   const how = { name: ", by name", assumed: ", as chosen" }[image.matched_by] ?? "";
-  const text = `${image.status}${how}`;
+  const text = `${image.status}${how}${WITHOUT[image.grade] ?? ""}`;
   return el("span", { class: `badge${kind}`, title: image.reason }, text);
 }

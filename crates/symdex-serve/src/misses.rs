@@ -5,6 +5,7 @@ use std::sync::Arc;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use symdex::Grade;
 use symdex_answer::fetch::{
     DebugSources, FetchError, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, Verdict,
     WantedImage,
@@ -79,8 +80,10 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     let input = Input::Named { path, name, origin };
     let put = builder.put_options(false, None);
     let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &|_, _| false, &|_| ());
-    if images.iter().any(Result::is_ok) {
-        return Verdict::Used(FetchOutcome::Built);
+    match images.iter().flatten().map(|image| image.grade).max() {
+        Some(Grade::Lines) => return Verdict::Used(FetchOutcome::Built),
+        Some(_) => return Verdict::Poor(FetchOutcome::Built),
+        None => {}
     }
     let failures: Vec<_> = images.into_iter().filter_map(Result::err).collect();
     let messages: Vec<_> = failures.iter().map(|failure| failure.message.as_str()).collect();

@@ -105,9 +105,9 @@ pub enum OnConflict {
     Keep,
     /// The new one.
     Replace,
-    /// The one with more functions. If they have equally many, the one with more ranges; then, in this order, the one
-    /// with fewer partial counts, more symbols, more names, readable names, the smaller digest. The result does not
-    /// depend on the order in which indexes are put.
+    /// The one of the greater [grade](symdex::Metadata::grade). If both have the same, the one with more functions;
+    /// then, in this order, the one with more ranges, fewer partial counts, more symbols, more names, readable names,
+    /// the smaller digest. The result does not depend on the order in which indexes are put.
     #[default]
     More,
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use symdex::{Index, Metadata};
+use symdex::{Grade, Index, Metadata};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
@@ -39,8 +39,8 @@ pub enum PublishOutcome {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two is of a file without
-    /// debug information, lacks more of it, or was written by another version.
+    /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two has another
+    /// [grade](Metadata::grade), as that of a stripped file, lacks more of its file, or was written by another version.
     Kept,
     /// A different index was replaced, as in [`Kept`](Self::Kept).
     Replaced,
@@ -77,9 +77,8 @@ impl PublishOutcome {
 
     /// The outcome for an index that differs from the existing one, and that the rule prefers if `wins` is true.
     pub(crate) fn of_different(new: &Metadata, existing: &Metadata, wins: bool) -> Self {
-        let has_dwarf = |metadata: &Metadata| metadata.counts.units != 0;
         let is_conflict = new.builder == existing.builder
-            && has_dwarf(new) == has_dwarf(existing)
+            && new.grade() == existing.grade()
             && new.partial == existing.partial;
         match (is_conflict, wins) {
             (false, false) => Self::Kept,
@@ -199,7 +198,7 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
 }
 
 /// The key of the conflict rule. The index with the greater key stays.
-pub(crate) type Rank = (u64, u64, Reverse<u64>, u64, u64, [bool; 2], Reverse<u128>);
+pub(crate) type Rank = (Grade, [u64; 2], Reverse<u64>, [u64; 2], [bool; 2], Reverse<u128>);
 
 /// The rank of `index` by the conflict rule.
 pub(crate) fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> Rank {
@@ -211,8 +210,10 @@ pub(crate) fn rank_of(metadata: &Metadata, has_optional: [bool; 2], digest: [u8;
     let counts = metadata.counts;
     let partial = metadata.partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
     let digest = Reverse(u128::from_le_bytes(digest));
+    let with_lines = [counts.functions, counts.ranges];
     // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
-    (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, has_optional, digest)
+    let others = [counts.symbols, counts.names];
+    (metadata.grade(), with_lines, Reverse(partial), others, has_optional, digest)
 }
 
 /// How often the first index of an id is written without replacing a file that has its name.

@@ -94,7 +94,7 @@ pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
 pub use error::guess_file_kind;
 pub use error::{Error, ErrorLocation};
 pub use file::{MAX_READ_SIZE, open_regular_file, read_digest, read_index_file};
-pub use format::{Counts, MAX_STRING, Metadata, Partial, SectionKind, Seen, Table};
+pub use format::{Counts, Grade, MAX_STRING, Metadata, Partial, SectionKind, Seen, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::{Index, SectionInfo};
 pub use lookup::Scratch;

@@ -64,6 +64,8 @@ enum FilePlace {
 pub enum Verdict<T> {
     /// It was used. No other source is asked.
     Used(T),
+    /// It was used, but has no lines. The next file is fetched. If that is no better, this one counts.
+    Poor(T),
     /// It is not the file of the image, or cannot be read. The text says why. The next file is fetched.
     Refused(String),
 }
@@ -99,12 +101,13 @@ impl DebugSource {
         &self.url
     }
 
-    /// Calls `accept` with each file of `wanted` until it uses one.
+    /// Calls `accept` with each file of `wanted` until it uses one that is not poor. The first that is goes to `poor`.
     fn fetch<T>(
         &self,
         wanted: &WantedImage,
         deadline: Instant,
         failures: &mut Vec<String>,
+        poor: &mut Option<T>,
         accept: &mut impl FnMut(FetchedFile) -> Verdict<T>,
     ) -> Option<T> {
         if !self.breaker.allows(Instant::now()) {
@@ -119,6 +122,7 @@ impl DebugSource {
                 Ok(None) => {}
                 Ok(Some(file)) => match accept(file) {
                     Verdict::Used(used) => return Some(used),
+                    Verdict::Poor(used) => _ = poor.get_or_insert(used),
                     Verdict::Refused(reason) => failures.push(self.failed(&key, &reason)),
                 },
                 Err(failure) => {
@@ -256,7 +260,7 @@ impl DebugSources {
     }
 
     /// Asks the sources for the files of `wanted`, and calls `accept` with each file until one is used. Returns what
-    /// `accept` has made of it; `None` if no source has a file. This blocks.
+    /// `accept` has made of it, or of the first [`Verdict::Poor`] one; `None` if no source has a file. This blocks.
     ///
     /// The contents of a file are untrusted. Its first bytes were checked, but not whether it is of the wanted
     /// image: `accept` has to check that.
@@ -269,14 +273,14 @@ impl DebugSources {
         wanted: &WantedImage,
         mut accept: impl FnMut(FetchedFile) -> Verdict<T>,
     ) -> Result<Option<T>, FetchError> {
-        let mut failures = Vec::new();
+        let (mut failures, mut poor) = (Vec::new(), None);
         for source in &self.sources {
             let deadline = Instant::now() + source.options.total;
-            if let Some(used) = source.fetch(wanted, deadline, &mut failures, &mut accept) {
+            if let Some(used) = source.fetch(wanted, deadline, &mut failures, &mut poor, &mut accept) {
                 return Ok(Some(used));
             }
         }
-        if failures.is_empty() { Ok(None) } else { Err(FetchError { failures }) }
+        if poor.is_some() || failures.is_empty() { Ok(poor) } else { Err(FetchError { failures }) }
     }
 }
 

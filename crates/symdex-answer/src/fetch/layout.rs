@@ -39,6 +39,8 @@ pub struct WantedImage {
     pub kind: Option<FileKind>,
     /// The name of its file. The layout [`Ssqp`](Layout::Ssqp) needs it to find the binary.
     pub name: Option<String>,
+    /// Whether the image has an index, which has no lines. If a fetched file is no better, it is not fetched again.
+    pub has_index: bool,
 }
 
 impl WantedImage {
@@ -46,7 +48,7 @@ impl WantedImage {
     #[must_use]
     pub fn new(id: ImageId) -> Self {
         let kind = (id.as_bytes().len() != UUID_SIZE).then_some(FileKind::Elf);
-        Self { id, kind, name: None }
+        Self { id, kind, name: None, has_index: false }
     }
 
     /// The image `image` of a report. `None` if the report does not state its whole id.

@@ -1,4 +1,4 @@
-//! Images without an index: each is looked up once, in the background.
+//! Images without an index, or without one that has lines: each is looked up once, in the background.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -69,8 +69,8 @@ impl MissOptions {
         self
     }
 
-    /// Sets for how long an image counts as built. Then it is built again, if it is missing again. The default is one
-    /// minute.
+    /// Sets for how long an image counts as built. Then it is built again, if it is missing again, but not if it has an
+    /// index that [has no lines](WantedImage::has_index). The default is one minute.
     pub fn built(mut self, time: Duration) -> Self {
         self.built = time;
         self
@@ -199,6 +199,8 @@ impl Misses {
         let now = Instant::now();
         match state.images.get(&wanted.id) {
             Some(ImageState::Pending) => return,
+            // Its file was fetched, and has no lines either.
+            Some(ImageState::Done(FetchOutcome::Built, _)) if wanted.has_index => return,
             Some(ImageState::Done(outcome, since)) if self.shared.is_remembered(outcome, *since, now) => {
                 return;
             }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::time::Instant;
 
-use symdex::{ImageOffset, OwnedUnwindRow};
+use symdex::{Grade, ImageOffset, OwnedUnwindRow};
 use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 
 use super::layout::WantedImage;
 use super::misses::{FetchOutcome, Misses};
 
-/// Answers as another source. Images that it does not have, or has lost, or of which it has a damaged index, are asked
-/// of [`Misses`], all together.
+/// Answers as another source. Images that it does not have, or has lost, or of which it has a damaged index or one
+/// without lines, are asked of [`Misses`], all together.
 pub struct FetchingSource<'m, S> {
     inner: S,
     misses: Option<&'m Misses>,
@@ -32,7 +32,9 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         let missing = questions.iter().zip(&mut answered);
         let missing = missing.filter(|(_, answered)| is_lacking(answered));
         let missing = missing.filter_map(|(question, answered)| {
-            Some((WantedImage::of(question.image)?, (question, answered)))
+            let mut wanted = WantedImage::of(question.image)?;
+            wanted.has_index = answered.as_ref().is_ok_and(|Answers { answers, .. }| is_whole(answers));
+            Some((wanted, (question, answered)))
         });
         let (wanted, missing): (Vec<_>, Vec<_>) = missing.unzip();
         if wanted.is_empty() {
@@ -71,9 +73,15 @@ impl<S: Source> Source for FetchingSource<'_, S> {
 /// Whether a new index of the image would answer more.
 fn is_lacking(answered: &Result<Answers, Unanswered>) -> bool {
     match answered {
-        Ok(Answers { answers, .. }) => answers.iter().any(Answer::is_unreadable),
+        Ok(Answers { answers, by }) => {
+            by.grade.is_some_and(|grade| grade < Grade::Lines) || !is_whole(answers)
+        }
         Err(why) => matches!(why, Unanswered::Missing | Unanswered::Lost(_) | Unanswered::Damaged(_)),
     }
+}
+
+fn is_whole(answers: &[Answer]) -> bool {
+    !answers.iter().any(Answer::is_unreadable)
 }
 
 /// Whether a client has to ask again for any answer. Damage is said at once.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use symdex::ImageId;
+use symdex::{Grade, ImageId};
 use symdex_build::debug_files::InputFiles;
 use symdex_pipeline::archive::{Fault, FaultKind};
 use symdex_pipeline::{Batch, Pipeline, Plan};
@@ -19,9 +19,9 @@ pub(super) struct Required<'a> {
     args: &'a RequiredArgs,
     /// The images of `--id` that are in the inputs.
     found: BTreeSet<ImageId>,
-    /// By id and architecture, the images without debug information so far: their file and name.
+    /// By id and architecture, the images without lines so far: their file and name.
     without: BTreeMap<(String, String), (PathBuf, String)>,
-    /// The images whose index has debug information.
+    /// The images whose index has lines.
     with: BTreeSet<(String, String)>,
     /// Archives in archives that were not opened.
     unopened: Vec<Failure>,
@@ -43,15 +43,15 @@ impl<'a> Required<'a> {
         self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
     }
 
-    /// Counts an image that was built. `kept_has_dwarf` tells whether the index of this id that was there already, and
-    /// is kept, has debug information.
-    pub(super) fn built(&mut self, image: &ImageSummary, kept_has_dwarf: impl FnOnce() -> bool) {
+    /// Counts an image that was built. `kept` returns the grade of the index of this id that was there already, and is
+    /// kept.
+    pub(super) fn built(&mut self, image: &ImageSummary, kept: impl FnOnce() -> Option<Grade>) {
         if !self.args.require_all {
             return;
         }
         let key = (image.id.clone(), image.arch.clone());
         let is_kept = image.outcome.as_ref().is_some_and(PublishOutcome::keeps_existing);
-        if image.has_dwarf || (is_kept && kept_has_dwarf()) {
+        if image.grade == Grade::Lines || (is_kept && kept() == Some(Grade::Lines)) {
             self.with.insert(key);
         } else {
             self.without.insert(key, (PathBuf::from(&image.file), image.image.clone()));

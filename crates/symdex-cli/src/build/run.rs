@@ -111,7 +111,7 @@ impl<'a> Build<'a> {
         };
         self.required.built(&image, || {
             let kept = image.id.parse().ok().and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
-            kept.is_some_and(|kept| kept.metadata().counts.units != 0)
+            kept.map(|kept| kept.metadata().grade())
         });
         // The output of one or two files needs no totals.
         let are_many = self.tasks > 2;

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
-use symdex::{Index, Partial, Seen, Table};
+use symdex::{Grade, Index, Partial, Seen, Table};
 use symdex_build::TextCoverage;
 use symdex_build::can_be_avoided;
 use symdex_pipeline::{BuiltIndex, Verified};
@@ -35,6 +35,8 @@ pub(crate) struct ImageSummary {
     pub(super) index_size: u64,
     debug_size: u64,
     pub(super) has_dwarf: bool,
+    /// The grade of the new index.
+    pub(super) grade: Grade,
     units: u64,
     failed_units: u64,
     functions: u64,
@@ -143,6 +145,7 @@ pub(crate) fn publish(
         index_size: built.index_size,
         debug_size: built.debug_size,
         has_dwarf: built.has_dwarf,
+        grade: metadata.grade(),
         units: counts.units,
         failed_units: built.failed_units,
         functions: counts.functions,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Metadata};
+use symdex::{Grade, ImageId, Metadata};
 use symdex_build::Companions;
 use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_pipeline::Batch;
@@ -61,12 +61,12 @@ impl Sources {
         }
     }
 
-    /// The index of the image in the file at `path`; without one, its files. An index without functions is not enough if
-    /// they have some.
+    /// The index of the image in the file at `path`; without one, its files. An index without lines is not enough if they
+    /// have some.
     fn open_image(&self, path: &Path, arch: Option<&str>) -> Result<OpenModule, Failure> {
         let (files, owner) = files_at(path)?;
         let files = image_of(files, path, arch)?;
-        let is_enough = |source: &AddressSource| !files.has_dwarf() || source.has_functions();
+        let is_enough = |source: &AddressSource| !files.has_dwarf() || source.grade() == Grade::Lines;
         let index = self.index_of(files.id()).unwrap_or_else(|failure| {
             complain(&failure.message);
             None
@@ -76,8 +76,10 @@ impl Sources {
         Ok(OpenModule { source, image: Some(files), _owner: owner })
     }
 
-    /// The first index of `id` in the files, folders and stores of the command line.
+    /// The index of `id` of the greatest grade in the files, folders and stores of the command line. Of equal ones, the
+    /// first.
     fn index_of(&self, id: &ImageId) -> Result<Option<AddressSource>, Failure> {
+        let mut best: Option<AddressSource> = None;
         for path in &self.indexes {
             let found = match path.is_dir() {
                 true => IndexFolder::new(path).find_prefix(&IdPrefix::from(id))?,
@@ -86,13 +88,21 @@ impl Sources {
             };
             if let Some(path) = found {
                 let index = Box::new(open::index(&path, Some(&IdPrefix::from(id)), self.access)?);
-                return Ok(Some(AddressSource::Index { index, path }));
+                let found = AddressSource::Index { index, path };
+                if best.as_ref().is_none_or(|best| best.grade() < found.grade()) {
+                    best = Some(found);
+                }
+                if best.as_ref().is_some_and(|best| best.grade() == Grade::Lines) {
+                    return Ok(best);
+                }
             }
         }
         let mut failures: Failures = self.stores.stores().iter().map(|_| None).collect();
         let found = self.stores.find_noting(id, &mut failures);
         failures.iter().flatten().for_each(|error| complain(&format!("warning: {error}")));
-        Ok(found.map(|image| AddressSource::Stored(FoundImage::from(image))))
+        let found = found.map(|image| AddressSource::Stored(FoundImage::from(image)));
+        let is_better = |found: &AddressSource| best.as_ref().is_none_or(|best| best.grade() < found.grade());
+        Ok(found.filter(is_better).or(best))
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, Seen, Table};
+use symdex::{ChunkRanges, CodeRange, Counts, Grade, Index, Metadata, Partial, Seen, Table};
 
 use super::ranges::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
@@ -16,6 +16,7 @@ struct IndexView<'i> {
     image: &'i str,
     id: String,
     arch: ArchView<'i>,
+    grade: Grade,
     base: String,
     image_size: u64,
     executable: Vec<[String; 2]>,
@@ -149,6 +150,7 @@ fn view<'i>(
         image: image_name,
         id: metadata.id.to_string(),
         arch: ArchView { name: &arch.name, cputype: arch.cputype, cpusubtype: arch.cpusubtype },
+        grade: metadata.grade(),
         base: hexadecimal(*base),
         image_size: *image_size,
         executable: executable.iter().map(|(start, end)| [*start, *end].map(hexadecimal)).collect(),

@@ -126,6 +126,7 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
         "arch          {} (cputype {:#x}, cpusubtype {:#x})",
         arch.name, arch.cputype, arch.cpusubtype
     )?;
+    writeln!(out, "grade         {}", metadata.grade())?;
     writeln!(out, "base          {:#x}", metadata.base)?;
     writeln!(out, "image size    {:#x}", metadata.image_size)?;
     for (start, end) in &metadata.executable {

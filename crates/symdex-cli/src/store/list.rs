@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde::Serialize;
+use symdex::Grade;
 use symdex_store::{Provenance, Store, StoreEntry};
 
 use super::output::Output;
@@ -12,7 +13,7 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult};
 use crate::text;
 
-/// List the indexes in stores: size, age, last use, expiry, layout, id and the name of the image
+/// List the indexes in stores: size, age, last use, expiry, layout, grade, id and the name of the image
 ///
 /// Indexes are listed in the order of the store. For an index in a folder, only the metadata is read; an
 /// object store is asked for the metadata of each object. Totals are printed on standard error.
@@ -45,11 +46,13 @@ Columns:
   USED     how long ago it was used last. A folder records one use a day, an object store none
   EXPIRES  when the store removes it by itself. Only Redis does
   LAYOUT   whole: one file or object. values: parts, of which a reader fetches those that it needs
-  IMAGE    the name of the image; - if the store does not state it, as of objects of older versions
+  GRADE    the most that the index answers: lines, names (no lines), bounds (no names) or nothing
+  IMAGE    the name of the image. The grade and the name are - if the store does not state them, as of objects of
+           older versions
 
 JSON:
-  {\"store\", \"id\", \"image\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\",
-   \"last_use\", \"expires\", \"provenance\"} for an index
+  {\"store\", \"id\", \"image\", \"grade\", \"location\", \"stored_size\", \"index_size\", \"layout\",
+   \"written\", \"last_use\", \"expires\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
@@ -67,6 +70,7 @@ pub(super) struct EntryLine<'a> {
     store: &'a str,
     id: String,
     image: Option<&'a str>,
+    grade: Option<Grade>,
     location: &'a str,
     stored_size: u64,
     index_size: Option<u64>,
@@ -103,6 +107,7 @@ impl<'a> EntryLine<'a> {
             store,
             id: entry.id.to_string(),
             image: entry.image_name.as_deref(),
+            grade: entry.grade,
             location: &entry.location,
             stored_size: entry.stored_size,
             index_size: entry.index_size,
@@ -119,7 +124,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let stores = target::open_all(&args.urls)?;
     let mut output = Output::new(args.json);
     output.text(&row(
-        ["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned),
+        ["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT", "GRADE"].map(str::to_owned),
         "ID  IMAGE",
     ))?;
     for store in &stores {
@@ -155,12 +160,14 @@ fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> 
     }
 }
 
-/// Asks `store` for the names of images that its list does not state. A name that cannot be read is omitted.
+/// Asks `store` for the names and grades of images that its list does not state. Those that cannot be read are omitted.
 fn name(store: &dyn Store, entries: &mut [StoreEntry]) {
     let unnamed: Vec<_> = entries.iter_mut().filter(|entry| entry.image_name.is_none()).collect();
     let ids: Vec<_> = unnamed.iter().map(|entry| entry.id.clone()).collect();
     for (entry, stated) in unnamed.into_iter().zip(store.stat_many(&ids)) {
-        entry.image_name = stated.ok().flatten().and_then(|stated| stated.image_name);
+        if let Some(stated) = stated.ok().flatten() {
+            (entry.image_name, entry.grade) = (stated.image_name, stated.grade);
+        }
     }
 }
 
@@ -176,6 +183,7 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
         ago(entry.last_use),
         distance(entry.expires),
         entry.layout.name().to_owned(),
+        entry.grade.map_or("-", Grade::name).to_owned(),
     ];
     let image = text::printable(entry.image_name.as_deref().unwrap_or("-").into());
     let rest = format!("{}  {image}", entry.id);
@@ -186,6 +194,6 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
 }
 
 /// A row of the list. The widths are fixed, so that each row can be printed at once.
-fn row([stored, index, written, used, expires, layout]: [String; 6], rest: &str) -> String {
-    format!("{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {rest}")
+fn row([stored, index, written, used, expires, layout, grade]: [String; 7], rest: &str) -> String {
+    format!("{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {grade:7}  {rest}")
 }

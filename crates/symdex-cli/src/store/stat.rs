@@ -1,5 +1,6 @@
 //! `symdex store stat`.
 
+use symdex::Grade;
 use symdex_store::{IdPrefix, Provenance, Store, StoreEntry};
 
 use super::list::EntryLine;
@@ -10,7 +11,7 @@ use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::text;
 
-/// Show what a store states about single indexes: name of the image, location, sizes, times, layout, provenance
+/// Show what a store states about single indexes: name of the image, grade, location, sizes, times, layout, provenance
 ///
 /// Only the metadata of an index is read, and this is not a use of it. `symdex inspect --store URL --id ID` shows the
 /// contents of an index.
@@ -78,10 +79,11 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
             None => "not stated".to_owned(),
         };
         format!(
-            "{}\n    image     {}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
+            "{}\n    image     {}\n    grade     {}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
              written   {}\n    last use  {}\n    expires   {expires}\n    upload    {provenance}",
             entry.id,
             text::printable(entry.image_name.as_deref().unwrap_or("not stated").into()),
+            entry.grade.map_or("not stated", Grade::name),
             text::printable(entry.location.as_str().into()),
             size(Some(entry.stored_size)),
             size(entry.index_size),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use symdex::Grade;
 use symdex_answer::Symbolicator;
 use symdex_answer::fetch::{
     DebugSources, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, SourceUrl, Verdict,
@@ -45,8 +46,9 @@ pub(super) fn misses(
         let name = wanted.name.as_deref().unwrap_or("debuginfo");
         events.bar().add(file.size());
         match symbolicator.build_fetched(file.path(), &wanted.id, name, file.location(), &on_event) {
-            Ok(true) => Verdict::Used(FetchOutcome::Built),
-            Ok(false) => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
+            Ok(Some(Grade::Lines)) => Verdict::Used(FetchOutcome::Built),
+            Ok(Some(_)) => Verdict::Poor(FetchOutcome::Built),
+            Ok(None) => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
             Err(why) => Verdict::Refused(why.reason().into_owned()),
         }
     };

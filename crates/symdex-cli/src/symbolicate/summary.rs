@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::Serialize;
-use symdex::ImageId;
+use symdex::{Grade, ImageId};
 use symdex_answer::Symbolicator;
 use symdex_report::{
     AnsweredBy, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, ReportImage, SymbolDetail,
@@ -67,6 +67,7 @@ impl CountedImage {
                 let new = other.passed_over.iter().filter(|why| !by.passed_over.contains(why));
                 let new: Vec<_> = new.cloned().collect();
                 by.passed_over.extend(new);
+                by.grade = by.grade.max(other.grade);
             }
             (outcome, other) if kind(outcome) < kind(other) => *outcome = other.clone(),
             _ => {}
@@ -358,7 +359,7 @@ impl Hints {
     }
 }
 
-/// Prints that an image was found, how it was matched unless by its id, and which of its sources failed. Each failure
+/// Prints that an image was found, how it was matched unless by its id, what its index lacks, and which of its sources failed. Each failure
 /// is printed once for all images; `said` has those that were.
 fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
     let found = match by.matched {
@@ -375,7 +376,13 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
             text::printable(source.as_str().into())
         ),
     };
-    complain(&format!("{found}: {}{answered}", described(&image.image)));
+    let lacking = match by.grade {
+        Some(Grade::Names) => " without lines",
+        Some(Grade::Bounds) => " without names",
+        Some(Grade::Nothing) => " without functions",
+        Some(Grade::Lines) | None => "",
+    };
+    complain(&format!("{found}{lacking}: {}{answered}", described(&image.image)));
     for why in &by.passed_over {
         if !said.contains(&why) {
             said.push(why);

@@ -1,7 +1,7 @@
 //! What a build has made: images whose indexes are in a store, and failures.
 
 use serde::{Deserialize, Serialize};
-use symdex::Metadata;
+use symdex::{Grade, Metadata};
 use symdex_pipeline::{BuiltIndex, Failure};
 use symdex_store::{PublishOutcome, StoreUrl};
 use utoipa::ToSchema;
@@ -33,6 +33,9 @@ pub(crate) struct PublishedImage {
     pub(crate) index_size: u64,
     /// The size of the debug information, in bytes.
     pub(crate) debug_size: u64,
+    /// The most that the new index answers: `lines`, `names`, `bounds` or `nothing`.
+    #[serde(default)]
+    pub(crate) grade: Grade,
     /// Functions with debug information.
     pub(crate) functions: u64,
     /// Entries of the symbol table.
@@ -124,6 +127,7 @@ impl PublishedImage {
             store: store.to_string(),
             index_size: built.index_size,
             debug_size: built.debug_size,
+            grade: metadata.grade(),
             functions: metadata.counts.functions,
             symbols: metadata.counts.symbols,
             warnings,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use symdex::{Arch, ImageId, ImageOffset, LinePolicy};
+use symdex::{Arch, Grade, ImageId, ImageOffset, LinePolicy};
 use symdex_report::{Answer, Function, ImageStatus, ReportImage, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
@@ -138,7 +138,7 @@ impl Symbolicated {
             return Err(if why.status() == ImageStatus::Malformed { "malformed" } else { "missing" });
         }
         match offset.and_then(|offset| answers.at(ImageOffset(offset)).ok()) {
-            Some(Answer::Functions(functions)) if !functions.is_empty() => Ok(functions),
+            Some(answer @ Answer::Functions(functions)) if answer.grade() >= Grade::Names => Ok(functions),
             Some(Answer::Damaged(_)) => Err("malformed"),
             _ => Err("missing_symbol"),
         }

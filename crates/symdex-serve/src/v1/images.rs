@@ -6,7 +6,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use symdex::{ImageId, Metadata};
+use symdex::{Grade, ImageId, Metadata};
 use symdex_store::{Error, Provenance, Store, StoreEntry, StoredLayout};
 use utoipa::{IntoParams, ToSchema};
 
@@ -34,12 +34,14 @@ pub(crate) struct ImageView {
     base: String,
     /// Bytes from the base to the end of the last executable section.
     size: u64,
+    /// The most that the index answers: `lines`, `names`, `bounds` or `nothing`.
+    grade: Grade,
     counts: CountsView,
     /// What could not be indexed, and how often. Empty for a whole index.
     partial: Vec<PartialView>,
     /// The version of symdex that wrote the index.
     builder: String,
-    /// The first store that has the index.
+    /// The first store that has the index of this grade. Others may have one that answers less.
     store: String,
     /// Whether the store has the index in one piece (`whole`) or as values of parts of the image (`values`).
     layout: &'static str,
@@ -115,6 +117,7 @@ impl ImageView {
             arch: metadata.arch.name.clone(),
             base: format!("{:#x}", metadata.base),
             size: metadata.image_size,
+            grade: metadata.grade(),
             counts: CountsView {
                 units: counts.units,
                 functions: counts.functions,
@@ -262,17 +265,28 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
     }
 }
 
-/// Those of a list of images that no store has, in the order and the spelling of the list.
+/// An image that no store has with lines.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MissingImage {
+    /// The id as in the request.
+    id: String,
+    /// The most that an index of the stores answers. `nothing` if no store has one; `names` or `bounds` if an index was
+    /// made from a file without debug information.
+    grade: Grade,
+}
+
+/// Those of a list of images that no store has with lines, in the order and the spelling of the list. Each says what
+/// the stores have of it.
 #[utoipa::path(post, path = "/v1/missing", tag = "symdex", security(("bearer" = ["read"])),
     request_body = Vec<String>,
-    responses((status = 200, body = Vec<String>), (status = 400, body = ProblemDetails),
+    responses((status = 200, body = Vec<MissingImage>), (status = 400, body = ProblemDetails),
         (status = 503, body = ProblemDetails,
             description = "A store cannot be queried, and no other has one of the images")))]
 pub(crate) async fn missing(
     State(app): State<SharedApp>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Vec<String>>, Problem> {
+) -> Result<Json<Vec<MissingImage>>, Problem> {
     let body = app.receive(&headers, body).await?;
     let work = move |app: &App| {
         let (bytes, _reserved) = app.unpack(body)?;
@@ -283,32 +297,37 @@ pub(crate) async fn missing(
             return Err(Problem::bad_request(detail));
         }
         let ids = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let is_missing = are_missing(app, &ids).map_err(|error| Problem::of_store(&error))?;
-        let missing = texts.into_iter().zip(is_missing).filter_map(|(text, is)| is.then_some(text));
-        Ok(Json(missing.collect()))
+        let grades = grades_of(app, &ids).map_err(|error| Problem::of_store(&error))?;
+        let images = texts.into_iter().zip(grades).map(|(id, grade)| MissingImage { id, grade });
+        Ok(Json(images.filter(|image| image.grade < Grade::Lines).collect()))
     };
     app.run(work).await?
 }
 
-/// Whether each of `ids` is in no store. The next store is asked for those that the ones before do not have.
+/// The greatest grade of the indexes of each of `ids`. The next store is asked for those that the ones before do not
+/// have with lines. An object of an older version, which does not state its grade, counts as one with lines.
 ///
 /// # Errors
 ///
-/// The first error of a store, if no other store has one of the images.
-fn are_missing(app: &App, ids: &[ImageId]) -> Result<Vec<bool>, Error> {
-    let (mut is_missing, mut first_error) = (vec![true; ids.len()], None);
+/// The first error of a store, if no other store has one of the images with lines.
+fn grades_of(app: &App, ids: &[ImageId]) -> Result<Vec<Grade>, Error> {
+    let (mut grades, mut first_error) = (vec![Grade::Nothing; ids.len()], None);
     for store in app.symbolicator.stores().stores() {
-        let left: Vec<usize> = (0..ids.len()).filter(|at| is_missing[*at]).collect();
+        let left: Vec<usize> = (0..ids.len()).filter(|at| grades[*at] < Grade::Lines).collect();
         let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
-        let stated = store.store().stat_many(&asked).into_iter();
-        let found: Result<Vec<_>, _> = stated.map(|entry| Ok(entry?.is_some())).collect();
-        match found {
-            Ok(found) => left.into_iter().zip(found).for_each(|(at, is)| is_missing[at] = !is),
+        let stated = store.store().stat_many(&asked).into_iter().collect::<Result<Vec<_>, _>>();
+        match stated {
+            Ok(stated) => {
+                for (at, entry) in left.into_iter().zip(stated) {
+                    let grade = entry.map(|entry| entry.grade.unwrap_or(Grade::Lines));
+                    grades[at] = grades[at].max(grade.unwrap_or_default());
+                }
+            }
             Err(error) => _ = first_error.get_or_insert(error),
         }
     }
     match first_error {
-        Some(error) if is_missing.contains(&true) => Err(error),
-        _ => Ok(is_missing),
+        Some(error) if grades.iter().any(|grade| *grade < Grade::Lines) => Err(error),
+        _ => Ok(grades),
     }
 }

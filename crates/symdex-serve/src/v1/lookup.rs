@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
-use symdex::{ImageId, ImageOffset, LinePolicy};
+use symdex::{Grade, ImageId, ImageOffset, LinePolicy};
 use symdex_report::{
     AddressKind, Answer, AnswerBytes, FunctionWithOffset, ImageStatus, ReportImage, Unanswered,
 };
@@ -62,6 +62,10 @@ pub(crate) struct LookupResult<'a> {
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// The most that the indexes which were asked answer: `lines`, `names`, `bounds` or `nothing`. Absent if there is
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grade: Option<Grade>,
     /// An answer for each address, in their order. Empty if there is no index.
     answers: Vec<AddressAnswer<'a>>,
 }
@@ -70,7 +74,7 @@ pub(crate) struct LookupResult<'a> {
 struct AddressAnswer<'a> {
     /// The address, as it was asked for, in hexadecimal.
     address: String,
-    /// `symbolicated`, `missing_symbol`, `malformed`, `lost` (the store has lost this part of the index) or `too_large`
+    /// `symbolicated`, `missing_symbol` (no function, or one without a name), `malformed`, `lost` (the store has lost this part of the index) or `too_large`
     /// (the functions have more than 2 MiB of text, or the answers of the request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
@@ -184,7 +188,8 @@ impl LookupRequest {
         let is_found = answered.answered.is_ok();
         let addresses = self.addresses.iter().filter(|_| is_found);
         let answers = addresses.map(|address| self.answer(*address, answered, left)).collect();
-        LookupResult { id: &self.id, status, reason, answers }
+        let grade = answered.answered.as_ref().ok().and_then(|answers| answers.by.grade);
+        LookupResult { id: &self.id, status, reason, grade, answers }
     }
 
     fn answer<'a>(
@@ -197,6 +202,7 @@ impl LookupRequest {
         let answer = offset.and_then(|offset| answered.at(offset).ok()).unwrap_or(&Answer::NoFunction);
         let (status, functions) = match answer {
             Answer::Functions(functions) if !functions.is_empty() => match left.take_functions(functions) {
+                true if answer.grade() < Grade::Names => ("missing_symbol", &functions[..]),
                 true => ("symbolicated", &functions[..]),
                 false => ("too_large", &[][..]),
             },

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use symdex::ImageId;
+use symdex::{Grade, ImageId};
 
 use super::memory::Part;
 use super::{OpenImage, Opened, SharedStore, StoreReader};
@@ -141,25 +141,26 @@ impl<T> HedgedCalls<T> {
 }
 
 impl StoreReader {
-    /// The image `id` of the first store that answers with it. If a store has not answered within [`HEDGE_DELAY`], the
-    /// next one is asked at the same time. Stores that have an error in `failures`, which is in the order of the
+    /// The image `id` of the first store that answers with an index that has lines. If none has, the one of the greatest
+    /// [grade](symdex::Metadata::grade). If a store has not answered within [`HEDGE_DELAY`], the next one is asked at
+    /// the same time. Stores that have an error in `failures`, which is in the order of the
     /// stores, are left out. The errors of the others are added there.
     pub fn find_noting(&self, id: &ImageId, failures: &mut [Option<Error>]) -> Option<OpenImage> {
         let asked = self.stores().iter().zip(failures).filter(|(_, failure)| failure.is_none());
         let mut asked: Vec<_> = asked.collect();
         let (mut calls, mut of_call, mut refused) = (HedgedCalls::default(), Vec::new(), Vec::new());
-        let count = asked.len();
+        let (count, mut best) = (asked.len(), Best::default());
         for at in 0..count {
             if let Some(opened) = asked[at].0.opened_lately(id) {
-                match opened {
-                    Some(image) => return Some(image),
-                    None => continue,
+                if best.offer(opened) {
+                    return best.0;
                 }
+                continue;
             }
             if at + 1 == count && calls.is_empty() {
                 // There is no other to ask meanwhile.
-                if let Some(image) = noting(asked[at].0.open(id), asked[at].1) {
-                    return Some(image);
+                if best.offer(noting(asked[at].0.open(id), asked[at].1)) {
+                    return best.0;
                 }
                 continue;
             }
@@ -172,14 +173,30 @@ impl StoreReader {
             };
             of_call.push(at);
             let deadline = (at + 1 < count).then(|| Instant::now() + HEDGE_DELAY);
-            if let Some(image) = first_image(&mut calls, Some(number), deadline, &of_call, &mut asked) {
-                return Some(image);
+            if ask_calls(&mut calls, Some(number), deadline, &of_call, &mut asked, &mut best) {
+                return best.0;
             }
         }
-        if let Some(image) = first_image(&mut calls, None, None, &of_call, &mut asked) {
-            return Some(image);
+        if ask_calls(&mut calls, None, None, &of_call, &mut asked, &mut best) {
+            return best.0;
         }
-        refused.into_iter().find_map(|at| noting(asked[at].0.open(id), asked[at].1))
+        _ = refused.into_iter().any(|at| best.offer(noting(asked[at].0.open(id), asked[at].1)));
+        best.0
+    }
+}
+
+/// The image of the greatest grade that stores have answered with.
+#[derive(Default)]
+struct Best(Option<OpenImage>);
+
+impl Best {
+    /// Keeps `image` if it is better. Returns whether none can be better than the one that is kept.
+    fn offer(&mut self, image: Option<OpenImage>) -> bool {
+        let grade = |image: &Option<OpenImage>| image.as_ref().map(|image| image.metadata().grade());
+        if grade(&image) > grade(&self.0) {
+            self.0 = image;
+        }
+        grade(&self.0) == Some(Grade::Lines)
     }
 }
 
@@ -190,29 +207,30 @@ impl SharedStore {
     }
 }
 
-/// The image of the first call that has one. If there is none, returns `None` when the call `number` ends or is late;
-/// without a number, when all calls have ended.
-fn first_image(
+/// Offers the images of calls to `best`, until none can be better: then returns `true`. Otherwise returns `false` when
+/// the call `number` ends or is late; without a number, when all calls have ended.
+fn ask_calls(
     calls: &mut HedgedCalls<Opened>,
     number: Option<usize>,
     deadline: Option<Instant>,
     of_call: &[usize],
     asked: &mut [(&Arc<SharedStore>, &mut Option<Error>)],
-) -> Option<OpenImage> {
+    best: &mut Best,
+) -> bool {
     loop {
         match calls.next(deadline) {
             Some(HedgedAnswer::Part(call, opened)) => {
-                if let Some(image) = noting(opened, asked[of_call[call]].1) {
-                    return Some(image);
+                if best.offer(noting(opened, asked[of_call[call]].1)) {
+                    return true;
                 }
             }
-            Some(HedgedAnswer::End(call)) if number == Some(call) => return None,
+            Some(HedgedAnswer::End(call)) if number == Some(call) => return false,
             Some(HedgedAnswer::End(_)) => {}
             None => {
                 if let Some(number) = number {
                     *asked[of_call[number]].1 = calls.set_late(number);
                 }
-                return None;
+                return false;
             }
         }
     }

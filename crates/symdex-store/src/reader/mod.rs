@@ -124,8 +124,9 @@ impl StoreReader {
         &self.stores
     }
 
-    /// The image `id` of the first store that has it. If a store has not answered within [`HEDGE_DELAY`], the next one
-    /// is asked at the same time, and the first that has the image counts. `None` if no store has it.
+    /// The image `id` of the first store that has it with lines; if none has, the index of the greatest
+    /// [grade](symdex::Metadata::grade). If a store has not answered within [`HEDGE_DELAY`], the next one is asked at
+    /// the same time, and the first that has lines counts. `None` if no store has the image.
     ///
     /// # Errors
     ///

@@ -170,10 +170,12 @@ impl Store for IndexFolder {
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(path) = self.find(id)? else { return Ok(None) };
         let entry = entry(id.clone(), &path).map_err(failed(&path, "read"))?;
-        let image_name = Metadata::read_file(&path).ok().map(|metadata| metadata.image_name);
+        let metadata = Metadata::read_file(&path).ok();
+        let grade = metadata.as_ref().map(Metadata::grade);
+        let image_name = metadata.map(|metadata| metadata.image_name);
         let digest = symdex::read_digest(&path).ok();
         let provenance = digest.and_then(|digest| provenance::read_beside(&path, digest));
-        Ok(entry.map(|entry| StoreEntry { image_name, digest, provenance, ..entry }))
+        Ok(entry.map(|entry| StoreEntry { image_name, grade, digest, provenance, ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

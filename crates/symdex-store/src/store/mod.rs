@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex::{ImageId, Index};
+use symdex::{Grade, ImageId, Index};
 
 use crate::buffer::IndexBytes;
 use crate::error::Error;
@@ -251,6 +251,8 @@ pub struct StoreEntry {
     /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only
     /// of objects that have it. `None` if the store does not state it.
     pub image_name: Option<String>,
+    /// [`Metadata::grade`](symdex::Metadata::grade) of the index. Stated where [`image_name`](Self::image_name) is.
+    pub grade: Option<Grade>,
     /// The same as [`Store::location`].
     pub location: String,
     /// How many bytes the store keeps, compressed or not.
@@ -274,11 +276,12 @@ pub struct StoreEntry {
 impl StoreEntry {
     /// An entry that states no times and no size of the index.
     pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
-        let (image_name, index_size, digest, provenance) = (None, None, None, None);
+        let (image_name, grade, index_size, digest, provenance) = (None, None, None, None, None);
         let (written, last_use, expires) = (None, None, None);
         Self {
             id,
             image_name,
+            grade,
             location,
             stored_size,
             index_size,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::header::{READABLE_NAMES, UNWIND_ROWS};
 use super::pages::{CHECKSUM_SIZE, Checksums};
-use super::{Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
+use super::{Grade, Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
@@ -245,6 +245,18 @@ impl Metadata {
         Ok(Header::decode_prefix(prefix)?.optional.features >> UNWIND_ROWS & 1 == 1)
     }
 
+    /// The most that the index answers, by its [counts](Self::counts): lines if it has files, names if it has names,
+    /// and bounds if it has functions. Single addresses may have less.
+    #[must_use]
+    pub fn grade(&self) -> Grade {
+        match self.counts {
+            Counts { files: 1.., .. } => Grade::Lines,
+            Counts { names: 1.., .. } => Grade::Names,
+            Counts { functions: 0, ranges: 0, symbols: 0, .. } => Grade::Nothing,
+            _ => Grade::Bounds,
+        }
+    }
+
     /// How many chunks `table` has, empty ones included.
     #[must_use]
     pub fn chunk_len(&self, table: Table) -> u64 {
@@ -396,6 +408,22 @@ pub(crate) mod tests {
         let hex: String = block[CHECKSUM_SIZE..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));
         assert_eq!(Metadata::decode(&sample().id, &block).expect("as written"), sample());
+    }
+
+    #[test]
+    fn the_counts_decide_the_grade() {
+        let grade = |counts| Metadata { counts, ..sample() }.grade();
+        let none = Counts::default();
+        let symbols = Counts { symbols: 4, ..none };
+        assert_eq!(grade(none), Grade::Nothing);
+        assert_eq!(grade(Counts { units: 3, ..none }), Grade::Nothing, "units without functions answer nothing");
+        assert_eq!(grade(symbols), Grade::Bounds);
+        assert_eq!(grade(Counts { functions: 1, ranges: 1, ..none }), Grade::Bounds);
+        assert_eq!(grade(Counts { names: 1, ..symbols }), Grade::Names);
+        assert_eq!(grade(Counts { names: 1, files: 1, ..symbols }), Grade::Lines);
+        let words = Grade::ALL.map(|grade| grade.to_string());
+        assert_eq!(words, ["nothing", "bounds", "names", "lines"]);
+        assert!(Grade::ALL.is_sorted());
     }
 
     #[test]

@@ -6,11 +6,13 @@
 //! is checked against a limit. Real images stay far below each limit.
 
 mod bits;
+mod grade;
 pub(crate) mod header;
 pub(crate) mod metadata;
 pub(crate) mod pages;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
+pub use grade::Grade;
 pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Counts, Metadata, Partial, Seen, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};

@@ -22,7 +22,7 @@ use object_store::path::Path as Key;
 use object_store::{
     Attribute, Attributes, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _, UpdateVersion,
 };
-use symdex::{ImageId, Index};
+use symdex::{Grade, ImageId, Index};
 
 use self::cache::Cache;
 use self::client::StoreClient;
@@ -52,6 +52,8 @@ const DIGEST_FIELD: &str = "symdexdigest";
 const PROVENANCE_FIELD: &str = "symdexprovenance";
 /// The metadata field with the name of the image, percent-encoded. Older objects do not have it.
 const NAME_FIELD: &str = "symdexname";
+/// The metadata field with the grade of the index. Older objects do not have it.
+const GRADE_FIELD: &str = "symdexgrade";
 /// Longer names are left out. The metadata of an object may have 2 kB.
 const MAX_NAME: usize = 1000;
 /// How many objects a page of S3's list has.
@@ -328,9 +330,11 @@ impl Store for ObjectsStore {
         let image_name = field(NAME_FIELD).and_then(|name| {
             Some(percent_encoding::percent_decode_str(name).decode_utf8().ok()?.into_owned())
         });
+        let grade = field(GRADE_FIELD)
+            .and_then(|word| Grade::ALL.into_iter().find(|grade| grade.name() == word.as_ref()));
         let entry = self.entry(&object.meta);
         let provenance = provenance_of(&object);
-        let stated = |entry| StoreEntry { index_size, digest, image_name, provenance, ..entry };
+        let stated = |entry| StoreEntry { index_size, digest, image_name, grade, provenance, ..entry };
         Ok(entry.map(stated))
     }
 

@@ -14,7 +14,7 @@ use super::body::transfer_time;
 use super::errors::Failed;
 use super::gc::{age, version_of};
 use super::{
-    DIGEST_FIELD, Found, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, digest_of,
+    DIGEST_FIELD, Found, GRADE_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, digest_of,
     provenance_of,
 };
 use crate::buffer::IndexBytes;
@@ -192,6 +192,8 @@ impl ObjectsStore {
         if name.len() <= MAX_NAME {
             attributes.insert(Attribute::Metadata(NAME_FIELD.into()), name.into());
         }
+        let grade = index.metadata().grade().name();
+        attributes.insert(Attribute::Metadata(GRADE_FIELD.into()), grade.into());
         if let Some(provenance) = provenance {
             let provenance = provenance.to_string().into();
             attributes.insert(Attribute::Metadata(PROVENANCE_FIELD.into()), provenance);

@@ -85,6 +85,7 @@ impl Found {
                 let now = SystemTime::now();
                 let milliseconds = Duration::from_millis;
                 entry.image_name = Some(record.metadata.image_name.clone());
+                entry.grade = Some(record.metadata.grade());
                 entry.stored_size = record.stored_size;
                 entry.index_size = Some(record.index_size);
                 entry.digest = Some(record.digest);
