@@ -111,6 +111,8 @@ pub(crate) struct ImageBuilder<'w> {
     /// The wanted images; all if empty.
     pub(crate) ids: &'w [ImageId],
     pub(crate) debug_dirs: &'w [PathBuf],
+    /// Files that the debug information of others may refer to.
+    pub(crate) companions: &'w [DebugFile],
     pub(crate) maps: &'w SymbolMaps,
     /// The share of the memory for each image that is built at one time.
     pub(crate) max_memory: usize,
@@ -144,7 +146,8 @@ fn slice_name(arch: &str) -> String {
 
 impl ImageBuilder<'_> {
     fn companions(&self) -> Companions {
-        Companions::new(self.debug_dirs.to_vec()).max_memory(self.max_memory).max_seconds(self.max_seconds)
+        let companions = Companions::new(self.debug_dirs.to_vec()).files(self.companions);
+        companions.max_memory(self.max_memory).max_seconds(self.max_seconds)
     }
 
     /// Builds the index of every wanted image of `file`, in file order, and calls `each` with it. `joins` has the other

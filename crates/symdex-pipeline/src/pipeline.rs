@@ -210,7 +210,8 @@ impl Pipeline {
     ) -> Result<(BuiltIndex, Vec<Failure>), Failure> {
         let mut failures = Vec::new();
         let failed = |failure| failures.push(failure);
-        match self.pool.install(|| self.images(progress).files(files, failed)) {
+        let images = ImageBuilder { companions: files.companions(), ..self.images(progress) };
+        match self.pool.install(|| images.files(files, failed)) {
             Some(built) => Ok((built?, failures)),
             None => Err(failures.into_iter().next().unwrap_or_else(|| Failure::gone(files.name()))),
         }
@@ -223,6 +224,7 @@ impl Pipeline {
             archs,
             ids: &[],
             debug_dirs,
+            companions: &[],
             maps: &self.symbol_maps,
             max_memory: *max_memory,
             max_seconds: *max_seconds,
@@ -361,6 +363,7 @@ impl<H: Host> Build<'_, H> {
         let on_progress = |size, done, total| progress.set(size, done, total);
         let images = ImageBuilder {
             ids: self.ids,
+            companions: &self.plan.companions,
             maps,
             max_memory: self.share.memory,
             existing: &|id| self.host.existing(id),
@@ -403,6 +406,7 @@ impl<H: Host> Build<'_, H> {
             archs: options.archs.clone(),
             ids: self.ids.to_vec(),
             debug_dirs: options.debug_dirs.iter().map(OsString::from).collect(),
+            companions: self.plan.companions.clone(),
             symbol_maps: maps.collect(),
             existing: existing.iter().map(|(id, file)| (id.clone(), file.path().into())).collect(),
             temporary: folders.children.clone().into(),
