@@ -24,6 +24,8 @@ const FEW_ADDRESSES: usize = 200;
 /// The images in the debug files of a symbolicator.
 pub(crate) struct DebugFiles {
     images: Vec<DebugImage>,
+    /// Packages and supplementary files to which the debug files of the images may refer.
+    companions: Vec<DebugFile>,
     /// Folders that are searched for the files that debug files refer to.
     debug_dirs: Vec<PathBuf>,
     /// Where new indexes are put.
@@ -84,7 +86,7 @@ impl DebugImage {
     /// Its name, id and architecture.
     pub(crate) fn known(&self) -> KnownImage {
         let (id, arch) = (self.files.id().clone(), self.files.arch().to_owned());
-        KnownImage { name: file_name(self.path()), id, arch }
+        KnownImage { name: self.files.image_name().to_owned(), id, arch }
     }
 
     /// The most that its files may answer. Only their headers are read.
@@ -121,6 +123,7 @@ impl DebugFiles {
     pub(crate) fn new(options: &SymbolicatorOptions, stores: Arc<StoreReader>) -> Self {
         Self {
             images: Vec::new(),
+            companions: Vec::new(),
             debug_dirs: options.debug_dirs.clone(),
             stores,
             private_store: options.private_store,
@@ -158,6 +161,10 @@ impl DebugFiles {
     ) -> Vec<KnownImage> {
         let slices = match slices(file) {
             Ok(slices) => slices,
+            Err(SourceError::DebugFile(error)) if error.is_companion() => {
+                self.companions.push(file.clone());
+                return Vec::new();
+            }
             Err(error) => {
                 skipped(error);
                 return Vec::new();
@@ -177,7 +184,7 @@ impl DebugFiles {
     /// Adds the image `listed` of `file`. If another file has the same image, both are files of one image.
     fn add_image(&mut self, file: &DebugFile, listed: &ListedImage) -> KnownImage {
         match self.images.iter_mut().find(|image| image.files.is_image(listed)) {
-            Some(image) => image.files.add(file, listed.identity.has_dwarf),
+            Some(image) => image.files.add(file, listed),
             None => {
                 let files = ImageFiles::new(file, listed);
                 let (index, unwind_index) = (OnceLock::new(), OnceLock::new());
@@ -186,6 +193,18 @@ impl DebugFiles {
         }
         let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
         KnownImage { name: file_name(file.name()), id, arch }
+    }
+
+    /// Calls `skipped` for each companion, if there is no image whose debug information can refer to it.
+    pub(crate) fn skip_companions(&self, skipped: &mut dyn FnMut(SourceError)) {
+        if self.images.is_empty() {
+            self.companions.iter().filter_map(|file| slices(file).err()).for_each(skipped);
+        }
+    }
+
+    /// The owner of what an image borrows while it is loaded.
+    fn companions(&self) -> Companions {
+        Companions::new(self.debug_dirs.clone()).files(&self.companions)
     }
 
     /// The size of all files, in bytes.
@@ -220,7 +239,7 @@ impl DebugFiles {
         answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
     ) -> Result<(T, FilesRead), Unanswered> {
         let work = || {
-            let companions = Companions::new(self.debug_dirs.clone());
+            let companions = self.companions();
             let (loaded, read) = image.load(&companions)?;
             let failed = |error| unanswered(&FileError::new(&read.path, error).in_part(image.part()).into());
             let mut lookup = DirectLookup::new(&loaded).map_err(failed)?;
@@ -237,7 +256,7 @@ impl DebugFiles {
     /// An index with the unwind rows of `image`, and nothing else. The first call reads the unwind tables.
     pub(crate) fn unwind_index<'i>(&self, image: &'i DebugImage) -> Result<&'i Index<Vec<u8>>, Unanswered> {
         let built = image.unwind_index.get_or_init(|| {
-            let companions = Companions::new(self.debug_dirs.clone());
+            let companions = self.companions();
             let (loaded, read) = image.load(&companions)?;
             let failed = |error| unanswered(&FileError::new(&read.path, error).in_part(image.part()).into());
             let built = BuildOptions::new().build_unwind_rows(&loaded).map_err(failed)?;
@@ -255,7 +274,8 @@ impl DebugFiles {
         let built = image.index.get_or_init(|| {
             // The build runs on a thread of its own: a thread of a pool that waits could start on another report, which
             // may wait for this index.
-            let built = std::thread::scope(|scope| scope.spawn(|| self.build(&image.files, on_event)).join());
+            let files = image.files.clone().with_companions(self.companions.clone());
+            let built = std::thread::scope(|scope| scope.spawn(|| self.build(&files, on_event)).join());
             let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
             built.unwrap_or_else(|_| Err(panicked()))
         });

@@ -72,6 +72,7 @@ impl Symbolicator {
         for path in &options.debug_files {
             debug_files.add(path, skipped);
         }
+        debug_files.skip_companions(skipped);
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for path in &options.indexes {
             let unreadable = |error| Error::Unreadable { path: path.clone(), error };

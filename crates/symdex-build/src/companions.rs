@@ -1,5 +1,5 @@
-//! The folders to search for files that a debug file refers to, and the memory of these files and of decompressed
-//! sections.
+//! Companions: the files that a debug file refers to. Where they are searched, why one is refused, and the memory of
+//! these files and of decompressed sections.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -10,8 +10,9 @@ use symdex::ImageId;
 use symdex::MappedFile;
 use typed_arena::Arena;
 
+use crate::debug_files::DebugFile;
 use crate::error::Error;
-use crate::limits::Deadline;
+use crate::limits::{self, Deadline};
 
 /// Owns bytes that images borrow: decompressed sections, and the files that a debug file refers to.
 ///
@@ -22,6 +23,8 @@ pub struct Companions {
     /// Folders of debug files such as `/usr/lib/debug`. Files in them are found by build id in `.build-id`, or by the
     /// path of the binary.
     debug_dirs: Vec<PathBuf>,
+    /// Files that were given together with debug files.
+    given: Vec<DebugFile>,
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
     wanted_address: Option<u64>,
@@ -39,6 +42,13 @@ impl Companions {
     #[must_use]
     pub fn new(debug_dirs: Vec<PathBuf>) -> Self {
         Self { debug_dirs, ..Self::default() }
+    }
+
+    /// `files` were given together with the debug files: packages and object files of split units, and supplementary
+    /// files. Each is used for the debug files that refer to it by its id.
+    #[must_use]
+    pub fn files(self, files: &[DebugFile]) -> Self {
+        Self { given: files.to_vec(), ..self }
     }
 
     /// How many bytes of decompressed sections may be kept. An image that needs more fails with [`Error::TooLarge`].
@@ -127,7 +137,7 @@ impl Companions {
         let folder = file.parent().and_then(normal);
         let roots: Vec<PathBuf> = self.debug_dirs.iter().filter_map(|folder| normal(folder)).collect();
         let may_be_opened = |path: &PathBuf| {
-            let in_dwz = || path.ancestors().find(|folder| folder.file_name() == Some(OsStr::new(".dwz")));
+            let in_dwz = || path.ancestors().find(|folder| folder.file_name() == Some(OsStr::new(DWZ)));
             roots.iter().chain(&folder).any(|root| path.starts_with(root))
                 || folder
                     .as_ref()
@@ -149,28 +159,139 @@ impl Companions {
 
     /// The paths that a file with this build id can have: `.build-id/0c/37c502...debug` in each debug folder.
     pub fn by_build_id(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> {
-        let digits = id.to_string();
-        let in_folder = move |folder: &PathBuf| {
-            let (first, rest) = digits.split_at_checked(2)?;
-            Some(folder.join(".build-id").join(first).join(format!("{rest}.debug")))
-        };
-        self.debug_dirs.iter().filter_map(in_folder)
+        self.in_build_id(id, "debug")
     }
 
-    /// The paths of a file `name` that `file` refers to: beside it, in `.debug` beside it, in each debug folder, and in
-    /// the same path below each debug folder.
-    pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {
-        let folder = file.parent().unwrap_or(Path::new("")).to_owned();
-        let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
-        let beside = [folder.join(name), folder.join(".debug").join(name)];
+    fn in_build_id(&self, id: &ImageId, ending: &str) -> impl Iterator<Item = PathBuf> {
+        let digits = id.to_string();
+        let path = digits
+            .split_at_checked(2)
+            .map(|(first, rest)| Path::new(".build-id").join(first).join(format!("{rest}.{ending}")));
+        self.debug_dirs.iter().filter_map(move |folder| Some(folder.join(path.as_ref()?)))
+    }
+
+    /// The companions that `reference` may mean, the likely ones first. They need not exist.
+    pub(crate) fn candidates(&self, reference: &Reference<'_>) -> Vec<Candidate> {
+        let folder = reference.from.parent().unwrap_or(Path::new(""));
+        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         // The path without its root or, on Windows, its drive.
         let below: PathBuf =
             absolute.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let (below, name) = (below.join(name), name.to_owned());
-        let in_folder = move |folder: &PathBuf| [folder.join(&name), folder.join(&below)];
-        beside.into_iter().chain(self.debug_dirs.iter().flat_map(in_folder))
+        let mut paths = Vec::new();
+        if let Some((id, endings)) = reference.build_id {
+            paths.extend(endings.iter().flat_map(|ending| self.in_build_id(id, ending)));
+        }
+        for path in &reference.paths {
+            let folders = || std::iter::once(folder).chain(self.debug_dirs());
+            if path.file_name() == Some(path.as_os_str()) {
+                paths.extend([folder.join(path), folder.join(".debug").join(path)]);
+                let in_folder = |folder: &Path| [folder.join(path), folder.join(&below).join(path)];
+                paths.extend(self.debug_dirs().flat_map(in_folder));
+                continue;
+            }
+            let mut stated: Vec<PathBuf> = folders().map(|folder| folder.join(path)).collect();
+            // Distributions state where a file is installed, such as `/usr/lib/debug/.dwz/x86_64-linux-gnu/foo.debug`.
+            let in_dwz: PathBuf = path.components().skip_while(|part| part.as_os_str() != DWZ).collect();
+            if in_dwz.file_name().is_some_and(|name| name != DWZ) {
+                stated.extend(absolute.ancestors().chain(self.debug_dirs()).map(|root| root.join(&in_dwz)));
+            }
+            paths.extend(self.within(reference.from, stated));
+        }
+        paths.dedup();
+        let on_disk = paths.into_iter().map(|path| Candidate { name: file_name(&path), is_named: true, path });
+        on_disk.chain(self.given_for(reference)).collect()
+    }
+
+    /// The files that were given together with debug files, first those with a name that `reference` states.
+    fn given_for(&self, reference: &Reference<'_>) -> impl Iterator<Item = Candidate> {
+        let candidate = |file: &DebugFile| {
+            let name = file.entry().file_name().unwrap_or_default();
+            let is_named = reference.paths.iter().any(|path| path.file_name() == Some(name));
+            let name = name.to_string_lossy().into_owned();
+            Candidate { path: file.path().to_owned(), name, is_named }
+        };
+        let (named, others): (Vec<_>, Vec<_>) =
+            self.given.iter().map(candidate).partition(|candidate| candidate.is_named);
+        let others = others.into_iter().filter(|_| reference.is_any_given);
+        named.into_iter().chain(others).take(limits::GIVEN)
+    }
+
+    /// The first companion that `reference` may mean and that `accept` accepts. `accept` returns `None` if the file does
+    /// not exist.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, as the end of a sentence that names the file and its id.
+    pub(crate) fn find<T>(
+        &self,
+        reference: &Reference<'_>,
+        mut accept: impl FnMut(&Path) -> Option<Result<T, Refusal>>,
+    ) -> Result<T, String> {
+        let mut refused = None;
+        for candidate in self.candidates(reference) {
+            match accept(&candidate.path) {
+                Some(Ok(found)) => return Ok(found),
+                // Another file that was given says nothing about the one that is wanted.
+                Some(Err(refusal)) if candidate.is_named => _ = refused.get_or_insert(refusal.of(&candidate.name)),
+                _ => {}
+            }
+        }
+        Err(refused.unwrap_or_else(|| NOT_FOUND.to_owned()))
     }
 }
+
+/// What a debug file states of another file.
+pub(crate) struct Reference<'r> {
+    /// The debug file.
+    pub(crate) from: &'r Path,
+    /// The paths that the other file may have, from the folder of the debug file or from a debug folder. A name alone is
+    /// also searched in `.debug` beside the debug file, and below a debug folder in the path of the debug file.
+    pub(crate) paths: Vec<PathBuf>,
+    /// A build id, and how the names of such files end in `.build-id`.
+    pub(crate) build_id: Option<(&'r ImageId, &'static [&'static str])>,
+    /// Whether any file that was given may be the one, whatever its name.
+    pub(crate) is_any_given: bool,
+}
+
+/// A file that may be the one that a debug file refers to.
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    /// Its name for messages.
+    pub(crate) name: String,
+    /// Whether the debug file states its name or its id.
+    pub(crate) is_named: bool,
+}
+
+/// Why a file that exists is not the one that a debug file refers to.
+#[derive(Clone)]
+pub(crate) enum Refusal {
+    /// It is of another build: what it has instead, such as `the build id 0c37c5`.
+    Other(String),
+    Unreadable(String),
+}
+
+impl Refusal {
+    /// The file `name` cannot be read because of `error`.
+    pub(crate) fn unreadable(error: impl std::fmt::Display) -> Self {
+        Self::Unreadable(error.to_string())
+    }
+
+    /// The end of a sentence that names the wanted file and its id.
+    pub(crate) fn of(&self, name: &str) -> String {
+        match self {
+            Self::Other(has) => {
+                format!("does not match: {name} has {has}; give the folder of the right one with --debug-dir")
+            }
+            Self::Unreadable(error) => format!("cannot be read: {name}: {error}"),
+        }
+    }
+}
+
+/// The end of a sentence that names a file and its id.
+pub(crate) const NOT_FOUND: &str = "is not found: give its folder with --debug-dir";
+
+/// The folder for supplementary files in folders of debug files.
+const DWZ: &str = ".dwz";
 
 /// The last part of `path`.
 pub(crate) fn file_name(path: &Path) -> String {
@@ -249,15 +370,47 @@ mod tests {
         assert_eq!((shown(&[b'a'; 300]).len(), shown(&[b'a'; 9000]).len()), (300, 303));
     }
 
+    fn candidates(companions: &Companions, reference: &Reference<'_>) -> Vec<PathBuf> {
+        companions.candidates(reference).into_iter().map(|candidate| candidate.path).collect()
+    }
+
+    #[cfg(unix)]
     #[test]
     fn files_are_searched_by_build_id_and_by_name() {
         let companions = Companions::new(vec!["/debug".into()]);
         let id: ImageId = "0c37c5".parse().expect("an id");
         let found: Vec<PathBuf> = companions.by_build_id(&id).collect();
         assert_eq!(found, [Path::new("/debug/.build-id/0c/37c5.debug")]);
-        let found: Vec<PathBuf> =
-            companions.by_name(Path::new("/lib/x/liba.so"), Path::new("a.debug")).collect();
+        let reference = |path: &str| Reference {
+            from: Path::new("/lib/x/liba.so"),
+            paths: vec![path.into()],
+            build_id: None,
+            is_any_given: false,
+        };
         let expected = ["/lib/x/a.debug", "/lib/x/.debug/a.debug", "/debug/a.debug", "/debug/lib/x/a.debug"];
-        assert_eq!(found, expected.map(Path::new));
+        assert_eq!(candidates(&companions, &reference("a.debug")), expected.map(Path::new));
+        let by_id = Reference { build_id: Some((&id, &["dwp", "debug.dwp"])), ..reference("/elsewhere/a") };
+        let expected = ["/debug/.build-id/0c/37c5.dwp", "/debug/.build-id/0c/37c5.debug.dwp"];
+        assert_eq!(candidates(&companions, &by_id), expected.map(Path::new));
+        let expected = ["/lib/x/.dwz/m/a", "/lib/.dwz/m/a", "/.dwz/m/a", "/debug/.dwz/m/a"];
+        let installed = candidates(&companions, &reference("/usr/lib/debug/.dwz/m/a"));
+        assert_eq!(installed, expected.map(Path::new));
+        assert_eq!(candidates(&companions, &reference("/usr/.dwz/../../etc/a")), [""; 0].map(Path::new));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_that_were_given_are_searched_by_name_and_by_id() {
+        let given = [("0", "other.dwp"), ("1", "b/liba.so.dwp")];
+        let given = given.map(|(path, entry)| DebugFile::of_archive(path, "a.zip", entry));
+        let companions = Companions::default().files(&given);
+        let reference = |is_any_given| Reference {
+            from: Path::new("/tmp/2"),
+            paths: vec!["liba.so.dwp".into()],
+            build_id: None,
+            is_any_given,
+        };
+        assert_eq!(candidates(&companions, &reference(true))[2..], ["1", "0"].map(Path::new));
+        assert_eq!(candidates(&companions, &reference(false))[2..], ["1"].map(Path::new));
     }
 }

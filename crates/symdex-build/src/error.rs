@@ -65,6 +65,12 @@ pub enum Error {
         /// The kind of the file.
         what: String,
     },
+    /// The file is no image, but a companion of debug files.
+    #[error("{kind}, which is no image of its own; give it together with the debug files that refer to it")]
+    Companion {
+        /// The kind of the file, such as a package of split units.
+        kind: &'static str,
+    },
     /// The file has no slice of the architecture asked for.
     #[error("no slice for {wanted:?}; the file has {}", available.join(", "))]
     NoSuchArch {
@@ -198,7 +204,8 @@ impl Error {
             | Error::NotASymbolFile { .. }
             | Error::NotASymbolMap { .. }
             | Error::NothingIndexed { .. }
-            | Error::Unsupported { .. } => true,
+            | Error::Unsupported { .. }
+            | Error::Companion { .. } => true,
             Error::Index(error) => error.is_unsupported(),
             _ => false,
         }

@@ -23,6 +23,7 @@ const INDEX_EXTENSION: &str = "symdex";
 ///
 /// * every file in `Contents/Resources/DWARF` of a `.dSYM` bundle;
 /// * linked Mach-O and ELF files, but no object files and static libraries;
+/// * packages of split units (`.dwp`), and supplementary files in a folder `.dwz`, to which debug files refer;
 /// * the main file of a dyld shared cache.
 ///
 /// Of an `.xcarchive`, only the folder `dSYMs` is searched, if there is one: the binaries beside it are the same images
@@ -191,7 +192,7 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
         let source = error.io_error().map_or_else(|| io::Error::other(error.to_string()), copy_of);
         return Err(unreadable(path, source));
     }
-    let wanted = in_bundle || begins_as_linked(path).map_err(|source| unreadable(path, source))?;
+    let wanted = in_bundle || begins_as_debug_file(path, path).map_err(|source| unreadable(path, source))?;
     Ok(wanted.then(|| path.to_owned()))
 }
 
@@ -208,8 +209,15 @@ pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
             Some(b"\xca\xfe\xba\xbe" | b"\xca\xfe\xba\xbf") => {
                 number().is_none_or(|count| count < FIRST_JAVA_VERSION)
             }
-            _ => head.starts_with(b"dyld_v1") || is_linked(head),
+            _ => head.starts_with(b"dyld_v1") || is_linked(head) || is_companion(name, head),
         }
+}
+
+/// Whether a file that begins with `head` may be a companion of debug files, by its name: a package of split units, or a
+/// supplementary file where distributions have them. These are ELF files that are not linked.
+fn is_companion(name: &Path, head: &[u8]) -> bool {
+    let has_name = || has_extension(name, "dwp") || name.components().any(|part| part.as_os_str() == ".dwz");
+    head.starts_with(b"\x7fELF") && has_name()
 }
 
 impl DebugFile {
@@ -219,7 +227,7 @@ impl DebugFile {
     ///
     /// [`io::Error`] if it cannot be read.
     pub fn is_debug_file(&self) -> io::Result<bool> {
-        Ok(is_in_bundle(self.entry()) || begins_as_linked(self.path())?)
+        Ok(is_in_bundle(self.entry()) || begins_as_debug_file(self.path(), self.entry())?)
     }
 }
 
@@ -235,9 +243,9 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, or
-/// like the main file of a shared cache. At most 48 bytes are read.
-fn begins_as_linked(path: &Path) -> io::Result<bool> {
+/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, like
+/// the main file of a shared cache, or like a companion called `name`. At most 48 bytes are read.
+fn begins_as_debug_file(path: &Path, name: &Path) -> io::Result<bool> {
     let mut file = symdex::open_regular_file(path)?;
     let head = read_at(&mut file, 0)?;
     let number =
@@ -251,7 +259,7 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
             number(16).zip(number(20)).map(|(high, low)| u64::from(high) << 32 | u64::from(low))
         }
         _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
-        _ => return Ok(is_linked(&head)),
+        _ => return Ok(is_linked(&head) || is_companion(name, &head)),
     };
     // A file that ends before its first slice is a truncated debug file. Reading it reports that.
     let Some(slice) = slice else { return Ok(true) };

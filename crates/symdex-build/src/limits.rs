@@ -63,6 +63,10 @@ pub(crate) const STUBS: usize = 1 << 18;
 /// searched for them. A program of 30,000 units has about 5 MB.
 pub(crate) const SEARCHED: usize = 32 << 20;
 
+/// How many of the packages and supplementary files that were given together with a debug file are searched for each
+/// file that it refers to. An untrusted archive may have any number of both.
+pub(crate) const GIVEN: usize = 100;
+
 /// How many bytes of call frame information are executed of a section, beside [`UNWIND_BYTES_RATIO`].
 pub(crate) const UNWIND_BYTES: u64 = 1 << 16;
 /// How many further bytes of call frame information are executed for each byte of the section. Those of a CIE count for
@@ -214,6 +218,7 @@ mod tests {
             ("STRING_BYTES_PER_BYTE", STRING_BYTES_PER_BYTE),
             ("SHARED_RECORDS", SHARED_RECORDS as u64),
             ("SEARCHED", SEARCHED as u64),
+            ("GIVEN", GIVEN as u64),
             ("UNWIND_BYTES", UNWIND_BYTES),
             ("UNWIND_BYTES_RATIO", UNWIND_BYTES_RATIO),
         ];

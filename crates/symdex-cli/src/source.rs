@@ -113,7 +113,7 @@ fn answer_directly(
     answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
 ) -> CommandResult {
     let path = files.name();
-    let companions = Companions::new(debug_dirs.to_vec());
+    let companions = Companions::new(debug_dirs.to_vec()).files(files.companions());
     let (image, failures) = files.load(&companions).map_err(Failure::from)?;
     let mut gravest = None;
     for failure in failures.iter().map(Failure::from) {

@@ -113,6 +113,8 @@ pub(crate) struct ImageBuilder<'w> {
     /// The id of an image that states none.
     pub(crate) given_id: Option<&'w ImageId>,
     pub(crate) debug_dirs: &'w [PathBuf],
+    /// Files that the debug information of others may refer to.
+    pub(crate) companions: &'w [DebugFile],
     pub(crate) maps: &'w SymbolMaps,
     /// The share of the memory for each image that is built at one time.
     pub(crate) max_memory: usize,
@@ -147,7 +149,8 @@ fn slice_name(arch: &str) -> String {
 
 impl ImageBuilder<'_> {
     fn companions(&self) -> Companions {
-        Companions::new(self.debug_dirs.to_vec()).max_memory(self.max_memory).max_seconds(self.max_seconds)
+        let companions = Companions::new(self.debug_dirs.to_vec()).files(self.companions);
+        companions.max_memory(self.max_memory).max_seconds(self.max_seconds)
     }
 
     /// Builds the index of every wanted image of `file`, in file order, and calls `each` with it. `joins` has the other

@@ -216,7 +216,8 @@ impl Pipeline {
     ) -> Result<(BuiltIndex, Vec<Failure>), Failure> {
         let mut failures = Vec::new();
         let failed = |failure| failures.push(failure);
-        match self.pool.install(|| self.images(progress).files(files, failed)) {
+        let images = ImageBuilder { companions: files.companions(), ..self.images(progress) };
+        match self.pool.install(|| images.files(files, failed)) {
             Some(built) => Ok((built?, failures)),
             None => Err(failures.into_iter().next().unwrap_or_else(|| Failure::gone(files.name()))),
         }
@@ -230,6 +231,7 @@ impl Pipeline {
             ids: &[],
             given_id: None,
             debug_dirs,
+            companions: &[],
             maps: &self.symbol_maps,
             max_memory: *max_memory,
             max_seconds: *max_seconds,
@@ -370,6 +372,7 @@ impl<H: Host> Build<'_, H> {
         let images = ImageBuilder {
             ids: self.ids,
             given_id: self.plan.given_id.as_ref(),
+            companions: &self.plan.companions,
             maps,
             max_memory: self.share.memory,
             existing: &|id| self.host.existing(id),
@@ -413,6 +416,7 @@ impl<H: Host> Build<'_, H> {
             ids: self.ids.to_vec(),
             given_id: self.plan.given_id.clone(),
             debug_dirs: options.debug_dirs.iter().map(OsString::from).collect(),
+            companions: self.plan.companions.clone(),
             symbol_maps: maps.collect(),
             existing: existing.iter().map(|(id, file)| (id.clone(), file.path().into())).collect(),
             temporary: folders.children.clone().into(),

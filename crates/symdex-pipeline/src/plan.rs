@@ -22,6 +22,8 @@ pub(crate) enum Contents {
     Slices(Vec<HeaderImage>),
     /// Those of a shared cache, and the parts of it that are missing.
     Cache { images: Vec<HeaderImage>, missing: Vec<Failure> },
+    /// None: it is a companion of other files. The failure says so.
+    Companion(Failure),
 }
 
 /// An image, as far as its headers can be read.
@@ -65,12 +67,15 @@ impl Contents {
         let failed = |error| FileError::new(file.name(), error);
         let bytes =
             symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
-        let slices = slices(&bytes).map_err(failed)?.into_iter();
-        let image = |slice| {
-            let identity = Identity::of(&slice).ok();
-            HeaderImage::new(Some(slice.arch.name), identity, 0)
-        };
-        Ok(Self::Slices(slices.map(image).collect()))
+        let mut images = Vec::new();
+        for slice in slices(&bytes).map_err(failed)? {
+            let identity = match Identity::of(&slice).map_err(failed) {
+                Err(error) if error.is_companion() => return Ok(Self::Companion(error.into())),
+                identity => identity.ok(),
+            };
+            images.push(HeaderImage::new(Some(slice.arch.name), identity, 0));
+        }
+        Ok(Self::Slices(images))
     }
 
     fn of_cache(file: &DebugFile) -> Result<Self, Failure> {
@@ -87,6 +92,7 @@ impl Contents {
     pub(crate) fn images(&self) -> &[HeaderImage] {
         match self {
             Self::Slices(images) | Self::Cache { images, .. } => images,
+            Self::Companion(_) => &[],
         }
     }
 }
@@ -103,6 +109,8 @@ pub(crate) type ImageKey = (ImageId, String);
 #[derive(Debug, Default)]
 pub struct Plan {
     pub(crate) files: Vec<(DebugFile, Contents)>,
+    /// Files that the debug information of others may refer to.
+    pub(crate) companions: Vec<DebugFile>,
     /// In the order of the inputs. Each can be done on its own.
     pub(crate) tasks: Vec<Result<Task, Failure>>,
     /// The images that several files have.
@@ -169,7 +177,7 @@ impl Plan {
         }
         let only = if let [Ok(file)] = &files[..] { Some(file.name().to_owned()) } else { None };
         let mut available = Vec::new();
-        let mut contents = contents.into_iter();
+        let (mut contents, mut alone) = (contents.into_iter(), Vec::new());
         for file in files {
             let read = file.and_then(|file| {
                 let unread =
@@ -178,9 +186,16 @@ impl Plan {
                 Ok((file, contents))
             });
             match read {
+                Ok((file, Contents::Companion(failure))) => {
+                    plan.companions.push(file);
+                    alone.push(Err(failure));
+                }
                 Ok((file, contents)) => plan.add(file, contents, archs, &mut available),
                 Err(failure) => plan.tasks.push(Err(failure)),
             }
+        }
+        if plan.files.is_empty() {
+            plan.tasks.extend(alone);
         }
         if plan.skipped != 0 && plan.tasks.iter().all(Result::is_err) {
             plan.no_such_arch = Some(no_such_arch(only.as_deref(), archs, &available));

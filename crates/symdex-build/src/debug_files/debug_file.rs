@@ -63,11 +63,13 @@ impl DebugFile {
 
     /// Gives `image`, which was loaded from this file, the name of the file.
     fn name_of_image<'d>(&self, image: Result<Image<'d>, Error>) -> Result<Image<'d>, Error> {
-        let mut image = image?;
-        if image.info.image_name == file_name(&self.path) {
-            image.info.image_name = file_name(self.entry());
+        let image = image?;
+        match self.archive_entry() {
+            Some((_, entry)) if image.name.text == file_name(&self.path) => {
+                Ok(Image { name: image.name.clone().at(Path::new(entry)), ..image }.named())
+            }
+            _ => Ok(image),
         }
-        Ok(image)
     }
 
     /// Loads the image in `slice`, which is a slice of this file.

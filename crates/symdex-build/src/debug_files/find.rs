@@ -27,7 +27,7 @@ pub enum FindImageError {
 
 /// Finds the one image that has this architecture, if one is named, and an id that `is_wanted` accepts.
 ///
-/// Files of the same image are put together. A file that cannot be read is an error only if no image in the other files
+/// Files of the same image are put together, with the companions among the files. A file that cannot be read is an error only if no image in the other files
 /// is wanted.
 ///
 /// # Errors
@@ -39,18 +39,21 @@ pub fn find_image(
     is_wanted: impl Fn(&ImageId) -> bool,
 ) -> Result<ImageFiles, FindImageError> {
     let mut images: Vec<ImageFiles> = Vec::new();
-    let mut failures = Vec::new();
+    let (mut failures, mut companions) = (Vec::new(), Vec::new());
     for file in inputs.into_files() {
-        let listed = file.and_then(|file| {
-            let listed = slices_of(&file)?;
-            Ok((file, listed))
+        let listed = file.and_then(|file| match slices_of(&file) {
+            Err(error) if error.is_companion() => {
+                companions.push(file);
+                Err(error)
+            }
+            listed => Ok((file, listed?)),
         });
         match listed {
             Ok((file, listed)) => {
                 for listed in listed {
                     match listed {
                         Ok(listed) => match images.iter_mut().find(|image| image.is_image(&listed)) {
-                            Some(image) => image.add(&file, listed.identity.has_dwarf),
+                            Some(image) => image.add(&file, &listed),
                             None => images.push(ImageFiles::new(&file, &listed)),
                         },
                         Err(failure) => failures.push(failure),
@@ -63,10 +66,11 @@ pub fn find_image(
     let is_wanted =
         |image: &ImageFiles| arch.is_none_or(|arch| image.arch() == arch) && is_wanted(image.id());
     let (mut wanted, others): (Vec<_>, Vec<_>) = images.into_iter().partition(is_wanted);
+    failures.sort_by_key(FileError::is_companion);
     match (wanted.pop(), failures.into_iter().next()) {
-        (None, Some(failure)) => Err(failure.into()),
-        (None, None) => Err(FindImageError::NotFound { images: others }),
-        (Some(image), _) if wanted.is_empty() => Ok(image),
+        (None, Some(failure)) if others.is_empty() || !failure.is_companion() => Err(failure.into()),
+        (None, _) => Err(FindImageError::NotFound { images: others }),
+        (Some(image), _) if wanted.is_empty() => Ok(image.with_companions(companions)),
         (Some(image), _) => {
             wanted.push(image);
             Err(FindImageError::Ambiguous { images: wanted })

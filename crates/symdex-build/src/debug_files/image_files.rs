@@ -7,7 +7,7 @@ use symdex::ImageId;
 use super::{DebugFile, FileError, ListedImage, gone};
 use crate::companions::Companions;
 use crate::error::Error;
-use crate::image::Image;
+use crate::image::{Image, ImageName};
 use crate::input::find;
 
 /// The files of one image: a debug file, and files without debug information that may have more symbols.
@@ -16,10 +16,13 @@ pub struct ImageFiles {
     id: ImageId,
     arch: String,
     has_dwarf: bool,
+    image_name: ImageName,
     /// The first file that has debug information. If no file has any, the first file.
     file: DebugFile,
     /// Other files, without debug information.
     beside: Vec<DebugFile>,
+    /// Files that the debug information may refer to.
+    companions: Vec<DebugFile>,
 }
 
 impl ImageFiles {
@@ -30,9 +33,24 @@ impl ImageFiles {
             id: listed.identity.id.clone(),
             arch: listed.arch.clone(),
             has_dwarf: listed.identity.has_dwarf,
+            image_name: name_in(file, listed),
             file: file.clone(),
             beside: Vec::new(),
+            companions: Vec::new(),
         }
+    }
+
+    /// The same files, found together with `companions`.
+    #[must_use]
+    pub fn with_companions(self, companions: Vec<DebugFile>) -> Self {
+        Self { companions, ..self }
+    }
+
+    /// The companions that were found together with the files. The image is loaded with
+    /// [`Companions::files`] of these.
+    #[must_use]
+    pub fn companions(&self) -> &[DebugFile] {
+        &self.companions
     }
 
     /// Whether `listed` is the same image: it has the same id and architecture.
@@ -42,8 +60,9 @@ impl ImageFiles {
     }
 
     /// Adds another file of the image. A second file with debug information is ignored.
-    pub fn add(&mut self, file: &DebugFile, has_dwarf: bool) {
-        match (self.has_dwarf, has_dwarf) {
+    pub fn add(&mut self, file: &DebugFile, listed: &ListedImage) {
+        self.image_name = self.image_name.clone().or(name_in(file, listed));
+        match (self.has_dwarf, listed.identity.has_dwarf) {
             (false, true) => {
                 self.beside.push(std::mem::replace(&mut self.file, file.clone()));
                 self.has_dwarf = true;
@@ -69,6 +88,12 @@ impl ImageFiles {
     #[must_use]
     pub fn has_dwarf(&self) -> bool {
         self.has_dwarf
+    }
+
+    /// The name of the image: that of the binary, if it is one of the files.
+    #[must_use]
+    pub fn image_name(&self) -> &str {
+        &self.image_name.text
     }
 
     /// The name, for messages, of the first file that has debug information; if no file has any, of the first file.
@@ -107,6 +132,10 @@ impl ImageFiles {
     }
 }
 
+fn name_in(file: &DebugFile, listed: &ListedImage) -> ImageName {
+    ImageName::of(file.entry(), listed.identity.kind, listed.identity.has_dwarf)
+}
+
 /// An image joined from several files, as far as these can be read.
 #[non_exhaustive]
 #[derive(Debug, Default)]
@@ -135,7 +164,7 @@ impl<'d> JoinedImage<'d> {
         for found in find(input) {
             let path = found.map_err(|error| FileError::new(input, error))?;
             match Image::find(&path, id, arch, companions) {
-                Ok(None) | Err(Error::NoSuchArch { .. }) => {}
+                Ok(None) | Err(Error::NoSuchArch { .. } | Error::Companion { .. }) => {}
                 Ok(Some(image)) => joined.add(&path, Ok(image)),
                 Err(error) => joined.add(&path, Err(error)),
             }
@@ -190,10 +219,10 @@ mod tests {
         let mut files = ImageFiles::new(&DebugFile::on_disk("binary"), &listed(1, false));
         assert!(files.is_image(&listed(1, true)) && !files.is_image(&listed(2, true)));
         for (path, has_dwarf) in [("stripped", false), ("debug", true), ("copy", true), ("other", false)] {
-            files.add(&DebugFile::on_disk(path), has_dwarf);
+            files.add(&DebugFile::on_disk(path), &listed(1, has_dwarf));
         }
         assert!(files.has_dwarf());
-        assert_eq!(files.name(), Path::new("debug"));
+        assert_eq!((files.name(), files.image_name()), (Path::new("debug"), "binary"));
         assert_eq!(files.beside, ["stripped", "binary", "other"].map(DebugFile::on_disk));
     }
 

@@ -51,12 +51,17 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
 ///
 /// # Errors
 ///
-/// [`FileError`] if nothing of the file can be read, or if it is a shared cache.
+/// [`FileError`] if nothing of the file can be read, or if it is a shared cache or a companion.
 pub fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     let failed = |error| FileError::new(file.name(), error);
     let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
     let slices = slices(&bytes).map_err(failed)?;
     let is_universal = slices.len() > 1;
+    if let [slice] = &slices[..]
+        && let Err(error @ Error::Companion { .. }) = Identity::of(slice)
+    {
+        return Err(failed(error));
+    }
     let listed = slices.into_iter().map(|slice| {
         let part = format!("{} slice", slice.arch.name);
         listed_slice(slice).map_err(|error| match is_universal {

@@ -78,6 +78,13 @@ impl FileError {
     pub fn error(&self) -> &Error {
         &self.error
     }
+
+    /// Whether the file is no image, but a companion of debug files, such as a package of split units. Given together
+    /// with these, it is one of [`Companions::files`](crate::Companions::files).
+    #[must_use]
+    pub fn is_companion(&self) -> bool {
+        matches!(self.error, Error::Companion { .. })
+    }
 }
 
 fn gone() -> Error {

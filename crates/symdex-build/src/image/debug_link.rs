@@ -4,11 +4,11 @@ use std::path::Path;
 
 use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
-use symdex::Arch;
+use symdex::{Arch, ImageId};
 
 use super::elf_file::ElfFile;
 use super::{Image, elf};
-use crate::companions::{Companions, path_of, shown};
+use crate::companions::{Companions, NOT_FOUND, Reference, Refusal, path_of, shown};
 
 /// The contents of `.gnu_debuglink`: the name of a file, and the CRC-32 of its bytes.
 struct DebugLink<'d> {
@@ -26,8 +26,8 @@ impl<'d> DebugLink<'d> {
 }
 
 /// Joins `image`, which has no debug information, with its debug file. `file` is the file of the image, and `path` its
-/// path. The debug file is found in the debug folders by the build id, or by `.gnu_debuglink`. If the link names a file
-/// that is not found, the image lists it as missing.
+/// path. The debug file is found in the debug folders by the build id, or by `.gnu_debuglink`. If the file states a debug
+/// file that is not found, or if only that of another build is, the image lists it as missing.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
     file: &ElfFile<'d, Header>,
@@ -37,46 +37,58 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
 ) -> Image<'d> {
     let id = file.build_id();
     let link = file.contents(".gnu_debuglink").and_then(DebugLink::parse);
-    for candidate in id.iter().flat_map(|id| companions.by_build_id(id)) {
-        match debug_file::<Header>(&candidate, arch, companions) {
-            Some((other, bytes)) if bytes.build_id() == id && image.can_join(&other) => {
-                return image.join(other);
-            }
-            _ => {}
-        }
-    }
-    let Some(link) = link else { return image };
-    let named = path_of(link.name).unwrap_or_default();
     // A path could lead anywhere, so only a name is accepted.
-    let by_name = named.file_name().map(|name| companions.by_name(path, Path::new(name)));
-    for candidate in by_name.into_iter().flatten().filter(|candidate| candidate != path) {
-        let Some((other, bytes)) = debug_file::<Header>(&candidate, arch, companions) else { continue };
-        let is_it = match (&id, bytes.build_id()) {
-            (Some(id), Some(other)) => *id == other,
-            _ => crc32fast::hash(bytes.bytes) == link.crc,
-        };
-        if is_it && image.can_join(&other) {
-            return image.join(other);
-        }
-    }
-    let wanted = match id {
-        Some(id) => format!("build id {id}"),
-        None => format!("CRC-32 {:08x}", link.crc),
+    let named = link.as_ref().and_then(|link| Some(path_of(link.name)?.file_name()?.into()));
+    let reference = Reference {
+        from: path,
+        paths: Vec::from_iter(named),
+        build_id: id.as_ref().map(|id| (id, &["debug"][..])),
+        is_any_given: false,
     };
-    let name = shown(link.name);
-    image
-        .missing
-        .push(format!("the debug file {name} ({wanted}) is not found: give its folder with --debug-dir"));
+    let found = companions.find(&reference, |candidate| {
+        let bytes = companions.open(candidate).ok().filter(|_| candidate != path)?;
+        Some(debug_file::<Header>(bytes, id.as_ref(), link.as_ref()).and_then(|debug_file| {
+            let other = elf::image(&debug_file, arch, candidate, companions).map_err(Refusal::unreadable)?;
+            if image.can_join(&other) {
+                return Ok(other);
+            }
+            // As prelink leaves a library.
+            let (own, base) = (image.info.base, other.info.base);
+            Err(Refusal::Other(format!("other addresses, from {base:#x} on and not from {own:#x} on")))
+        }))
+    });
+    let why = match found {
+        Ok(other) => return image.join(other),
+        Err(why) => why,
+    };
+    let wanted = match (&id, &link) {
+        (Some(id), _) => format!("build id {id}"),
+        (None, Some(link)) => format!("CRC-32 {:08x}", link.crc),
+        (None, None) => return image,
+    };
+    let name = match link {
+        Some(link) => format!(" {}", shown(link.name)),
+        // Most files without debug information state no debug file.
+        None if why == NOT_FOUND => return image,
+        None => String::new(),
+    };
+    image.missing.push(format!("the debug file{name} ({wanted}) {why}"));
     image
 }
 
-/// The image in the file at `path`, and the file. Returns `None` if there is no such file or it cannot be read.
+/// The file in `bytes`, which must have this build id or, if one of both has none, the checksum of the link.
 fn debug_file<'d, Header: FileHeader<Endian = Little>>(
-    path: &Path,
-    arch: &Arch,
-    companions: &'d Companions,
-) -> Option<(Image<'d>, ElfFile<'d, Header>)> {
-    let file = ElfFile::<Header>::parse(companions.open(path).ok()?).ok()?;
-    let image = elf::image(&file, arch, path, companions).ok()?;
-    Some((image, file))
+    bytes: &'d [u8],
+    id: Option<&ImageId>,
+    link: Option<&DebugLink<'_>>,
+) -> Result<ElfFile<'d, Header>, Refusal> {
+    let file = ElfFile::<Header>::parse(bytes).map_err(Refusal::unreadable)?;
+    match (id, file.build_id()) {
+        (Some(id), Some(other)) if *id == other => Ok(file),
+        (Some(_), Some(other)) => Err(Refusal::Other(format!("the build id {other}"))),
+        _ => match crc32fast::hash(bytes) {
+            crc if link.is_some_and(|link| link.crc == crc) => Ok(file),
+            crc => Err(Refusal::Other(format!("the CRC-32 {crc:08x}"))),
+        },
+    }
 }

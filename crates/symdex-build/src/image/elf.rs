@@ -11,8 +11,8 @@ use symdex::write::ImageInfo;
 
 use super::code::{Code, count_outside};
 use super::elf_file::{ENDIAN, ElfFile};
-use super::{Identity, Image, ImageKind, split, supplementary};
-use crate::companions::{Companions, file_name};
+use super::{Identity, Image, ImageKind, ImageName, split, supplementary};
+use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols};
@@ -43,7 +43,9 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Ok(None) => {}
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
-    let mut info = ImageInfo::new(identity_of(file).id, file_name(path), arch.clone());
+    let Identity { id, has_dwarf, kind } = identity_of(file);
+    let name = ImageName::of(path, kind, has_dwarf);
+    let mut info = ImageInfo::new(id, &*name.text, arch.clone());
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
@@ -60,6 +62,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     Ok(Image {
         info,
         outside,
+        name,
         debug_size,
         files,
         dwarf,

@@ -43,10 +43,30 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
         let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
         match header.e_type(ENDIAN) {
-            elf::ET_REL => unsupported("an object file; give the executable or library linked of it"),
+            elf::ET_REL => match Self::parse_any(bytes)?.companion() {
+                Some(kind) => Err(Error::Companion { kind }),
+                None => unsupported("an object file; give the executable or library linked of it"),
+            },
             elf::ET_CORE => unsupported("a core dump; give the executables and libraries in it"),
             _ => Self::parse_any(bytes),
         }
+    }
+
+    /// The kind of companion that the file is. Returns `None` if it is an image or an object file.
+    ///
+    /// The linker and dwz write companions as files that are not linked.
+    fn companion(&self) -> Option<&'static str> {
+        let has = |name: &str| self.section(name).is_some();
+        if !self.code().is_empty() {
+            return None;
+        }
+        if has(".debug_cu_index") || has(".debug_tu_index") {
+            return Some("a package of split units (.dwp)");
+        }
+        if has(".debug_info.dwo") {
+            return Some("an object file of split units (.dwo)");
+        }
+        (has(".debug_info") || has(".debug_str")).then_some("a supplementary file of dwz")
     }
 
     /// As [`Self::parse`], but the file need not be linked. Files that debug information refers to are not.

@@ -1,9 +1,10 @@
 //! Images in Mach-O files.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gimli::{EndianSlice, LittleEndian, SectionId};
+use gimli::{EndianSlice, LittleEndian, Section as _, SectionId};
 use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
 use object::{Endianness, macho};
 use symdex::write::ImageInfo;
@@ -11,7 +12,7 @@ use symdex::{Arch, ImageId};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::code::{Code, count_outside};
-use super::{Identity, Image, ImageKind, Splits};
+use super::{Identity, Image, ImageKind, ImageName, Splits};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols::macho::LocalSymbols;
@@ -173,6 +174,8 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         thumb: arch.is_arm32(),
     })?;
     starts.extend(stubs);
+    let kind = if cached.is_some() { ImageKind::Cached } else { kind::<Mach>(bytes)? };
+    let image_name = ImageName::of(Path::new(name), kind, !dwarf.debug_info.reader().is_empty());
     let mut info = ImageInfo::new(id(&commands, bytes), name, arch.clone());
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
@@ -195,6 +198,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(Image {
         info,
         outside,
+        name: image_name,
         debug_size,
         files,
         dwarf,
@@ -246,15 +250,18 @@ pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
 fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
     let commands = commands::<Mach>(bytes)?;
     let has_dwarf = !debug_section::<Mach>(bytes, &commands, SectionId::DebugInfo.name())?.is_empty();
+    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, kind: kind::<Mach>(bytes)? })
+}
+
+fn kind<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<ImageKind, Error> {
     let header = Mach::parse(bytes, 0).map_err(malformed("Mach-O header"))?;
-    let kind = match header.filetype(ENDIAN) {
+    Ok(match header.filetype(ENDIAN) {
         macho::MH_DSYM => ImageKind::Dsym,
         macho::MH_EXECUTE => ImageKind::MachOExecutable,
         macho::MH_DYLIB | macho::MH_BUNDLE => ImageKind::MachOLibrary,
         macho::MH_OBJECT => ImageKind::MachOObject,
         _ => ImageKind::OtherMachO,
-    };
-    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, kind })
+    })
 }
 
 /// The identity of an image of a shared cache, from its header and load commands in `bytes`.

@@ -7,6 +7,7 @@ mod elf;
 mod elf_file;
 mod load;
 mod macho;
+mod name;
 mod split;
 mod supplementary;
 
@@ -27,6 +28,7 @@ use crate::unwind::UnwindTables;
 pub(crate) use self::code::{MAX_OFFSET, short};
 pub(crate) use self::elf_file::ElfFile;
 pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
+pub(crate) use self::name::ImageName;
 pub(crate) use self::split::{Split, Splits};
 
 /// One slice of a debug file, ready to be indexed.
@@ -54,6 +56,8 @@ pub struct Image<'d> {
     pub(crate) info: ImageInfo,
     /// Executable sections that no image offset reaches; see [`Image::outside`].
     pub(crate) outside: Vec<(u64, u64)>,
+    /// The name in `info`, and how good it is.
+    pub(crate) name: ImageName,
     pub(crate) debug_size: u64,
     pub(crate) files: Vec<&'d [u8]>,
     /// The debug sections of the slice, and of the supplementary file if there is one.
@@ -179,7 +183,7 @@ impl<'d> Image<'d> {
     }
 
     /// Joins two files of one image. The result has the symbols of both. It has the debug information of the file that
-    /// has more, and the name of the file without debug information. Add a symbol map after this, not before.
+    /// has more, and the name of the binary, not that of the debug file. Add a symbol map after this, not before.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
@@ -189,10 +193,8 @@ impl<'d> Image<'d> {
             self.missing = other.missing;
         } else if !self.has_dwarf() {
             self.missing.extend(other.missing);
-        } else if !other.has_dwarf() {
-            // Reports have the name of the binary. That of the debug file may differ.
-            self.info.image_name = other.info.image_name;
         }
+        self = Self { name: self.name.clone().or(other.name), ..self }.named();
         self.debug_size += other.debug_size;
         self.decompressed = self.decompressed.max(other.decompressed);
         self.load_time += other.load_time;
@@ -207,6 +209,12 @@ impl<'d> Image<'d> {
     #[must_use]
     pub fn with_id(mut self, id: ImageId) -> Self {
         self.info.id = id;
+        self
+    }
+
+    /// The image with its `name` in `info`.
+    pub(crate) fn named(mut self) -> Self {
+        self.info.image_name.clone_from(&self.name.text);
         self
     }
 

@@ -1,7 +1,6 @@
 //! Split DWARF: units in `.dwo` files, or in a `.dwp` file with others.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,8 +9,9 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 
 use super::elf_file::ElfFile;
-use crate::companions::{Companions, file_name, path_of, shown};
+use crate::companions::{Candidate, Companions, NOT_FOUND, Reference, Refusal, path_of, shown};
 use crate::dwarf::{Root, Skeleton, Table, TableReader, headers, skeletons};
+use crate::error::Error;
 use crate::keyed::KeyedMap;
 use crate::limits;
 use crate::reader::Reader;
@@ -49,20 +49,27 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     let mut files = SplitFiles {
         parent: dwarf,
         companions,
+        packages: Vec::new(),
+        unread: package_candidates(file, path, companions),
+        refused: None,
         objects: HashMap::new(),
         files: 0,
         size: 0,
         searched: 0,
         budget: file.budget.get(),
     };
-    let mut packages = files.packages(file, path);
+    if file.section(".debug_cu_index").is_some() {
+        // Every unit of an unreadable package is reported as missing.
+        let own = files.package(file).ok();
+        files.packages.extend(own);
+    }
     let mut not_named = 0;
     for skeleton in skeletons {
         if companions.deadline().is_over() {
             // The image fails to load.
             break;
         }
-        let packed = packages.iter_mut().find_map(|package| package.remove(&skeleton.id.0));
+        let packed = files.in_packages::<Header>(skeleton.id.0);
         match packed.map_or_else(|| files.in_objects::<Header>(&skeleton, path), Ok) {
             Ok(split) => {
                 splits.insert(skeleton.offset, split);
@@ -80,15 +87,42 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     (splits, files.size)
 }
 
-/// The split units of one file by their ids. Each is used once, however many skeletons refer to it.
-type Units<'d> = KeyedMap<u64, Split<'d>>;
+/// The split units of one file.
+#[derive(Default)]
+struct Units<'d> {
+    /// The units by their ids. Each is used once, however many skeletons refer to it.
+    unused: KeyedMap<u64, Split<'d>>,
+    /// The id of the first unit.
+    first: Option<u64>,
+}
+
+impl<'d> Units<'d> {
+    fn add(&mut self, (id, split): (u64, Split<'d>)) {
+        self.first.get_or_insert(id);
+        self.unused.entry(id).or_insert(split);
+    }
+
+    /// What the file has instead of a unit that it lacks.
+    fn others(&self) -> Refusal {
+        Refusal::Other(match self.first {
+            Some(id) => format!("other units, the first with the dwo id {id:016x}"),
+            None => "no split units".to_owned(),
+        })
+    }
+}
 
 /// The files that split units are searched in.
 struct SplitFiles<'a, 'd> {
     parent: &'a Dwarf<Reader<'d>>,
     companions: &'d Companions,
+    /// The units of the packages that were read.
+    packages: Vec<Units<'d>>,
+    /// Packages that are read if the others have not all units.
+    unread: std::vec::IntoIter<Candidate>,
+    /// Why the first package with the name of the debug file has not all units.
+    refused: Option<String>,
     /// The `.dwo` files that were read, or the reasons why they cannot be read.
-    objects: HashMap<PathBuf, Result<Units<'d>, String>>,
+    objects: HashMap<PathBuf, Result<Units<'d>, Refusal>>,
     /// How many files there are. Each unit of a package counts as one.
     files: u32,
     /// How many bytes they have.
@@ -100,29 +134,25 @@ struct SplitFiles<'a, 'd> {
 }
 
 impl<'d> SplitFiles<'_, 'd> {
-    /// The packages that may belong to `file` at `path`: the file itself, and `FILE.dwp`, also for `FILE.debug`.
-    fn packages<Header: FileHeader<Endian = Little>>(
-        &mut self,
-        file: &ElfFile<'d, Header>,
-        path: &Path,
-    ) -> Vec<Units<'d>> {
-        let mut packages = Vec::new();
-        if file.section(".debug_cu_index").is_some() {
-            packages.extend(self.package(file).ok());
+    /// The split unit with this id in a package. Returns `None` if no package has it.
+    fn in_packages<Header: FileHeader<Endian = Little>>(&mut self, id: u64) -> Option<Split<'d>> {
+        loop {
+            if let Some(split) = self.packages.iter_mut().find_map(|package| package.unused.remove(&id)) {
+                return Some(split);
+            }
+            let candidate = self.unread.next().filter(|_| !self.companions.deadline().is_over())?;
+            let Some(file) = self.open::<Header>(&candidate.path) else { continue };
+            let units = file.and_then(|file| {
+                let units = self.package(&file).map_err(Refusal::unreadable);
+                self.budget = file.budget.get();
+                units
+            });
+            if candidate.is_named {
+                let refusal = units.as_ref().map_or_else(Refusal::clone, Units::others);
+                self.refused.get_or_insert(refusal.of(&candidate.name));
+            }
+            self.packages.extend(units.ok());
         }
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".dwp");
-        let mut candidates = vec![PathBuf::from(beside)];
-        if path.extension().is_some_and(|extension| extension == "debug" || extension == "dbg") {
-            candidates.push(path.with_extension("dwp"));
-        }
-        for candidate in candidates {
-            // Every unit of an unreadable package is reported as missing.
-            let Ok(file) = self.open::<Header>(&candidate) else { continue };
-            packages.extend(self.package(&file).ok());
-            self.budget = file.budget.get();
-        }
-        packages
     }
 
     /// The skeleton's split unit in a `.dwo` file, or the reason why there is none.
@@ -131,67 +161,65 @@ impl<'d> SplitFiles<'_, 'd> {
         skeleton: &Skeleton<'d>,
         path: &Path,
     ) -> Result<Split<'d>, String> {
-        let mut why =
-            "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with \
-                       --debug-dir"
-                .to_owned();
         if self.searched > limits::SEARCHED {
             return Err("is not searched: the paths of other split units were too long".to_owned());
         }
         let folders = 1 + self.companions.debug_dirs().count();
         self.searched += folders * (skeleton.name.len() + skeleton.folder.len());
-        for candidate in candidates(skeleton, path, self.companions) {
+        let reference = Reference { from: path, paths: paths(skeleton), build_id: None, is_any_given: false };
+        let found = self.companions.find(&reference, |candidate| {
             // A file may be referred to by any number of paths.
-            let Ok(candidate) = std::fs::canonicalize(candidate) else { continue };
+            let candidate = std::fs::canonicalize(candidate).ok()?;
             if !self.objects.contains_key(&candidate) {
-                let units = self.open::<Header>(&candidate).and_then(|file| {
-                    let units = self.object(&file);
+                let units = self.open::<Header>(&candidate)?.and_then(|file| {
+                    let units = self.object(&file).map_err(Refusal::unreadable);
                     self.budget = file.budget.get();
                     units
                 });
                 self.objects.insert(candidate.clone(), units);
             }
-            match self.objects.get_mut(&candidate) {
-                Some(Ok(units)) => match units.remove(&skeleton.id.0) {
-                    Some(split) => return Ok(split),
-                    None => why = format!("is not found: {} has no such unit", file_name(&candidate)),
-                },
-                Some(Err(error)) => why = format!("is not found: {}: {error}", file_name(&candidate)),
-                None => {}
-            }
-        }
-        Err(why)
+            Some(match self.objects.get_mut(&candidate)? {
+                Ok(units) => units.unused.remove(&skeleton.id.0).ok_or_else(|| units.others()),
+                Err(refusal) => Err(refusal.clone()),
+            })
+        });
+        found.map_err(|why| match &self.refused {
+            _ if why != NOT_FOUND => why,
+            Some(refused) => refused.clone(),
+            None => "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with --debug-dir"
+                .to_owned(),
+        })
     }
 
-    /// The ELF file at `path`.
+    /// The ELF file at `path`. Returns `None` if there is no such file.
     fn open<Header: FileHeader<Endian = Little>>(
         &mut self,
         path: &Path,
-    ) -> Result<ElfFile<'d, Header>, String> {
-        let bytes = self.companions.open(path).map_err(|error| error.to_string())?;
-        let file = ElfFile::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
+    ) -> Option<Result<ElfFile<'d, Header>, Refusal>> {
+        let bytes = self.companions.open(path).ok()?;
+        let file = match ElfFile::<Header>::parse_any(bytes) {
+            Ok(file) => file,
+            Err(error) => return Some(Err(Refusal::unreadable(error))),
+        };
         self.size += bytes.len() as u64;
         self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
         // All files share one budget.
         file.budget.set(self.budget);
-        Ok(file)
+        Some(Ok(file))
     }
 
     /// The units of a `.dwo` file.
     fn object<Header: FileHeader<Endian = Little>>(
         &mut self,
         file: &ElfFile<'d, Header>,
-    ) -> Result<Units<'d>, String> {
-        let dwarf = file.dwarf(SectionId::dwo_name, self.companions);
-        let mut dwarf = dwarf.map_err(|error| error.to_string())?;
+    ) -> Result<Units<'d>, Error> {
+        let mut dwarf = file.dwarf(SectionId::dwo_name, self.companions)?;
         dwarf.make_dwo(self.parent);
         let mut tables = TableReader::new(dwarf.debug_abbrev.reader().len());
         let mut units = Units::default();
         let (dwarf, number) = (Arc::new(dwarf), self.next_file());
         for header in headers(&dwarf).units {
-            if let Some((id, split)) = split_unit(&dwarf, header, number, &mut tables) {
-                units.entry(id).or_insert(split);
-            }
+            split_unit(&dwarf, header, number, &mut tables).into_iter().for_each(|unit| units.add(unit));
         }
         Ok(units)
     }
@@ -217,9 +245,8 @@ impl<'d> SplitFiles<'_, 'd> {
             let Some(rest) = left.checked_sub(header.length_including_self()) else { break };
             left = rest;
             let number = self.next_file();
-            if let Some((id, split)) = split_unit(&Arc::new(dwarf), header, number, &mut tables) {
-                units.entry(id).or_insert(split);
-            }
+            let unit = split_unit(&Arc::new(dwarf), header, number, &mut tables);
+            unit.into_iter().for_each(|unit| units.add(unit));
         }
         Ok(units)
     }
@@ -248,18 +275,31 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, table, file }))
 }
 
-/// The possible paths of the `.dwo` file of a skeleton unit of the debug file at `path`: the stated path, beside the
-/// debug file, and in the debug folders.
-fn candidates(skeleton: &Skeleton<'_>, path: &Path, companions: &Companions) -> Vec<PathBuf> {
+/// The packages that may belong to `file` at `path`: `FILE.dwp`, also for `FILE.debug`, those with its build id, and those
+/// that were given.
+fn package_candidates<Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'_, Header>,
+    path: &Path,
+    companions: &Companions,
+) -> std::vec::IntoIter<Candidate> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".dwp");
+    let mut paths = vec![PathBuf::from(name)];
+    if path.extension().is_some_and(|extension| extension == "debug" || extension == "dbg") {
+        paths.extend(path.with_extension("dwp").file_name().map(PathBuf::from));
+    }
+    let id = file.build_id();
+    let build_id = id.as_ref().map(|id| (id, &["dwp", "debug.dwp"][..]));
+    companions.candidates(&Reference { from: path, paths, build_id, is_any_given: true }).into_iter()
+}
+
+/// The possible paths of the `.dwo` file of a skeleton unit: those that it states, and the name alone.
+fn paths(skeleton: &Skeleton<'_>) -> Vec<PathBuf> {
     let (Some(name), Some(written_in)) = (path_of(skeleton.name), path_of(skeleton.folder)) else {
         return Vec::new();
     };
-    let base = name.file_name().unwrap_or(OsStr::new(""));
-    let in_folder =
-        |folder: &Path| [folder.join(&written_in).join(&name), folder.join(&name), folder.join(base)];
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let mut candidates =
-        companions.within(path, [beside].into_iter().chain(companions.debug_dirs()).flat_map(in_folder));
-    candidates.dedup();
-    candidates
+    let Some(base) = name.file_name().map(PathBuf::from) else { return Vec::new() };
+    let mut paths = vec![written_in.join(&name), name, base];
+    paths.dedup();
+    paths
 }

@@ -8,7 +8,7 @@ use object::read::elf::FileHeader;
 use symdex::ImageId;
 
 use super::elf_file::ElfFile;
-use crate::companions::{Companions, file_name, path_of, shown};
+use crate::companions::{Companions, Reference, Refusal, path_of, shown};
 use crate::reader::Reader;
 
 /// The reference of a debug file to its supplementary file.
@@ -40,21 +40,14 @@ impl<'d> Link<'d> {
         standard.or_else(|| file.contents(".gnu_debugaltlink").and_then(Self::gnu))
     }
 
-    /// The possible paths of the supplementary file of the file at `path`.
-    fn candidates(&self, path: &Path, companions: &Companions) -> Vec<PathBuf> {
+    /// Where the supplementary file of the file at `from` may be.
+    fn reference<'r>(&'r self, from: &'r Path) -> Reference<'r> {
         let name = path_of(self.name).unwrap_or_default();
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let mut candidates = companions.within(path, [folder.join(&name)]);
-        candidates.extend(companions.by_build_id(&self.id));
-        if let Some(name) = name.file_name() {
-            candidates.extend(companions.by_name(path, Path::new(name)));
+        let mut paths = Vec::from_iter(name.file_name().map(PathBuf::from));
+        if paths.first().is_some_and(|base| *base != name) {
+            paths.insert(0, name);
         }
-        // Distributions have them in `/usr/lib/debug/.dwz`.
-        let in_dwz: PathBuf = name.components().skip_while(|part| part.as_os_str() != ".dwz").collect();
-        if in_dwz.file_name().is_some() {
-            candidates.extend(companions.within(path, companions.debug_dirs().map(|dir| dir.join(&in_dwz))));
-        }
-        candidates
+        Reference { from, paths, build_id: Some((&self.id, &["debug"])), is_any_given: true }
     }
 }
 
@@ -70,36 +63,37 @@ pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     // Stripped files keep the link of their debug file.
     let link = Link::of(file).filter(|_| !dwarf.debug_info.reader().is_empty());
     let Some(link) = link else { return 0 };
-    let mut why = "is not found: give its folder with --debug-dir".to_owned();
-    for candidate in link.candidates(path, companions) {
-        let Ok(bytes) = companions.open(&candidate) else { continue };
-        match supplementary::<Header>(bytes, &link.id, companions) {
-            Ok(sup) => {
-                dwarf.set_sup(sup);
-                return bytes.len() as u64;
-            }
-            Err(error) => why = format!("is not found: {} {error}", file_name(&candidate)),
+    let found = companions.find(&link.reference(path), |candidate| {
+        let bytes = companions.open(candidate).ok()?;
+        Some(supplementary::<Header>(bytes, &link.id, companions).map(|sup| (sup, bytes)))
+    });
+    match found {
+        Ok((sup, bytes)) => {
+            dwarf.set_sup(sup);
+            bytes.len() as u64
+        }
+        Err(why) => {
+            let name = shown(link.name);
+            missing.push(format!("the supplementary file {name} (build id {}) {why}", link.id));
+            0
         }
     }
-    let name = shown(link.name);
-    missing.push(format!("the supplementary file {name} (build id {}) {why}", link.id));
-    0
 }
 
-/// The DWARF in `bytes`, which must be the supplementary file with this id. The error says what is wrong.
+/// The DWARF in `bytes`, which must be the supplementary file with this id.
 fn supplementary<'d, Header: FileHeader<Endian = Little>>(
     bytes: &'d [u8],
     wanted: &ImageId,
     companions: &'d Companions,
-) -> Result<Dwarf<Reader<'d>>, String> {
-    let file = ElfFile::<Header>::parse_any(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+) -> Result<Dwarf<Reader<'d>>, Refusal> {
+    let file = ElfFile::<Header>::parse_any(bytes).map_err(Refusal::unreadable)?;
     let own =
         file.contents(".debug_sup").and_then(|section| Link::debug_sup(section, true)).map(|link| link.id);
     let ids: Vec<ImageId> = own.into_iter().chain(file.build_id()).collect();
     match ids.first() {
         _ if ids.contains(wanted) => {}
-        Some(id) => return Err(format!("has the build id {id}")),
-        None => return Err("has no build id".to_owned()),
+        Some(id) => return Err(Refusal::Other(format!("the build id {id}"))),
+        None => return Err(Refusal::Other("no build id".to_owned())),
     }
-    file.dwarf(|id| Some(id.name()), companions).map_err(|error| format!("cannot be read: {error}"))
+    file.dwarf(|id| Some(id.name()), companions).map_err(Refusal::unreadable)
 }

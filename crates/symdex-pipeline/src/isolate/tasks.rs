@@ -86,6 +86,8 @@ pub(crate) struct BuildTask {
     pub(crate) ids: Vec<ImageId>,
     pub(crate) given_id: Option<ImageId>,
     pub(crate) debug_dirs: Vec<OsString>,
+    /// Packages and supplementary files that were given together with the debug file.
+    pub(crate) companions: Vec<DebugFile>,
     /// Symbol maps and folders of them, and symbol maps of archives.
     pub(crate) symbol_maps: Vec<DebugFile>,
     /// Indexes that exist already: the ids of their images, and the paths.
@@ -111,9 +113,9 @@ impl BuildTask {
     /// The files that a child needs for this task.
     fn access(&self) -> Access {
         let access = self.files().fold(Access::none(), readable);
-        let maps = self.symbol_maps.iter().map(DebugFile::path);
+        let given = self.symbol_maps.iter().chain(&self.companions).map(DebugFile::path);
         let indexes = self.existing.iter().map(|(_, path)| Path::new(path));
-        let others = self.debug_dirs.iter().map(Path::new).chain(maps).chain(indexes);
+        let others = self.debug_dirs.iter().map(Path::new).chain(given).chain(indexes);
         others.fold(access, Access::read).temporary_files_in(&self.temporary)
     }
 }
@@ -151,6 +153,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         ids: &task.ids,
         given_id: task.given_id.as_ref(),
         debug_dirs: &debug_dirs,
+        companions: &task.companions,
         maps: &symbol_maps(&task.symbol_maps)?,
         max_memory: task.max_memory,
         max_seconds: task.max_seconds,

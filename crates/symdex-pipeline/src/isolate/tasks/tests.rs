@@ -93,6 +93,7 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         ids: Vec::new(),
         given_id: None,
         debug_dirs: Vec::new(),
+        companions: vec![DebugFile::of_archive("/tmp/x/1", "a.zip", "App.dwp")],
         symbol_maps: Vec::new(),
         existing: vec![(id, "/tmp/y".into())],
         temporary: "/tmp/z".into(),
@@ -105,5 +106,5 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         allow_empty: false,
     };
     let read: Vec<_> = task.access().read.into_iter().collect();
-    assert_eq!(read, ["/tmp/x/0", "/tmp/y", "/up", "/up/liba.so"]);
+    assert_eq!(read, ["/tmp/x/0", "/tmp/x/1", "/tmp/y", "/up", "/up/liba.so"]);
 }
