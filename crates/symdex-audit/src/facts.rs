@@ -49,7 +49,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         let (units, supplementary) = units::read(image, &dwarf, budget)?;
         let mut by_die: Vec<(usize, u32)> = units.iter().map(Unit::number).zip(0..).collect();
         by_die.sort_unstable();
-        let table = symbol_table::read(image);
+        let table = symbol_table::read(image, budget.deadline)?;
         let range = |(item, function): (u32, &TableFunction<'_>)| Interval {
             start: function.start,
             end: function.end,

@@ -20,9 +20,11 @@ use crate::report::Problems;
 
 /// A section of a file, at its address. Empty if the file does not have it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Section<'d> {
-    pub(crate) address: u64,
-    pub(crate) bytes: &'d [u8],
+pub struct Section<'d> {
+    /// Where it is (SVMA).
+    pub address: u64,
+    /// What it has.
+    pub bytes: &'d [u8],
 }
 
 impl<'d> Section<'d> {
