@@ -217,6 +217,12 @@ impl<'a> AuditOptions<'a> {
             // An instance may have more addresses than were compared.
             Stated::Every(_) | Stated::None => report.coverage = Coverage::default(),
         }
+        let is_answered =
+            report.symbol_table_only != 0 || report.coverage.ours + report.coverage.expected != 0;
+        let is_all = matches!(self.stated, Stated::All);
+        if report.addresses == 0 || is_all && !is_answered && facts.states_code() {
+            report.nothing_compared.push(facts.why_nothing_is_compared());
+        }
         Ok(report)
     }
 }
