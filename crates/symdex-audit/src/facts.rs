@@ -137,7 +137,10 @@ impl<'a, 'd> Facts<'a, 'd> {
                 let sections = code.iter().map(|(start, end)| format!("{start:#x}..{end:#x}"));
                 let sections: Vec<_> = sections.take(4).collect();
                 let more = if code.len() > sections.len() { ", ..." } else { "" };
-                format!("its executable sections ({}{more}, as image offsets) hold none of it", sections.join(", "))
+                format!(
+                    "its executable sections ({}{more}, as image offsets) hold none of it",
+                    sections.join(", ")
+                )
             }
         };
         format!(

@@ -4,11 +4,11 @@ use symdex::{Index, NonMaxU32, StringReader};
 
 use crate::{Error, Spell};
 
-/// How many bytes of names, paths and inlined calls an index may make, beside [`BYTES_RATIO`].
-const BYTES: u64 = 64 << 20;
+/// How many bytes of names, paths and inlined calls an index may make, beside [`EXPORT_BYTES_RATIO`].
+pub(crate) const EXPORT_BYTES: u64 = 64 << 20;
 /// How many further such bytes it may make for each of its bytes. Names share their parts, and lines share paths: a
 /// small hostile index can have gigabytes of both.
-const BYTES_RATIO: u64 = 1 << 10;
+pub(crate) const EXPORT_BYTES_RATIO: u64 = 1 << 10;
 
 /// The bytes that an index may still make.
 pub(crate) struct Allowance {
@@ -18,7 +18,8 @@ pub(crate) struct Allowance {
 
 impl Allowance {
     pub(crate) fn of<B: AsRef<[u8]>>(index: &Index<B>) -> Self {
-        let limit = BYTES.saturating_add(BYTES_RATIO.saturating_mul(index.as_bytes().len() as u64));
+        let limit =
+            EXPORT_BYTES.saturating_add(EXPORT_BYTES_RATIO.saturating_mul(index.as_bytes().len() as u64));
         Self { left: limit, limit }
     }
 
@@ -57,5 +58,16 @@ impl<'a, B: AsRef<[u8]>> Strings<'a, B> {
         let path = self.reader.file(id)?;
         self.allowance.take(path.len())?;
         Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_document_has_these_limits() {
+        let limits = [("EXPORT_BYTES", EXPORT_BYTES), ("EXPORT_BYTES_RATIO", EXPORT_BYTES_RATIO)];
+        symdex_testkit::limits::are_documented(&limits, include_str!("allowance.rs"));
     }
 }
