@@ -37,12 +37,8 @@ pub struct AuditReport {
     pub unexplained: Vec<Difference>,
     /// For each slice whose symbol table the builder reads differently from the rules: the first function that differs.
     pub wrong_symbols: Vec<String>,
-    /// Addresses at which unwind rows were compared; 0 if the index has none.
-    pub unwind_addresses: u64,
-    /// Of these, addresses at which the rows of the index give other results than the debug file.
-    pub wrong_unwind_rows: u64,
-    /// The first of those, in words.
-    pub first_wrong_unwind_row: Option<String>,
+    /// For each slice of which no answer was compared: what is in the debug file, and why nothing was compared.
+    pub nothing_compared: Vec<String>,
     /// The size of the code with answers; all 0 if only some addresses were compared.
     pub coverage: Coverage,
 }
@@ -153,7 +149,8 @@ impl AuditReport {
         self.peers.iter().flat_map(of_peer).collect()
     }
 
-    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right.
+    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right. An index
+    /// of which nothing was compared is not right.
     #[must_use]
     pub fn wrong(&self) -> Vec<String> {
         let mut failures = Vec::new();
@@ -161,14 +158,9 @@ impl AuditReport {
             let Self { wrong_len, addresses, .. } = self;
             failures.push(format!("{wrong_len} of {addresses} answers are not those of the debug file"));
         }
+        failures.extend(self.nothing_compared.iter().map(|why| format!("nothing was compared: {why}")));
         let of_symbols = |wrong: &String| format!("the symbol table is read otherwise: {wrong}");
         failures.extend(self.wrong_symbols.iter().map(of_symbols));
-        if let Some(first) = &self.first_wrong_unwind_row {
-            let Self { wrong_unwind_rows, unwind_addresses, .. } = self;
-            failures.push(format!(
-                "{wrong_unwind_rows} of {unwind_addresses} unwind rows are not those of the debug file: {first}"
-            ));
-        }
         let Coverage { ours, ours_function, expected, expected_function, .. } = self.coverage;
         if (ours, ours_function) != (expected, expected_function) {
             failures.push(format!(
@@ -219,9 +211,7 @@ impl AuditReport {
             *self.lines.entry(producer.clone()).or_default() += lines;
         }
         self.wrong_symbols.extend(higher.wrong_symbols);
-        self.unwind_addresses += higher.unwind_addresses;
-        self.wrong_unwind_rows += higher.wrong_unwind_rows;
-        self.first_wrong_unwind_row = self.first_wrong_unwind_row.take().or(higher.first_wrong_unwind_row);
+        self.nothing_compared.extend(higher.nothing_compared);
         self.coverage.add(higher.coverage);
     }
 }

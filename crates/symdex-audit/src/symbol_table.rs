@@ -1,13 +1,13 @@
 //! The functions of the symbol table by the rules. They are read independently of the builder, with the readers of the
-//! crate object.
+//! crate object. Symbol stubs are those of the builder, which nothing compares.
 
 use std::collections::HashSet;
 
 use object::File;
-use symdex_build::{FunctionSymbol, Image};
+use symdex_build::audit_access::{Deadline, stubs};
+use symdex_build::{Error, FunctionSymbol, Image};
 
 use crate::image::section_end;
-use crate::stubs::{self, Stub};
 use crate::symbols::{Entry, Kind, symbols};
 use crate::unwound::{function_starts, unwound};
 
@@ -24,17 +24,21 @@ pub(crate) struct TableFunction<'d> {
 }
 
 /// The functions, sorted by address, one for each.
-pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
+///
+/// # Errors
+///
+/// [`Error::TooSlow`] after the deadline.
+pub(crate) fn read<'d>(image: &Image<'d>, deadline: Deadline) -> Result<Vec<TableFunction<'d>>, Error> {
     if image.files().is_empty() {
         // There is no second reader for the symbols of a shared cache.
-        return builders(image);
+        return Ok(builders(image));
     }
-    let files: Vec<File<'d>> = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
-    let mut entries: Vec<Entry<'d>> = files.iter().flat_map(|file| symbols(image, file)).collect();
+    let files = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok());
+    let mut entries: Vec<Entry<'d>> = files.flat_map(|file| symbols(image, &file)).collect();
+    deadline.check()?;
     let nameless =
         image.files().iter().flat_map(|bytes| function_starts(bytes, image.info().arch.is_arm32()));
-    let unwound = files.iter().flat_map(|file| unwound(file, image.info().base));
-    let nameless = nameless.map(|start| (start, None)).chain(unwound);
+    let nameless = nameless.map(|start| (start, None)).chain(unwound(image, deadline)?);
     entries.extend(nameless.map(|(start, end)| Entry {
         start,
         is_nameless: true,
@@ -43,17 +47,17 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         end,
         kind: Kind::Label,
     }));
-    let stubs = files.iter().flat_map(|file| stubs::read(image, file));
-    entries.extend(stubs.map(|Stub { start, end, name }| Entry {
+    entries.extend(stubs(image).map(|(start, end, name)| Entry {
         start,
         is_nameless: false,
         // Any symbol is better.
         badness: (u8::MAX, u8::MAX, false),
-        name: builders_name(image, start, &name),
+        name,
         end: Some(end),
         kind: Kind::Function,
     }));
     entries.sort_unstable();
+    deadline.check()?;
     let mut functions = Vec::new();
     // The greatest end that symbols, and unwind information, at lower addresses state.
     let (mut symbols_reach, mut functions_reach, mut unwound_reach) = (0, 0, 0);
@@ -89,14 +93,7 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         let name = is_named.then(|| others.remove(0));
         functions.push(TableFunction { start, end, name, others });
     }
-    functions
-}
-
-/// The name of the builder at `start` that equals `name`, which is in no file; "another name" if it has none.
-fn builders_name<'d>(image: &Image<'d>, start: u64, name: &[u8]) -> &'d [u8] {
-    let symbol = image.symbols().at(start);
-    let mut names = symbol.into_iter().flat_map(|symbol| symbol.name.into_iter().chain(symbol.aliases()));
-    names.find(|builders| *builders == name).unwrap_or(b"another name")
+    Ok(functions)
 }
 
 /// The functions that the builder has read.

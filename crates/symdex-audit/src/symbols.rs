@@ -31,6 +31,7 @@ pub(crate) enum Kind {
 
 /// The symbols of one of the image's files that name code.
 pub(crate) fn symbols<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
+    // In ascending order.
     let is_code: Vec<usize> =
         file.sections().filter(is_macho_code).map(|section| section.index().0).collect();
     let mut entries = Vec::new();
@@ -44,7 +45,7 @@ pub(crate) fn symbols<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> 
             (SymbolFlags::MachO { n_type, n_desc }, SymbolSection::Section(section)) => {
                 let alternative = n_desc.0 & macho::N_ALT_ENTRY.0 != 0;
                 let external = n_type.0 & macho::N_EXT.0 != 0;
-                let named = is_code.contains(&section.0) && !alternative;
+                let named = is_code.binary_search(&section.0).is_ok() && !alternative;
                 named.then(|| macho_symbol(name, external, symbol.address())).flatten()
             }
             _ => None,
@@ -62,22 +63,6 @@ pub(crate) fn symbols<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> 
 fn is_macho_code(section: &object::Section<'_, '_>) -> bool {
     let code = macho::S_ATTR_PURE_INSTRUCTIONS.0 | macho::S_ATTR_SOME_INSTRUCTIONS.0;
     matches!(section.flags(), object::SectionFlags::MachO { flags, .. } if flags.0 & code != 0)
-}
-
-/// The symbols of an ELF file that are resolvers, sorted: of several at one address the best is the first. They start
-/// at SVMAs.
-pub(crate) fn resolvers<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
-    let mut entries = Vec::new();
-    for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
-        let is_here = !matches!(symbol.section(), SymbolSection::Undefined | SymbolSection::Absolute);
-        let name = symbol.name_bytes().ok().filter(|_| is_here && st_info.st_type() == elf::STT_GNU_IFUNC);
-        entries.extend(
-            name.and_then(|name| elf_symbol(name, st_info.st_type(), st_info.st_bind(), &symbol, image)),
-        );
-    }
-    entries.sort_unstable();
-    entries
 }
 
 /// A symbol of ELF. It ranks by its type and size, then global before weak before local, then without a leading `__`

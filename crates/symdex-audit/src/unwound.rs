@@ -1,47 +1,68 @@
 //! The starts of functions without symbols, from unwind information and `LC_FUNCTION_STARTS`.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
-use object::{File, Object as _, ObjectSection as _};
+use rustc_hash::FxHashMap;
+use symdex_build::audit_access::{Deadline, Section, UnwindSections, unwind_sections};
+use symdex_build::{Error, Image};
 
 /// Image offsets of a function: its start, and its end if that is known.
 pub(crate) type Bounds = (u64, Option<u64>);
 
-/// The functions in `.eh_frame` and `.ARM.exidx` of an ELF file.
-pub(crate) fn unwound(file: &File<'_>, base: u64) -> Vec<Bounds> {
-    let (File::Elf32(_) | File::Elf64(_)) = file else { return Vec::new() };
-    let mut bounds = eh_frame(file, base);
-    bounds.extend(exidx(file).filter_map(|start| Some((start.checked_sub(base)?, None))));
-    bounds
+/// The functions in `.eh_frame` and `.ARM.exidx` of the ELF files of the image.
+///
+/// # Errors
+///
+/// [`Error::TooSlow`] after the deadline.
+pub(crate) fn unwound(image: &Image<'_>, deadline: Deadline) -> Result<Vec<Bounds>, Error> {
+    let mut bounds = Vec::new();
+    if !image.files().iter().any(|file| file.starts_with(b"\x7fELF")) {
+        return Ok(bounds);
+    }
+    let base = image.info().base;
+    for tables in unwind_sections(image) {
+        eh_frame(tables, image, deadline, &mut bounds)?;
+        bounds.extend(exidx(tables.arm_index).filter_map(|start| Some((start.checked_sub(base)?, None))));
+        deadline.check()?;
+    }
+    Ok(bounds)
 }
 
-fn eh_frame(file: &File<'_>, base: u64) -> Vec<Bounds> {
-    let Some(section) = file.section_by_name(".eh_frame") else { return Vec::new() };
-    let mut frames = EhFrame::new(section.data().unwrap_or_default(), LittleEndian);
-    frames.set_address_size(if file.is_64() { 8 } else { 4 });
-    let text = file.section_by_name(".text").map_or(0, |section| section.address());
-    let bases = BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
-    let mut bounds = Vec::new();
+/// Appends the functions of `.eh_frame`. Each CIE is parsed once: all entries may share one, as long as the section.
+fn eh_frame(
+    tables: UnwindSections<'_>,
+    image: &Image<'_>,
+    deadline: Deadline,
+    bounds: &mut Vec<Bounds>,
+) -> Result<(), Error> {
+    let info = image.info();
+    let mut frames = EhFrame::new(tables.eh_frame.bytes, LittleEndian);
+    frames.set_address_size(if info.arch.is_64_bit() { 8 } else { 4 });
+    let bases = BaseAddresses::default().set_eh_frame(tables.eh_frame.address).set_text(tables.text);
     let mut entries = frames.entries(&bases);
+    let mut commons = FxHashMap::default();
     while let Ok(Some(entry)) = entries.next() {
+        deadline.check()?;
         let CieOrFde::Fde(entry) = entry else { continue };
-        // This parses the shared CIE again for each FDE.
-        let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
-        let start = entry.initial_address().checked_sub(base);
+        let entry = entry.parse(|frames, bases, offset| {
+            let read = || frames.cie_from_offset(bases, offset);
+            commons.entry(offset.0).or_insert_with(read).clone()
+        });
+        let Ok(entry) = entry else { continue };
+        let start = entry.initial_address().checked_sub(info.base);
         bounds.extend(start.map(|start| (start, start.checked_add(entry.len()))));
     }
-    bounds
+    Ok(())
 }
 
 /// The SVMAs in `.ARM.exidx`: the first of each two words, a signed 31-bit offset from the word's own address.
-fn exidx(file: &File<'_>) -> impl Iterator<Item = u64> {
-    let section = file.section_by_name(".ARM.exidx");
-    let address = section.as_ref().map_or(0, |section| section.address());
-    let bytes = section.and_then(|section| section.data().ok()).unwrap_or_default();
-    let words =
-        bytes.chunks_exact(8).map(|entry| u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]));
+fn exidx(section: Section<'_>) -> impl Iterator<Item = u64> {
+    let words = section
+        .bytes
+        .chunks_exact(8)
+        .map(|entry| u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]));
     (0u64..).zip(words).map(move |(number, word)| {
         let word = u64::from(word & 0x7fff_ffff);
-        let at = address.wrapping_add(8 * number).wrapping_add(word);
+        let at = section.address.wrapping_add(8 * number).wrapping_add(word);
         // Bit 30 is the sign.
         if word < 0x4000_0000 { at } else { at.wrapping_sub(0x8000_0000) }
     })

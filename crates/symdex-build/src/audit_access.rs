@@ -11,6 +11,7 @@ use gimli::{Dwarf, UnitHeader};
 use crate::image::Image;
 pub use crate::limits::Deadline;
 use crate::reader::Reader;
+pub use crate::unwind::Section;
 
 /// A unit whose debug information is in a separate file, or in a package of such files.
 #[derive(Debug)]
@@ -39,4 +40,32 @@ pub fn split_units<'d>(image: &Image<'d>) -> impl Iterator<Item = SplitUnit<'d>>
         header: split.header,
         file: split.file,
     })
+}
+
+/// The unwind tables of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct UnwindSections<'d> {
+    /// `.eh_frame`.
+    pub eh_frame: Section<'d>,
+    /// `.debug_frame`, decompressed.
+    pub debug_frame: Section<'d>,
+    /// `.ARM.exidx`.
+    pub arm_index: Section<'d>,
+    /// The address that some pointers of call frame information are relative to.
+    pub text: u64,
+}
+
+/// The unwind tables of each file of the image.
+pub fn unwind_sections<'d>(image: &Image<'d>) -> impl Iterator<Item = UnwindSections<'d>> {
+    image.unwind.iter().map(|tables| UnwindSections {
+        eh_frame: tables.eh_frame,
+        debug_frame: tables.debug_frame,
+        arm_index: tables.arm_index,
+        text: tables.text,
+    })
+}
+
+/// The named symbol stubs of the image, by address: start and end as image offsets, and the name.
+pub fn stubs<'d>(image: &Image<'d>) -> impl Iterator<Item = (u64, u64, &'d [u8])> {
+    image.symbols.stubs()
 }

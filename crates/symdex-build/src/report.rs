@@ -71,7 +71,7 @@ const NO_NAMES: &str =
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 24] = [
+const LOSSES: [Loss; 25] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -116,6 +116,7 @@ const LOSSES: [Loss; 24] = [
     loss("unwind entries ", NO_CALLERS, false),
     loss("unwind rows ", NO_CALLERS, false),
     loss(TOO_FAR, "an index has no answers there; look these addresses up in the debug file itself", true),
+    loss("records STACK CFI", NO_CALLERS, false),
     loss(
         "inlined subroutines nested too deeply",
         "addresses in them lack the innermost inlined functions",

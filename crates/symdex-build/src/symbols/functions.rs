@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::alike::{are_alike, ends_with};
-use super::{Inside, Start};
+use super::{Inside, Start, stubs};
 use crate::image::short;
 use crate::limits::{Reads, UnitError};
 
@@ -220,6 +220,12 @@ impl<'d> FunctionSymbols<'d> {
     fn symbol(&self, Function { entry, end }: Function) -> Option<FunctionSymbol<'_, 'd>> {
         let (first, others) = self.entries.get(entry as usize..)?.split_first()?;
         Some(FunctionSymbol { start: first.start.into(), end: end.into(), name: first.name, others })
+    }
+
+    /// The stubs with names, in address order: start, end and name. Only the audit needs them.
+    pub(crate) fn stubs(&self) -> impl Iterator<Item = (u64, u64, &'d [u8])> {
+        let stubs = self.entries.iter().filter(|entry| entry.rank == stubs::RANK);
+        stubs.filter_map(|entry| Some((entry.start.into(), entry.end.into(), entry.name?)))
     }
 
     /// The function that starts at image offset `start`.

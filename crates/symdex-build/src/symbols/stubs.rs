@@ -34,7 +34,7 @@ impl Naming {
 }
 
 /// The rank of a stub's name: after every symbol at the same address.
-const RANK: u8 = u8::MAX - 1;
+pub(super) const RANK: u8 = u8::MAX - 1;
 
 /// The named starts of `stubs`, which are of a file of `file_size` bytes. Their names are kept in `companions`.
 ///

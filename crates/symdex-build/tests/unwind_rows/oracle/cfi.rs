@@ -7,8 +7,7 @@ use gimli::{
 use symdex::FrameState as _;
 use symdex_build::Image;
 
-use super::{Machine, Results, Table, in_code};
-use crate::image::Reader;
+use super::{Machine, Reader, Results, Table, in_code};
 
 /// A section and its entries.
 pub(super) struct CallFrames<'d, S> {

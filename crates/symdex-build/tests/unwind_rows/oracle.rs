@@ -1,24 +1,24 @@
-//! Unwind rows, compared with a second reading of the unwind tables.
+//! A second reading of unwind tables, to compare the rows of indexes with.
 //!
 //! Rules are not compared as such. They are applied to a made-up frame, whose registers and memory have values that
-//! depend on their numbers and addresses, and the results are compared: those of the index, and those of gimli, of an
-//! execution of ARM's unwind instructions, or of what macho-unwind-info reads.
+//! depend on their numbers and addresses, and the results are compared: those of the index, and those of gimli or of
+//! what macho-unwind-info reads. `.ARM.exidx` has no second reader here. Its rows are compared with `.debug_frame`.
 
-mod arm;
 mod cfi;
 mod compact;
 
-use gimli::{DebugFrame, EhFrame, LittleEndian, Vendor};
+use gimli::{DebugFrame, EhFrame, EndianSlice, LittleEndian, Vendor};
+use object::File;
 use object::macho::MH_DSYM;
-use object::{File, Object as _, ObjectSection as _};
 use symdex::{FrameState, ImageOffset, Index, UnwindRow};
-use symdex_build::audit_access::Deadline;
-use symdex_build::{Error, Image};
+use symdex_build::Image;
+use symdex_build::audit_access::unwind_sections;
 
-use self::arm::ArmIndex;
 use self::cfi::CallFrames;
 use self::compact::CompactUnwind;
-use crate::image::executable_part;
+
+/// The reader type for gimli.
+type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
 /// What a comparison found.
 #[derive(Debug, Default)]
@@ -77,14 +77,11 @@ fn mixed(number: u64) -> u64 {
     (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Compares the unwind rows of `index` with the tables of `image`, at both ends of each row of the tables and at the
-/// `random` addresses, which ascend.
-pub(crate) fn compare<B: AsRef<[u8]>>(
-    image: &Image<'_>,
-    index: &Index<B>,
-    random: &[u64],
-    deadline: Deadline,
-) -> Result<Compared, Error> {
+/// Compares the unwind rows of `index` with the tables of `image`, at both ends of each row of the tables, and at
+/// addresses spread over the code.
+pub(crate) fn compare<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Compared {
+    let code: Vec<u64> = image.info().executable.iter().flat_map(|(start, end)| *start..*end).collect();
+    let spread: Vec<u64> = code.iter().copied().step_by(1 + code.len() / 20_000).collect();
     let files: Vec<File<'_>> = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
     let tables = tables(image, &files);
     let is_64_bit = image.info().arch.is_64_bit();
@@ -96,67 +93,75 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
     let mut compared = Compared::default();
     for (place, table) in tables.iter().enumerate() {
         for entry in 0..table.entries().len() {
-            deadline.check()?;
-            let mut failed = None;
             table.rows(entry, &machine, &mut |start, end, results| {
-                let inside = &random[random.partition_point(|offset| *offset < start)..];
+                let inside = &spread[spread.partition_point(|offset| *offset < start)..];
                 let inside = inside.iter().copied().take_while(|offset| *offset < end);
                 for offset in [start, end - 1].into_iter().chain(inside) {
                     // An earlier table has precedence.
                     if tables[..place].iter().any(|earlier| entry_at(&**earlier, offset).is_some()) {
                         continue;
                     }
-                    match index.unwind_row(ImageOffset(offset)) {
-                        Ok(row) => compared.add(offset, row, &results, machine, may_differ),
-                        Err(error) => failed = Some(error),
-                    }
+                    let row = index.unwind_row(ImageOffset(offset)).expect("whole");
+                    compared.add(offset, row, &results, machine, may_differ);
                 }
             });
-            failed.map_or(Ok(()), Err)?;
         }
     }
     let is_described = |offset: u64| tables.iter().any(|table| entry_at(&**table, offset).is_some());
-    for offset in random.iter().copied().filter(|offset| !is_described(*offset)) {
+    for offset in spread.iter().copied().filter(|offset| !is_described(*offset)) {
         compared.addresses += 1;
-        let row = index.unwind_row(ImageOffset(offset))?;
+        let row = index.unwind_row(ImageOffset(offset)).expect("whole");
         if let Some(row) = row.filter(|_| !may_differ) {
             compared
                 .wrong(format!("{offset:#x}: {row:x?}, but the debug file does not describe this address"));
         }
     }
-    Ok(compared)
+    compared
 }
 
-/// The tables of all files, in the order of their precedence.
+/// Compares the last row of each entry of `.debug_frame`, which holds in the body of a function, with the rows of
+/// `.ARM.exidx` in `index`, which hold at calls. These may restore further registers. Returns the number of entries.
+pub(crate) fn compare_bodies<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> usize {
+    let mut machine = Machine { mask: u32::MAX.into() };
+    let mut compared = 0;
+    for table in tables(image, &[]) {
+        for entry in 0..table.entries().len() {
+            let mut last = None;
+            table.rows(entry, &machine, &mut |start, _, results| last = Some((start, results)));
+            let (start, expected) = last.expect("a row");
+            let row = index.unwind_row(ImageOffset(start)).expect("whole").expect("a row");
+            assert!(row.holds_at_calls_only());
+            assert_eq!(row.find_cfa(&mut machine), expected.cfa, "{row:x?}");
+            for (register, value) in expected.registers {
+                let found = row.find_register(register, expected.cfa.expect("known"), &mut machine);
+                assert_eq!(found, value, "register {register} of {row:x?}");
+            }
+            compared += 1;
+        }
+    }
+    compared
+}
+
+/// The tables of all files, in the order of their precedence. `files` may have compact unwind information.
 fn tables<'d>(image: &Image<'d>, files: &[File<'d>]) -> Vec<Box<dyn Table + 'd>> {
     let arch = &image.info().arch;
     let size = if arch.is_64_bit() { 8 } else { 4 };
     let vendor = if arch.name.starts_with("arm64") { Vendor::AArch64 } else { Vendor::Default };
-    let data = |file: &File<'d>, name: &str| {
-        let section = file.section_by_name(name);
-        let address = section.as_ref().map_or(0, |section| section.address());
-        (section.and_then(|section| section.data().ok()).unwrap_or_default(), address)
-    };
-    let mut tables: Vec<Box<dyn Table + 'd>> = Vec::new();
     // A dSYM states these sections of its binary and does not have their bytes.
     let is_read = |file: &&File<'d>| !is_dsym(file) && !is_i386_mach_o(image, file);
-    for file in files.iter().filter(is_read) {
-        let (bytes, address) = data(file, ".eh_frame");
-        let mut section = EhFrame::new(bytes, LittleEndian);
+    let mut tables: Vec<Box<dyn Table + 'd>> = Vec::new();
+    for sections in unwind_sections(image) {
+        let mut section = EhFrame::new(sections.eh_frame.bytes, LittleEndian);
         section.set_address_size(size);
         section.set_vendor(vendor);
-        let text = file.section_by_name(".text").map_or(0, |section| section.address());
-        let bases = gimli::BaseAddresses::default().set_eh_frame(address).set_text(text);
-        tables.push(Box::new(CallFrames::new(image, section, bases)));
+        let bases = gimli::BaseAddresses::default().set_eh_frame(sections.eh_frame.address);
+        tables.push(Box::new(CallFrames::new(image, section, bases.set_text(sections.text))));
     }
-    for file in files {
-        let mut section = DebugFrame::new(data(file, ".debug_frame").0, LittleEndian);
+    for sections in unwind_sections(image) {
+        let mut section = DebugFrame::new(sections.debug_frame.bytes, LittleEndian);
         section.set_address_size(size);
         section.set_vendor(vendor);
         tables.push(Box::new(CallFrames::new(image, section, gimli::BaseAddresses::default())));
-    }
-    if arch.is_arm32() {
-        tables.extend(files.iter().map(|file| Box::new(ArmIndex::new(image, file)) as Box<dyn Table + 'd>));
     }
     let compact = files.iter().filter(is_read).filter_map(|file| CompactUnwind::new(image, file));
     tables.extend(compact.map(|table| Box::new(table) as Box<dyn Table + 'd>));
@@ -176,6 +181,15 @@ fn is_dsym(file: &File<'_>) -> bool {
 /// `__unwind_info`.
 fn is_i386_mach_o(image: &Image<'_>, file: &File<'_>) -> bool {
     image.info().arch.name == "i386" && matches!(file, File::MachO32(_))
+}
+
+/// The part of `start..end` (SVMAs) in the executable section that holds `start`, as image offsets.
+fn executable_part(image: &Image<'_>, start: u64, end: u64) -> Option<(u64, u64)> {
+    let info = image.info();
+    let (start, end) = (start.checked_sub(info.base)?, end.checked_sub(info.base)?);
+    let section = info.executable.iter().find(|(from, to)| (*from..*to).contains(&start))?;
+    let end = end.min(section.1);
+    (start < end).then_some((start, end))
 }
 
 /// The entry with `offset`.
