@@ -364,7 +364,9 @@ impl<'d> Walk<'_, 'd> {
         let (around, function) = (parent.code, parent.function_code);
         let covers = |&(start, end): &(u64, u64)| {
             let around = &all[around.0..around.1];
-            around[..around.partition_point(|outer| outer.0 <= start)].last().is_some_and(|outer| end <= outer.1)
+            around[..around.partition_point(|outer| outer.0 <= start)]
+                .last()
+                .is_some_and(|outer| end <= outer.1)
         };
         if around == function || stated.iter().all(covers) {
             return Ok(());

@@ -98,17 +98,19 @@ pub(crate) fn build_image(
 
 /// Builds the index of parts of an image: `units` has parts of units in the order of their lowest addresses, and
 /// `symbols` a part of the symbol table.
+/// `shift` is added to all offsets; it is a multiple of [`CHUNK_SPAN`].
 pub(crate) fn build_parts<'d>(
     image: &Image<'d>,
     units: Vec<UnitRanges<'d>>,
     symbols: UnitRanges<'d>,
     mut problems: Problems,
+    shift: u64,
 ) -> Result<Vec<u8>, Error> {
     let budget = Budget::new(usize::MAX / 4, 0)?;
     let mut build = Build::new(&image.info, max_strings(image), budget, Deadline::default());
     let (mut counts, mut out) = (Counts::default(), Vec::new());
-    (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
-    (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
+    (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems, shift)?;
+    (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems, shift)?;
     let strings = build.strings(&mut counts, &mut problems);
     let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
     build.write(&strings, counts, partial, &mut out)?;
@@ -258,6 +260,7 @@ impl<'a, 'd> Build<'a, 'd> {
         table: Table,
         units: Vec<UnitRanges<'d>>,
         problems: &mut Problems,
+        shift: u64,
     ) -> Result<(u64, u64), Error> {
         let mut merge = Merge::new(CHUNK_SPAN);
         for mut unit in units {
@@ -266,7 +269,8 @@ impl<'a, 'd> Build<'a, 'd> {
         }
         let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.info.image_size);
         while let Some(jobs) = self.step(&mut merge, u64::MAX, usize::MAX)? {
-            for job in jobs {
+            for mut job in jobs {
+                job.shift(shift);
                 self.writer.push(encoder.encode(table, job.index, &job.ranges)?)?;
             }
         }

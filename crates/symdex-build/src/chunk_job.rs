@@ -2,6 +2,8 @@
 
 use symdex::write::ChunkRanges;
 
+use crate::chunker::CHUNK_SPAN;
+
 /// A chunk's ranges, until they are encoded.
 pub(crate) struct ChunkJob {
     pub(crate) index: u64,
@@ -17,6 +19,17 @@ impl ChunkJob {
     /// About how many bytes of memory it takes, and its symbols once it is encoded.
     pub(crate) fn size(&self) -> usize {
         2 * (size_of_val(&self.ranges.ranges[..]) + size_of_val(&self.ranges.frames[..]))
+    }
+
+    /// Adds `shift`, a multiple of the span of a chunk, to its offsets.
+    pub(crate) fn shift(&mut self, shift: u64) {
+        let add = |offset: u64| offset.wrapping_add(shift);
+        self.index = add(self.index.wrapping_mul(u64::from(CHUNK_SPAN))) / u64::from(CHUNK_SPAN);
+        self.end = add(self.end);
+        for range in &mut self.ranges.ranges {
+            (range.start, range.end) = (add(range.start), add(range.end));
+            range.function_start = range.function_start.map(add);
+        }
     }
 
     /// The number in this chunk of the inline frame with number `number` in the build. Returns `None` if the frame is

@@ -27,7 +27,7 @@ pub struct Companions {
     given: Vec<DebugFile>,
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
-    wanted_address: Option<u64>,
+    wanted_address: Cell<Option<u64>>,
     deadline: Cell<Deadline>,
     /// Whether something was omitted because of `max_memory`.
     is_exceeded: Cell<bool>,
@@ -66,16 +66,15 @@ impl Companions {
         Self { max_seconds: seconds, ..self }
     }
 
-    /// The address, as stated in the file, that the image is to have if its code lies more than 4 GiB apart. An index
-    /// cannot cover such code as a whole; [`Image::outside`](crate::Image::outside) states what an image lacks. `None`,
-    /// the default, loads the part with most code.
-    #[must_use]
-    pub fn near(self, address: Option<u64>) -> Self {
-        Self { wanted_address: address, ..self }
+    /// Makes images that are loaded from now on have the code at `address`, as stated in the file, if their code lies
+    /// more than 4 GiB apart. An index cannot cover such code as a whole; [`Image::outside`](crate::Image::outside)
+    /// states what an image lacks. `None`, the default, loads the part with most code.
+    pub fn load_near(&self, address: Option<u64>) {
+        self.wanted_address.set(address);
     }
 
     pub(crate) fn wanted_address(&self) -> Option<u64> {
-        self.wanted_address
+        self.wanted_address.get()
     }
 
     /// Begins to load an image.
@@ -198,7 +197,8 @@ impl Companions {
             paths.extend(self.within(reference.from, stated));
         }
         paths.dedup();
-        let on_disk = paths.into_iter().map(|path| Candidate { name: file_name(&path), is_named: true, path });
+        let on_disk =
+            paths.into_iter().map(|path| Candidate { name: file_name(&path), is_named: true, path });
         on_disk.chain(self.given_for(reference)).collect()
     }
 
@@ -232,7 +232,9 @@ impl Companions {
             match accept(&candidate.path) {
                 Some(Ok(found)) => return Ok(found),
                 // Another file that was given says nothing about the one that is wanted.
-                Some(Err(refusal)) if candidate.is_named => _ = refused.get_or_insert(refusal.of(&candidate.name)),
+                Some(Err(refusal)) if candidate.is_named => {
+                    _ = refused.get_or_insert(refusal.of(&candidate.name))
+                }
                 _ => {}
             }
         }

@@ -285,6 +285,16 @@ fn of_code_that_lies_too_far_apart_the_larger_part_is_the_image() {
             frames.iter().next().map(|frame| frame.name_lossy().unwrap_or_default().into_owned())
         };
         assert_eq!(lookup(start + 4).as_deref(), Some("far"));
+        // Offsets can count from the base of the other part.
+        let image = load(&small, None);
+        let mut direct = DirectLookup::new(&near).expect("reads").relative_to(&image);
+        let offset = ImageOffset((start + 4).wrapping_sub(base));
+        let index = direct.answer(&[offset]).expect("answers");
+        let mut scratch = Scratch::default();
+        let frames = index.lookup(offset, LinePolicy::Exact, &mut scratch).expect("intact").expect("there");
+        let frame = frames.iter().next().expect("one");
+        assert_eq!(frame.function_start, Some(ImageOffset(start.wrapping_sub(base))));
+        assert!(direct.has_code(offset) && !direct.has_code(ImageOffset(0x1004)));
         assert_eq!(near.outside(), [(base + 0x1000, base + 0x3000)]);
 
         let large = with_code_at(base, start, 0x8000).bytes();
@@ -294,7 +304,8 @@ fn of_code_that_lies_too_far_apart_the_larger_part_is_the_image() {
 }
 
 fn load<'d>(file: &'d [u8], near: Option<u64>) -> Image<'d> {
-    let companions = Box::leak(Box::new(Companions::default().near(near)));
+    let companions = Box::leak(Box::new(Companions::default()));
+    companions.load_near(near);
     Image::load(&slices(file).expect("an ELF file")[0], "made-up", companions).expect("loads")
 }
 

@@ -11,9 +11,17 @@ use crate::stores::FoundImage;
 
 /// The index or debug file that answers.
 pub(crate) enum ImageLookup<'i, 'd> {
-    Index { index: &'i Index<IndexBytes>, path: &'i Path },
+    Index {
+        index: &'i Index<IndexBytes>,
+        path: &'i Path,
+    },
     Stored(&'i FoundImage),
-    DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
+    /// `far` has the parts of the image that are too far away for an index.
+    DebugFile {
+        lookup: Box<DirectLookup<'i, 'd>>,
+        far: Vec<DirectLookup<'i, 'd>>,
+        path: &'i Path,
+    },
 }
 
 impl<'i> ImageLookup<'i, '_> {
@@ -34,24 +42,31 @@ impl<'i> ImageLookup<'i, '_> {
         }
     }
 
+    /// Whether `offset` is in a part of a debug file that is too far away for an index. Such an offset wraps around if
+    /// the part is below the image's base.
+    pub(crate) fn is_far(&self, offset: ImageOffset) -> bool {
+        matches!(self, Self::DebugFile { far, .. } if far.iter().any(|part| part.has_code(offset)))
+    }
+
     /// Prepares [`Self::lookup`] for `offsets`. From a debug file, this reads the units that have code there;
     /// afterwards, other offsets may have no answer. From a store, this fetches what the lookups need at once.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
             Self::Index { .. } => Ok(()),
             Self::Stored(found) => found.prefetch(offsets),
-            Self::DebugFile { lookup, path } => match lookup.answer(offsets) {
-                Ok(_) => Ok(()),
-                Err(error) => Err(Failure::debug_file(path, &error)),
-            },
+            Self::DebugFile { lookup, far, path } => {
+                let mut parts = std::iter::once(&mut **lookup).chain(far);
+                let read = parts.try_for_each(|part| part.answer(offsets).map(|_| ()));
+                read.map_err(|error| Failure::debug_file(path, &error))
+            }
         }
     }
 
     /// Makes the files of frames from a debug file have columns; see [`DirectLookup::state_columns`].
     #[cfg(feature = "drop-in")]
     pub(crate) fn state_columns(&mut self) {
-        if let Self::DebugFile { lookup, .. } = self {
-            lookup.state_columns();
+        if let Self::DebugFile { lookup, far, .. } = self {
+            std::iter::once(&mut **lookup).chain(far).for_each(DirectLookup::state_columns);
         }
     }
 
@@ -65,7 +80,9 @@ impl<'i> ImageLookup<'i, '_> {
         let found = match self {
             Self::Index { index, .. } => index.lookup(offset, policy, scratch),
             Self::Stored(found) => return found.lookup(offset, policy, scratch),
-            Self::DebugFile { lookup, .. } => lookup.index().lookup(offset, policy, scratch),
+            Self::DebugFile { lookup, far, .. } => {
+                part_at(lookup, far, offset).index().lookup(offset, policy, scratch)
+            }
         };
         found.map_err(|error| Failure::index(self.path(), &error))
     }
@@ -104,12 +121,22 @@ impl<'i> ImageLookup<'i, '_> {
                 index.function_names(start, scratch).map_err(failed)?.map(owned).collect()
             }
             Self::Stored(found) => found.function_names(start, scratch)?,
-            Self::DebugFile { lookup, .. } => {
-                lookup.index().function_names(start, scratch).map_err(failed)?.map(owned).collect()
+            Self::DebugFile { lookup, far, .. } => {
+                let index = part_at(lookup, far, start).index();
+                index.function_names(start, scratch).map_err(failed)?.map(owned).collect()
             }
         };
         // A single symbol is not an alias, even if its name differs from the one in the debug information.
         let several = names.len() > 1;
         Ok(names.into_iter().filter(|other| several && Some(&other[..]) != name).collect())
     }
+}
+
+/// The part of an image that has the code at `offset`: `first`, unless it is one of the others.
+fn part_at<'l, 'i, 'd>(
+    first: &'l DirectLookup<'i, 'd>,
+    others: &'l [DirectLookup<'i, 'd>],
+    offset: ImageOffset,
+) -> &'l DirectLookup<'i, 'd> {
+    others.iter().find(|other| other.has_code(offset)).unwrap_or(first)
 }

@@ -241,7 +241,8 @@ impl Lookup<'_, '_, '_> {
             let hint = if self.args.svma { "; is it an offset, without --svma?" } else { "" };
             (FailureKind::NotFound, format!("below the image, which starts at {base:#x}{hint}"))
         };
-        address.checked_sub(base).map(ImageOffset).ok_or_else(below)
+        let offset = ImageOffset(address.wrapping_sub(base));
+        if address < base && !self.answers.is_far(offset) { Err(below()) } else { Ok(offset) }
     }
 
     /// Why there is no answer at `offset`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use symdex::Grade;
 use symdex::{Index, Metadata};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{Companions, DirectLookup, Error};
+use symdex_build::{Companions, DirectLookup, Error, Image};
 use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
 
@@ -120,12 +120,36 @@ fn answer_directly(
         complain(&failure.message);
         gravest = gravest.max(Some(failure.kind));
     }
-    let lookup = DirectLookup::new(&image).map_err(|error| Failure::debug_file(path, &error))?;
+    let failed = |error| Failure::debug_file(path, &error);
+    let lookup = DirectLookup::new(&image).map_err(failed)?;
+    let far_images = far_images(files, &image, &companions)?;
+    let far = far_images.iter().map(|far| Ok(DirectLookup::new(far)?.relative_to(&image)));
+    let far = far.collect::<Result<Vec<_>, Error>>().map_err(failed)?;
     for partial in lookup.index().metadata().partial.iter().filter(|_| warnings == Warnings::Print) {
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }
-    Ok(answer(&mut ImageLookup::DebugFile { lookup: Box::new(lookup), path })?.max(gravest))
+    Ok(answer(&mut ImageLookup::DebugFile { lookup: Box::new(lookup), far, path })?.max(gravest))
+}
+
+/// The parts of the image of `files` that are too far from `image` for an index.
+fn far_images<'c>(
+    files: &ImageFiles,
+    image: &Image<'c>,
+    companions: &'c Companions,
+) -> Result<Vec<Image<'c>>, Failure> {
+    // A hostile file can have code anywhere.
+    const MOST: usize = 8;
+    let mut images: Vec<Image<'c>> = Vec::new();
+    for (start, _) in image.outside() {
+        if images.len() < MOST
+            && images.iter().all(|image| image.outside().iter().any(|(other, _)| other == start))
+        {
+            companions.load_near(Some(*start));
+            images.push(files.load(companions).map_err(Failure::from)?.0);
+        }
+    }
+    Ok(images)
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.

@@ -85,6 +85,8 @@ const MAX_READS: usize = 2;
 /// ```
 pub struct DirectLookup<'i, 'd> {
     image: &'i Image<'d>,
+    /// What is added to offsets of the image.
+    shift: u64,
     /// What the list of units takes, and the units that are being read.
     memory: Memory,
     units: Units<'d>,
@@ -115,12 +117,13 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         let limits = UnitLimits::without_deadline(image, &memory);
         let units = Units::read(image, limits, &mut problems)?;
         let claims = Claims::new(image, &units, limits);
-        let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone())?;
+        let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone(), 0)?;
         let (index, cache) = (Index::open(nothing)?, UnitCache::new(CACHE_SIZE));
         let was_walked = vec![false; units.own];
         let (walked, symbols, is_whole) = (0, None, false);
         Ok(Self {
             image,
+            shift: 0,
             memory,
             units,
             problems,
@@ -132,6 +135,21 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
             index,
             is_whole,
         })
+    }
+
+    /// Makes offsets count from the base of `image`, another part of the same image; see [`Companions::load_near`]. An
+    /// offset below this base wraps around.
+    ///
+    /// [`Companions::load_near`]: crate::Companions::load_near
+    #[must_use]
+    pub fn relative_to(self, image: &Image<'_>) -> Self {
+        Self { shift: self.image.info.base.wrapping_sub(image.info.base), ..self }
+    }
+
+    /// Whether the code at `offset` is in this part of the image.
+    #[must_use]
+    pub fn has_code(&self, offset: ImageOffset) -> bool {
+        self.image.is_executable(offset.0.wrapping_sub(self.shift))
     }
 
     /// Makes the answers of all later questions state columns: a file in their indexes is a path and a column, as
@@ -153,7 +171,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         if self.is_whole {
             return Ok(&self.index);
         }
-        let mut offsets: Vec<u64> = offsets.iter().map(|offset| offset.0).collect();
+        let mut offsets: Vec<u64> = offsets.iter().map(|offset| offset.0.wrapping_sub(self.shift)).collect();
         offsets.sort_unstable();
         offsets.dedup();
         // Outside of the executable sections there is no answer.
@@ -165,7 +183,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         if self.claims.outline(self.image, &self.units, limits, !unsure.is_empty()) {
             self.walk(&offsets, &mut parts)?;
         }
-        if self.walked > MAX_READS * self.units.own_size() {
+        if self.walked > MAX_READS * self.units.own_size() && self.shift == 0 {
             self.cache = UnitCache::new(0);
             let columns = self.units.with_columns;
             let options = BuildOptions { columns, allow_empty: true, ..BuildOptions::new() };
@@ -175,7 +193,8 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         }
         let symbols = self.symbols(&without_function(&offsets, &parts), &parts);
         let units = parts.into_values().collect();
-        self.index = Index::open(build_parts(self.image, units, symbols, self.problems.clone())?)?;
+        let parts = build_parts(self.image, units, symbols, self.problems.clone(), self.shift)?;
+        self.index = Index::open(parts)?;
         Ok(&self.index)
     }
 }

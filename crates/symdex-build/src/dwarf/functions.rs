@@ -69,7 +69,7 @@ pub(crate) struct Functions<'d> {
     /// How much work was done, in counted steps: functions, attributes that were read one by one, range-list entries.
     pub(crate) steps: u64,
     /// How many functions state code that is not in the image.
-    pub(crate) outside: u64,
+    pub(crate) functions_outside: u64,
     pub(crate) problems: Problems,
 }
 
@@ -298,7 +298,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
         let first = self.read_ranges(attributes);
         if self.stated.is_empty() {
-            self.functions.outside += u64::from(first.is_some());
+            self.functions.functions_outside += u64::from(first.is_some());
             return None;
         }
         let UnitEntry { dwarf, unit, .. } = self.entry;

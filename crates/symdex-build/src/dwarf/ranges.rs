@@ -86,7 +86,7 @@ pub(super) fn joined<'d>(
         functions: functions.places.len() as u64,
         inlined: (functions.nodes.len() - functions.places.len()) as u64,
         rows: lines.rows.len() as u64,
-        functions_outside: functions.outside,
+        functions_outside: functions.functions_outside,
         ..Seen::default()
     };
     Some(UnitRanges {

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::code::{MAX_OFFSET, disjoint, end_of_code};
 use super::compressed::{Format, decompress, decompress_xz};
+use crate::chunker::CHUNK_SPAN;
 use crate::companions::{Companions, shown};
 use crate::error::Error;
 use crate::limits;
@@ -253,7 +254,10 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         let loaded = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD);
         let addresses = loaded.map(|segment| segment.p_vaddr(ENDIAN).into());
         let lowest = addresses.filter(|address| *address >= lowest_useful).min();
-        lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
+        let base = lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE;
+        // The chunks of all parts of the image have the same borders, so that one index could have them all.
+        let from_chunk = near.map_or(0, |_| base.wrapping_sub(self.base(None)) % u64::from(CHUNK_SPAN));
+        base.saturating_sub(from_chunk)
     }
 
     /// Addresses and sizes of executable sections or, if all section headers were stripped, of executable segments.

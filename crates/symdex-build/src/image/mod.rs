@@ -142,7 +142,7 @@ impl<'d> Image<'d> {
 
     /// Executable code that is too far from the image's base to have an image offset: half-open ranges of addresses as
     /// stated in the file (SVMAs), sorted. An index has no answers there, and its metadata says so. See
-    /// [`Companions::near`](crate::Companions::near).
+    /// [`Companions::load_near`](crate::Companions::load_near).
     #[must_use]
     pub fn outside(&self) -> &[(u64, u64)] {
         &self.outside

@@ -76,7 +76,8 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
     fn offset(&self, typed: &str) -> Option<(u64, ImageOffset)> {
         let address = number::atos_address(typed)?;
         let offset = ImageOffset(address.wrapping_add(self.to_offset));
-        (offset.0 < self.answers.metadata().image_size).then_some((address, offset))
+        let is_inside = offset.0 < self.answers.metadata().image_size || self.answers.is_far(offset);
+        is_inside.then_some((address, offset))
     }
 
     fn lines(&mut self, typed: &str) -> Vec<String> {
