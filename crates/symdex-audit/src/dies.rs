@@ -364,7 +364,9 @@ impl<'d> Walk<'_, 'd> {
         let (around, function) = (parent.code, parent.function_code);
         let covers = |&(start, end): &(u64, u64)| {
             let around = &all[around.0..around.1];
-            around[..around.partition_point(|outer| outer.0 <= start)].last().is_some_and(|outer| end <= outer.1)
+            around[..around.partition_point(|outer| outer.0 <= start)]
+                .last()
+                .is_some_and(|outer| end <= outer.1)
         };
         if around == function || stated.iter().all(covers) {
             return Ok(());
@@ -376,7 +378,7 @@ impl<'d> Walk<'_, 'd> {
                 rest.extend(Some((start.max(outer.0), end.min(outer.1))).filter(|(start, end)| start < end));
             }
             for inner in &all[around.0..around.1] {
-                self.budget.take(rest.len() as u64)?;
+                self.budget.take(rest.len())?;
                 let cut = |(start, end): (u64, u64)| [(start, end.min(inner.0)), (start.max(inner.1), end)];
                 rest = rest.into_iter().flat_map(cut).filter(|(start, end)| start < end).collect();
             }

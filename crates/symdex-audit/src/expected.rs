@@ -125,7 +125,7 @@ impl<'d> Facts<'_, 'd> {
     fn covering(
         &self,
         function: FunctionId,
-        of: impl Fn(&Dies<'d>) -> &Intervals,
+        of: for<'r> fn(&'r Dies<'d>) -> &'r Intervals,
         offset: u64,
         buffer: &mut SearchBuffer,
     ) {

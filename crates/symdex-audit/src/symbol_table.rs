@@ -82,7 +82,8 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
             functions_reach = functions_reach.max(symbol_end.unwrap_or(0));
         }
         let names = group.iter().filter(|entry| !entry.is_nameless && !entry.name.is_empty());
-        let names = names.map(|entry| image.symbol_map().map_or(entry.name, |map| map.resolve_symbol(entry.name)));
+        let names =
+            names.map(|entry| image.symbol_map().map_or(entry.name, |map| map.resolve_symbol(entry.name)));
         let mut seen = HashSet::new();
         let mut others: Vec<_> = names.filter(|name| seen.insert(*name)).collect();
         let is_named = !group[0].is_nameless && !group[0].name.is_empty();

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use object::{
-    Architecture, File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolFlags, SymbolKind, elf,
+    Architecture, File, Object as _, ObjectSection as _, ObjectSymbol as _, Symbol, SymbolFlags, SymbolKind,
+    elf,
 };
 
 use crate::sections::{is_loaded, object_file};

@@ -153,7 +153,13 @@ fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inne
             let inside = inside.iter().map(|range| (range, reach));
             let ranges = inside.chain(outside.iter().map(|range| (range, Reach::Outside)));
             let depth = node.depth;
-            claims.extend(ranges.map(|(&(start, end), reach)| Claim { start, end, node: number, depth, reach }));
+            claims.extend(ranges.map(|(&(start, end), reach)| Claim {
+                start,
+                end,
+                node: number,
+                depth,
+                reach,
+            }));
         }
         sort_by_start(&claims, &mut order);
         let claim = |key: u64| &claims[claim_number(key)];
@@ -209,8 +215,9 @@ mod tests {
             flattener.flatten(order.iter().map(|key| claims[claim_number(*key)].interval()), &mut stretches);
             for address in (0..64).map(|address| address * scale) {
                 let covering = claims.iter().filter(|claim| claim.start <= address && address < claim.end);
-                let rank =
-                    |claim: &&Claim| (claim.reach, claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node));
+                let rank = |claim: &&Claim| {
+                    (claim.reach, claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node))
+                };
                 let expected = covering.max_by_key(rank).map(|claim| claim.node);
                 let found =
                     stretches.iter().find(|stretch| stretch.start <= address && address < stretch.end);

@@ -186,15 +186,18 @@ impl<'a, 'd> Names<'a, 'd> {
             (Some(StatedName::Linkage(name, _)), symbol) => {
                 Some(strip_underscore(name, symbol.and_then(|symbol| symbol.only_name())).into())
             }
-            (Some(StatedName::Plain(name, die)), symbol) => {
-                self.plain(name, die, symbol)
-            }
+            (Some(StatedName::Plain(name, die)), symbol) => self.plain(name, die, symbol),
             (None, symbol) => symbol?.only_name().map(Into::into),
         }
     }
 
     /// The name of a concrete function with this plain name and this symbol at its entry.
-    fn plain(&mut self, name: &'d [u8], die: EntryId, symbol: Option<FunctionSymbol<'_, 'd>>) -> Option<Name<'d>> {
+    fn plain(
+        &mut self,
+        name: &'d [u8],
+        die: EntryId,
+        symbol: Option<FunctionSymbol<'_, 'd>>,
+    ) -> Option<Name<'d>> {
         let symbol = symbol.and_then(|symbol| symbol.name_for(name, &mut self.reads).ok().flatten());
         Some(symbol.map_or_else(|| self.qualify(name, die), Into::into))
     }

@@ -119,7 +119,13 @@ impl<'d> Reading<'d> {
             b"PUBLIC" => {
                 let [start, _] = fields.numbers(true)?;
                 let name = Some(cut(fields.rest(), NAME)).filter(|name| is_known(name));
-                self.contents.symbols.push(Start { start, rank: 1, name, inside: Inside::Function, end: None });
+                self.contents.symbols.push(Start {
+                    start,
+                    rank: 1,
+                    name,
+                    inside: Inside::Function,
+                    end: None,
+                });
             }
             b"FILE" => {
                 let number = decimal(fields.word())?;

@@ -126,7 +126,10 @@ mod tests {
     fn names_of_one_constructor_are_alike_and_no_others() {
         assert!(alike("_ZN2ns3FooC1Ev", "_ZN2ns3FooC2Ev"));
         assert!(alike("_ZN2v86ObjectD0Ev", "_ZN2v86ObjectD2Ev"));
-        assert!(alike("_ZN3FooILi13ELN1a1bE5E4VEC2S0_A10_cEC1IiEET_", "_ZN3FooILi13ELN1a1bE5E4VEC2S0_A10_cEC2IiEET_"));
+        assert!(alike(
+            "_ZN3FooILi13ELN1a1bE5E4VEC2S0_A10_cEC1IiEET_",
+            "_ZN3FooILi13ELN1a1bE5E4VEC2S0_A10_cEC2IiEET_"
+        ));
         assert!(alike("f", "f"));
         for (a, b) in [
             ("_ZN2ns3FooC1Ev", "_ZN2ns3FooD1Ev"),
@@ -150,7 +153,17 @@ mod tests {
         assert_eq!(last("_ZL4mainv"), Some("main"));
         assert_eq!(last("_ZSt4sorti"), Some("sort"));
         assert_eq!(last("_ZN2nsL4mainEv"), Some("main"));
-        let others = ["_ZN1aplERKS_", "_ZZ1fvEN1gEv", "_ZN1aUlvE_clEv", "_Zpli", "f", "_ZN9", "_Z99a", "_ZNC1Ev", "_Z"];
+        let others = [
+            "_ZN1aplERKS_",
+            "_ZZ1fvEN1gEv",
+            "_ZN1aUlvE_clEv",
+            "_Zpli",
+            "f",
+            "_ZN9",
+            "_Z99a",
+            "_ZNC1Ev",
+            "_Z",
+        ];
         assert!(others.iter().all(|name| last(name).is_none()));
     }
 
