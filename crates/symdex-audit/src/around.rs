@@ -31,8 +31,12 @@ fn write_around(
     }
     if let Some(function) = position.function {
         let dies = &facts.units[function.unit as usize].dies;
-        dies.by_address.covering(offset, &mut buffer.covering);
-        for interval in &buffer.covering {
+        let mut covering = Vec::new();
+        for ranges in [&dies.by_address, &dies.outside] {
+            ranges.covering(offset, &mut buffer.covering);
+            covering.append(&mut buffer.covering);
+        }
+        for interval in &covering {
             let inlined = &dies.inlined[interval.item as usize];
             let name = facts.text(inlined.name).unwrap_or_default();
             write!(out, "inlined_subroutine {:#x} {}", inlined.die, String::from_utf8_lossy(&name))?;

@@ -153,10 +153,17 @@ impl Class {
     pub const INLINED_OUTSIDE: Self = Self::new(
         "inlined subroutine outside",
         "addr2line does not look into an inlined subroutine for code outside of it",
-        "no inlined subroutine of the function covers the address inside of what is around it, one covers it outside, \
-         and the peer's whole answer is that of the function",
+        "an inlined subroutine covers the address outside of what is around it, and the peer's whole answer is that of \
+         the innermost that covers it inside, or of the function if none does",
     )
     .described();
+    /// Inlined subroutines outside of their functions.
+    pub const INLINED_BEYOND: Self = Self::new(
+        "inlined subroutine of another function",
+        "llvm-symbolizer shows an inlined subroutine, and its function, for code that no range of that function has",
+        "an inlined subroutine of another function of the unit covers the address, and the peer's whole answer is that of \
+         its chain",
+    );
     /// Sequences that overlap.
     pub const OVERLAPPING_SEQUENCES: Self = Self::new(
         "overlapping sequences",

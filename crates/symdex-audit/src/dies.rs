@@ -63,6 +63,8 @@ pub(crate) struct Dies<'d> {
     pub(crate) by_address: Intervals,
     /// Their other ranges inside of those of their functions.
     pub(crate) outside: Intervals,
+    /// Their ranges outside of those of their functions. They are not used.
+    pub(crate) beyond: Intervals,
     /// Both ends (SVMAs) of every range of a subprogram or inlined subroutine, inside or outside of the image.
     pub(crate) addresses: Vec<u64>,
     /// Namespaces and types that contain subprograms: the number of the enclosing one, and the name.
@@ -124,6 +126,7 @@ struct Walk<'a, 'd> {
     /// The ranges of the inlined subroutines, inside and outside of those around them.
     ranges: Vec<Interval>,
     outside: Vec<Interval>,
+    beyond: Vec<Interval>,
     /// The ranges of each function and inlined subroutine, sorted, adjacent ones joined.
     code: Vec<(u64, u64)>,
 }
@@ -137,13 +140,14 @@ pub(crate) fn read<'d>(
     budget: &Budget,
 ) -> Result<Dies<'d>, TooMuch> {
     let dies = Dies::default();
-    let (ranges, outside, code) = (Vec::new(), Vec::new(), Vec::new());
-    let mut walk = Walk { unit, base, image, budget, dies, ranges, outside, code };
+    let (ranges, outside, beyond, code) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut walk = Walk { unit, base, image, budget, dies, ranges, outside, beyond, code };
     let walked = walk.walk()?;
-    let Walk { mut dies, ranges, outside, .. } = walk;
+    let Walk { mut dies, ranges, outside, beyond, .. } = walk;
     dies.error = walked.err().map(|error| error.to_string());
     dies.by_address = Intervals::new(ranges);
     dies.outside = Intervals::new(outside);
+    dies.beyond = Intervals::new(beyond);
     dies.addresses.sort_unstable();
     dies.addresses.dedup();
     dies.root_has_list = matches!(root_has_ranges(unit), Ok(true));
@@ -358,32 +362,25 @@ impl<'d> Walk<'_, 'd> {
         Ok(Within { inlined: Some(item), stated_inlined: Some(item), code, ..parent })
     }
 
-    /// Adds the code of inlined subroutine number `item` that is outside of the code around it, but in its function.
+    /// Adds the code of inlined subroutine number `item` that is outside of the code around it, in its function or beyond.
     fn add_outside(&mut self, stated: &[(u64, u64)], parent: Within, item: u32) -> Result<(), TooMuch> {
-        let all = &self.code;
+        let Self { code, budget, .. } = &*self;
         let (around, function) = (parent.code, parent.function_code);
-        let covers = |&(start, end): &(u64, u64)| {
-            let around = &all[around.0..around.1];
-            around[..around.partition_point(|outer| outer.0 <= start)]
-                .last()
-                .is_some_and(|outer| end <= outer.1)
+        let (around, function) = (&code[around.0..around.1], &code[function.0..function.1]);
+        let is_in = |all: &[(u64, u64)], (start, end): (u64, u64)| {
+            let outer = all[..all.partition_point(|outer| outer.0 <= start)].last();
+            outer.is_some_and(|outer| end <= outer.1)
         };
-        if around == function || stated.iter().all(covers) {
-            return Ok(());
+        let (mut outside, mut beyond) = (Vec::new(), Vec::new());
+        for &range in stated.iter().filter(|range| !is_in(around, **range)) {
+            let rest = cut(vec![range], function, budget)?;
+            let inside = cut(vec![range], &rest, budget)?;
+            outside.extend(cut(inside, around, budget)?);
+            beyond.extend(rest);
         }
-        for &(start, end) in stated {
-            let mut rest = Vec::new();
-            for outer in &all[function.0..function.1] {
-                self.budget.take(1)?;
-                rest.extend(Some((start.max(outer.0), end.min(outer.1))).filter(|(start, end)| start < end));
-            }
-            for inner in &all[around.0..around.1] {
-                self.budget.take(rest.len() as u64)?;
-                let cut = |(start, end): (u64, u64)| [(start, end.min(inner.0)), (start.max(inner.1), end)];
-                rest = rest.into_iter().flat_map(cut).filter(|(start, end)| start < end).collect();
-            }
-            self.outside.extend(rest.into_iter().map(|(start, end)| Interval { start, end, item }));
-        }
+        let interval = |(start, end)| Interval { start, end, item };
+        self.outside.extend(outside.into_iter().map(interval));
+        self.beyond.extend(beyond.into_iter().map(interval));
         Ok(())
     }
 
@@ -443,6 +440,20 @@ impl<'d> Walk<'_, 'd> {
         ranges.retain(|(start, end)| start < end);
         Ok(ranges)
     }
+}
+
+/// What remains of `ranges` without `others`.
+fn cut(
+    mut ranges: Vec<(u64, u64)>,
+    others: &[(u64, u64)],
+    budget: &Budget,
+) -> Result<Vec<(u64, u64)>, TooMuch> {
+    for other in others {
+        budget.take(ranges.len())?;
+        let sides = |(start, end): (u64, u64)| [(start, end.min(other.0)), (start.max(other.1), end)];
+        ranges = ranges.into_iter().flat_map(sides).filter(|(start, end)| start < end).collect();
+    }
+    Ok(ranges)
 }
 
 /// `ranges`, sorted. Overlapping and adjacent ranges are joined.

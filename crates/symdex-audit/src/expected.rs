@@ -91,8 +91,8 @@ impl<'d> Facts<'_, 'd> {
     }
 
     /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost is the one with the latest
-    /// start; of several the shortest, then the most deeply nested, then the first. Those that cover it inside of what is
-    /// around them come before those that cover it outside.
+    /// start; of several the shortest, then the most deeply nested, then the first. Of those that cover it outside of what
+    /// is around them, the innermost counts if it is nested in the innermost that covers it inside.
     pub(crate) fn inlined_at(
         &self,
         function: FunctionId,
@@ -100,9 +100,14 @@ impl<'d> Facts<'_, 'd> {
         buffer: &mut SearchBuffer,
     ) -> Vec<u32> {
         self.innermost_at(function, offset, buffer);
-        if buffer.covering.is_empty() {
-            self.outside_at(function, offset, buffer);
-        }
+        let inside = self.innermost_chain(function, buffer);
+        self.outside_at(function, offset, buffer);
+        let outside = self.innermost_chain(function, buffer);
+        if outside.len() > inside.len() && outside.starts_with(&inside) { outside } else { inside }
+    }
+
+    /// The chain of the innermost of the inlined subroutines in `buffer`.
+    pub(crate) fn innermost_chain(&self, function: FunctionId, buffer: &SearchBuffer) -> Vec<u32> {
         let Some(first) = buffer.covering.first() else { return Vec::new() };
         let same =
             buffer.covering.iter().take_while(|other| (other.start, other.end) == (first.start, first.end));
@@ -125,7 +130,7 @@ impl<'d> Facts<'_, 'd> {
     fn covering(
         &self,
         function: FunctionId,
-        of: impl Fn(&Dies<'d>) -> &Intervals,
+        of: for<'r> fn(&'r Dies<'d>) -> &'r Intervals,
         offset: u64,
         buffer: &mut SearchBuffer,
     ) {

@@ -141,6 +141,16 @@ fn other_positions(peer: &dyn Peer, question: &Question<'_, '_>) -> Vec<(Positio
         let inlined = facts.inlined_at(other, offset, buffer);
         positions.push((facts.position_in(other.unit, Some(other), inlined, offset, buffer), class));
     }
+    if let Some(unit) = position.unit() {
+        let dies = &facts.units[unit as usize].dies;
+        dies.beyond.covering(offset, &mut buffer.covering);
+        for item in buffer.covering.iter().map(|interval| interval.item) {
+            let function = FunctionId { unit, function: dies.inlined[item as usize].function };
+            let inlined = facts.chain_of(function, item, |inlined| inlined.stated_parent);
+            let function = Some(function);
+            positions.push((Position { function, inlined, row: position.row }, Class::INLINED_BEYOND));
+        }
+    }
     let mut units: Vec<u32> = Vec::new();
     for sequences in [&facts.sequences, &facts.sequences_of_parts] {
         sequences.covering(offset, &mut buffer.covering);
@@ -173,12 +183,13 @@ fn other_inline_chains(
     let all = &facts.units[function.unit as usize].dies.inlined;
     let mut buffer = SearchBuffer::default();
     facts.innermost_at(function, offset, &mut buffer);
-    let (mut others, mut covering) = (Vec::new(), buffer.covering.clone());
-    facts.outside_at(function, offset, &mut buffer);
-    if covering.is_empty() && !buffer.covering.is_empty() {
-        let inlined = Vec::new();
+    let mut others = Vec::new();
+    let inlined = facts.innermost_chain(function, &buffer);
+    if inlined != position.inlined {
         others.push((Position { inlined, ..position.clone() }, Class::INLINED_OUTSIDE));
     }
+    let mut covering = std::mem::take(&mut buffer.covering);
+    facts.outside_at(function, offset, &mut buffer);
     covering.append(&mut buffer.covering);
     for innermost in covering.iter().map(|interval| interval.item) {
         let mut chain = facts.chain_of(function, innermost, |inlined| inlined.stated_parent);

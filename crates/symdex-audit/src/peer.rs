@@ -178,6 +178,15 @@ impl<'q, 'd> Question<'q, 'd> {
         version <= 4 && file == 0 || unit.lines.file(file).is_none()
     }
 
+    /// Whether the inlined subroutine in the frame before `depth`, which the code of the frame at `depth` calls, does not
+    /// state the file of the call.
+    #[must_use]
+    pub fn call_has_no_file(&self, depth: usize) -> bool {
+        let number = depth.checked_sub(1).and_then(|before| self.position.inlined.iter().rev().nth(before));
+        let unit = self.position.function.map(|function| &self.facts.units[function.unit as usize]);
+        number.zip(unit).is_some_and(|(number, unit)| unit.dies.inlined[*number as usize].call_file.is_none())
+    }
+
     /// The folder of the unit, if the supplementary file has its name.
     #[must_use]
     pub fn folder_in_supplementary_file(&self) -> Option<&'d [u8]> {

@@ -67,7 +67,7 @@ fn last_part(symbol: &[u8]) -> Option<Part<'_>> {
             }
             [b'I', after @ ..] => after_arguments(after)?,
             [b'S' | b'T', ..] => after_reference(rest)?,
-            [b'L', after @ [b'0'..=b'9', ..]] => after,
+            [b'L', b'0'..=b'9', ..] => &rest[1..],
             [b'B', after @ ..] => source_name(after)?.1,
             [b'r' | b'V' | b'K' | b'R' | b'O', after @ ..] if part.is_none() => after,
             _ => return None,
@@ -124,7 +124,7 @@ fn after_arguments(mut bytes: &[u8]) -> Option<&[u8]> {
                 opens_literal = *letter == b'L';
                 rest
             }
-            [b'A', rest @ [b'0'..=b'9', ..]] => number(rest).1,
+            [b'A', b'0'..=b'9', ..] => number(&bytes[1..]).1,
             [b'S', ..] | [b'T', b'0'..=b'9' | b'_', ..] => after_reference(bytes)?,
             [_, rest @ ..] => rest,
             [] => return None,

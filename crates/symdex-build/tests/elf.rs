@@ -76,7 +76,8 @@ fn labels_in_functions_begin_none() {
 fn what_is_no_code_of_the_image_is_no_function() {
     let elf = of(&[
         function("f", 0x1000, 0x10),
-        function("data", 0x1100, 0x10).kind(elf::STT_OBJECT),
+        function("data", 0x1100, 0).kind(elf::STT_OBJECT),
+        function("of_a_thread", 0x1180, 0x10).kind(elf::STT_TLS),
         function("a.c", 0x1200, 0).kind(elf::STT_FILE),
         ElfSymbol { section: 0, ..function("imported", 0x1300, 0x10) },
         ElfSymbol { section: elf::SHN_ABS.0, ..function("absolute", 0x1400, 0x10) },
@@ -97,6 +98,95 @@ fn thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_nothing() {
     ];
     let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, ..of(&all) };
     assert_eq!(symbols(&elf), ["1000..1010 thumb", "1020..1030 arm"]);
+}
+
+#[test]
+fn labels_of_assemblers_are_no_symbols() {
+    let label = |name, at| function(name, at, 0).kind(elf::STT_NOTYPE).binding(elf::STB_LOCAL);
+    let elf = of(&[
+        function("assembly", 0x1000, 0),
+        label(".L0 ", 0x1000),
+        label(".L0 ", 0x1010),
+        label(".Lpcrel_hi0", 0x1020),
+        function("next", 0x1040, 0x10),
+    ]);
+    assert_eq!(symbols(&elf), ["1000..1040 assembly", "1040..1050 next"]);
+    assert_eq!(aliases(&elf, 0x1000), [""; 0]);
+}
+
+#[test]
+fn code_that_is_marked_as_data_is_named_where_no_function_is() {
+    let data = |name, at, size| function(name, at, size).kind(elf::STT_OBJECT);
+    let elf = of(&[
+        data("con_info", 0x1000, 0x20),
+        data("of_function", 0x1040, 0x40),
+        function("function", 0x1040, 0x10).binding(elf::STB_LOCAL),
+        function("entry", 0x1044, 0),
+        data("around", 0x1100, 0x100),
+        function("sized", 0x1120, 0x10),
+        function("sizeless", 0x1140, 0).binding(elf::STB_LOCAL),
+        function("label", 0x1150, 0).kind(elf::STT_NOTYPE).binding(elf::STB_LOCAL),
+    ]);
+    let expected = [
+        "1000..1020 con_info",
+        "1040..1080 function",
+        "1100..1120 around",
+        "1120..1130 sized",
+        "1130..1140 around",
+        "1140..1200 sizeless",
+    ];
+    assert_eq!(symbols(&elf), expected);
+}
+
+#[test]
+fn a_resolver_has_its_own_name() {
+    for (size, resolver) in [(0x10, 0x10), (0x10, 0), (0, 0x10)] {
+        let api = function("api", 0x1000, size).kind(elf::STT_GNU_IFUNC);
+        let elf = of(&[api, function("choose", 0x1000, resolver).binding(elf::STB_LOCAL)]);
+        assert_eq!(symbols(&elf), ["1000..1010 choose"]);
+        assert_eq!(aliases(&elf, 0x1000), ["api"]);
+    }
+}
+
+#[test]
+fn global_labels_begin_functions_in_symbols_that_are_no_functions() {
+    let code = |name, at, size| function(name, at, size).kind(elf::STT_NOTYPE);
+    let entry = |outer: ElfSymbol| {
+        let local = code("local", 0x1008, 0).binding(elf::STB_LOCAL);
+        let weak = code("weak", 0x1030, 0).binding(elf::STB_WEAK);
+        symbols(&of(&[outer, code("global", 0x1004, 0), local, function("sized", 0x1010, 8), weak]))
+    };
+    let expected =
+        ["1000..1004 entry", "1004..1010 global", "1010..1018 sized", "1018..1030 global", "1030..1040 weak"];
+    assert_eq!(entry(code("entry", 0x1000, 0x40)), expected);
+    let expected = ["1000..1010 entry", "1010..1018 sized", "1018..1040 entry"];
+    assert_eq!(entry(function("entry", 0x1000, 0x40)), expected);
+}
+
+#[test]
+fn the_tag_of_a_value_of_aarch64_is_no_part_of_the_address() {
+    let tag = 0x8e << 56;
+    let counter = function("counter", tag | 0x2000, 4).kind(elf::STT_OBJECT);
+    let file = |machine| {
+        let symbols = vec![function("f", tag | 0x1000, 0x10), counter.clone(), function("before", 0x1ff0, 0)];
+        Elf { machine, ..of(&symbols) }
+    };
+    let aarch64 = file(elf::EM_AARCH64);
+    assert_eq!(symbols(&aarch64), ["1000..1010 f", "1ff0..2000 before", "2000..2004 counter"]);
+    let bytes = aarch64.bytes();
+    let found = symdex_build::data_symbol(&bytes, None, 0x2003).expect("a symbol");
+    assert_eq!((&found.name[..], found.start, found.size), (&b"counter"[..], 0x2000, 4));
+    assert_eq!(symdex_build::data_symbol(&bytes, None, tag | 0x2003), None);
+    assert_eq!(symdex_build::symbol_addresses(&bytes, None, b"counter", 1), [0x2001]);
+    assert_eq!(symbols(&file(elf::EM_X86_64)), ["1ff0..3000 before"]);
+}
+
+/// The other names of the function at an image offset.
+fn aliases(elf: &Elf, start: u64) -> Vec<String> {
+    let (bytes, companions) = (elf.bytes(), Companions::default());
+    let image = Image::load(&slices(&bytes).expect("an ELF file")[0], "x", &companions).expect("loads");
+    let symbol = image.symbols().at(start).expect("there is one");
+    symbol.aliases().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 #[test]

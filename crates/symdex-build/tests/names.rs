@@ -4,7 +4,7 @@ mod checks;
 
 use checks::{answers, built, peer};
 use gimli::constants as dw;
-use symdex::{Index, Table};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, Value, debug_file, macho};
 
 fn whole() -> Unit {
@@ -153,6 +153,63 @@ fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_n
     assert_eq!(name(whole().child(subprogram().range((0x1000, 0x1100))), &[("s", 0x1000)]), "1000..1100 s -");
 }
 
+/// The name of a function at 0x1000 in the namespace `ns`, with these symbols there.
+fn name_among(function: Die, symbols: &[&str]) -> String {
+    let unit = whole().language(dw::DW_LANG_C_plus_plus_14);
+    let unit = unit.child(Die::new(dw::DW_TAG_namespace).name("ns").child(function.range((0x1000, 0x1100))));
+    let symbols: Vec<_> = symbols.iter().map(|name| (*name, 0x1000)).collect();
+    dwarf(&debug_file(&[unit], &symbols)).remove(0).split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn of_several_symbols_at_an_entry_those_that_read_alike_or_end_with_the_plain_name_count() {
+    let name = |plain, symbols: &[&str]| name_among(subprogram().name(plain), symbols);
+    assert_eq!(name("Foo", &["_ZN2ns3FooC2Ev", "_ZN2ns3FooC1Ev"]), "_ZN2ns3FooC1Ev");
+    assert_eq!(name("~Foo", &["_ZN2ns3FooD0Ev", "_ZN2ns3FooD2Ev"]), "_ZN2ns3FooD0Ev");
+    // Folded with others.
+    let folded = ["_ZN2ns3FooC1Ev", "_ZN2ns3BarC1Ev", "_ZN2ns3BarC2Ev", "_ZN2ns3barEv", "read", "__read"];
+    assert_eq!(name("Foo", &folded), "_ZN2ns3FooC1Ev");
+    assert_eq!(name("Bar", &folded), "_ZN2ns3BarC1Ev");
+    assert_eq!(name("bar<int>", &folded), "_ZN2ns3barEv");
+    assert_eq!(name("__read", &folded), "__read");
+    assert_eq!(name("other", &folded), "ns::other");
+    // Two functions have the plain name.
+    assert_eq!(name("f", &["_ZN1a1fEv", "_ZN1b1fEv"]), "ns::f");
+    // Without a name, only one symbol counts.
+    assert_eq!(name_among(subprogram(), &["a", "b"]), "-");
+}
+
+#[test]
+fn a_linkage_name_that_is_the_plain_name_and_no_symbol_states_nothing() {
+    let name = |linkage, symbols: &[&str]| name_among(subprogram().name("go").linkage_name(linkage), symbols);
+    assert_eq!(name("go", &["_ZN2ns1A2goEi"]), "_ZN2ns1A2goEi");
+    assert_eq!(name("go", &["*Foo(Int32)@Foo(T)#go:Int32"]), "*Foo(Int32)@Foo(T)#go:Int32");
+    assert_eq!(name("go", &["a", "b"]), "ns::go");
+    assert_eq!(name("go", &["a", "go"]), "go");
+    assert_eq!(name("go", &[]), "go");
+    // Any other linkage name counts.
+    assert_eq!(name("_ZN2ns2goEv", &["_ZN2ns2goEv.resume"]), "_ZN2ns2goEv");
+    // In the entry of the declaration, too.
+    let file = |linkage| {
+        let origin = subprogram().name("go").linkage_name(linkage).label("go");
+        debug_file(&[whole().child(concrete("go")).child(origin)], &[("symbol", 0x1000)])
+    };
+    assert_eq!(dwarf(&file("go")), ["1000..1100 symbol -"]);
+    assert_eq!(dwarf(&file("_Z2gov")), ["1000..1100 _Z2gov -"]);
+}
+
+#[test]
+fn more_symbols_at_an_entry_than_the_limit_decide_nothing() {
+    let all: Vec<String> =
+        (0..256).map(|number| format!("_ZN1a{}{number}Ev", number.to_string().len())).collect();
+    let symbols = |count: usize| {
+        let folded = all[..count].iter().map(String::as_str);
+        folded.chain(["_ZN1a1fEv"]).collect::<Vec<_>>()
+    };
+    assert_eq!(name_among(subprogram().name("f"), &symbols(255)), "_ZN1a1fEv");
+    assert_eq!(name_among(subprogram().name("f"), &symbols(256)), "ns::f");
+}
+
 #[test]
 fn the_scopes_of_a_name_are_those_of_the_entry_that_states_it() {
     let scope = |tag, child| Die::new(tag).child(child);
@@ -256,6 +313,21 @@ fn call_files_are_of_the_unit_that_holds_the_call() {
     let expected =
         ["1000..1040 f caller.h:2", "1040..1080 g caller.h:2 < f caller.c:0", "1080..1100 f caller.h:2"];
     assert_eq!(dwarf(&debug_file(&[inlining, origin], &[])), expected);
+}
+
+#[test]
+fn a_call_without_a_file_has_its_line_alone() {
+    for version in [4, 5] {
+        let inlined = Die::new(dw::DW_TAG_inlined_subroutine).refers(dw::DW_AT_abstract_origin, "g");
+        let inlined = inlined.with(dw::DW_AT_call_line, Value::Number(7));
+        let unit = whole().version(version).child(caller(inlined)).child(subprogram().name("g").label("g"));
+        let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[]);
+        let (index, mut scratch) =
+            (Index::open(built(&file).bytes).expect("just written"), Scratch::default());
+        let frames = index.lookup(ImageOffset(0x1050), LinePolicy::Exact, &mut scratch).expect("whole");
+        let frames = frames.expect("code").iter().map(|frame| (frame.file.is_some(), frame.line));
+        assert_eq!(frames.collect::<Vec<_>>(), [(true, Some(2)), (false, Some(7))], "DWARF {version}");
+    }
 }
 
 #[test]

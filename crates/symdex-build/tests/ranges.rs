@@ -118,6 +118,50 @@ fn empty_inverted_and_wrapping_ranges_are_dropped_and_their_children_visited() {
 }
 
 #[test]
+fn inlined_calls_outside_of_their_parents_count_where_nothing_else_does() {
+    let call = |name, range| Die::inlined(name, 3).range(range);
+    let callees = |unit: Unit| {
+        let callee = |unit: Unit, name| unit.child(Die::new(dw::DW_TAG_subprogram).name(name).label(name));
+        ["a", "b", "c", "d"].into_iter().fold(unit, callee)
+    };
+    let frames = |function: Die| dwarf(&debug_file(&[callees(whole().child(function))], &[]));
+    // b lies outside of a, c in the part of b outside, and d outside of all of them.
+    let d = call("d", (0x1060, 0x1070));
+    let c = call("c", (0x1044, 0x1048)).child(d);
+    let b = call("b", (0x1018, 0x1050)).child(c);
+    let a = call("a", (0x1010, 0x1020)).child(b);
+    let of_f = |inner: Die| Die::function("f", (0x1000, 0x1100)).child(inner);
+    let (in_a, in_b) = ("a - < f a.c:3", "b - < a a.c:3 < f a.c:3");
+    let in_c = format!("c - < {}", in_b.replace("b -", "b a.c:3"));
+    let expected = [
+        "1000..1010 f -".to_owned(),
+        format!("1010..1018 {in_a}"),
+        format!("1018..1044 {in_b}"),
+        format!("1044..1048 {in_c}"),
+        format!("1048..1050 {in_b}"),
+        "1050..1060 f -".to_owned(),
+        format!("1060..1070 d - < {}", in_c.replace("c -", "c a.c:3")),
+        "1070..1100 f -".to_owned(),
+    ];
+    assert_eq!(frames(of_f(a)), expected);
+    // What another call claims inside of its parent is that call's, in any order. Code outside of the function is not its.
+    let outside = || call("a", (0x1010, 0x1020)).child(call("b", (0x1018, 0x1200)));
+    let other = || call("c", (0x1030, 0x1040));
+    let expected = [
+        "1000..1010 f -".to_owned(),
+        format!("1010..1018 {in_a}"),
+        format!("1018..1030 {in_b}"),
+        "1030..1040 c - < f a.c:3".to_owned(),
+        format!("1040..1100 {in_b}"),
+    ];
+    assert_eq!(frames(of_f(outside()).child(other())), expected);
+    assert_eq!(frames(of_f(other()).child(outside())), expected);
+    // Calls in one that lies outside of the function.
+    let beyond = call("a", (0x1200, 0x1210)).child(call("b", (0x1020, 0x1030)));
+    assert_eq!(frames(of_f(beyond)), ["1000..1020 f -", &format!("1020..1030 {in_b}"), "1030..1100 f -"]);
+}
+
+#[test]
 fn an_outer_function_resumes_behind_an_inner_one() {
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1050, 1, 7, true)];
     let unit = whole()
@@ -149,7 +193,7 @@ fn an_outer_function_resumes_behind_an_inner_one() {
 fn of_folded_functions_the_symbol_decides_and_else_the_first_die() {
     let file = |symbols: &[(&str, u64)], units: usize| {
         let names = ["b", "c", "a"];
-        let function = |name: &&'static str| Die::function(name, (0x1000, 0x1100)).linkage_name(name);
+        let function = |name: &&'static str| Die::function("plain", (0x1000, 0x1100)).linkage_name(name);
         let units: Vec<Unit> = match units {
             1 => vec![names.iter().fold(whole(), |unit, name| unit.child(function(name)))],
             _ => names.iter().map(|name| whole().child(function(name))).collect(),

@@ -50,7 +50,7 @@ fn of_inlined_subroutines_that_overlap_the_innermost_counts() {
 }
 
 #[test]
-fn an_inlined_subroutine_ends_where_the_one_around_it_does() {
+fn an_inlined_subroutine_goes_on_where_the_one_around_it_ends() {
     let outer =
         Die::inlined("g", 3).range((0x1040, 0x1080)).child(Die::inlined("h", 4).range((0x1060, 0x10a0)));
     let unit = Unit::new(whole())
@@ -58,7 +58,9 @@ fn an_inlined_subroutine_ends_where_the_one_around_it_does() {
         .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
         .child(Die::new(dw::DW_TAG_subprogram).name("h").label("h"))
         .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
-    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_classes(&file, &[Class::INLINED_OUTSIDE]);
+    assert_eq!(innermost_names(&file), "1000:f 1040:g 1060:h 1080:h 10a0:f");
 }
 
 #[test]

@@ -28,6 +28,40 @@ fn names_come_from_where_they_are_best() {
 }
 
 #[test]
+fn of_several_symbols_at_an_entry_those_that_read_alike_count() {
+    let file = |symbols: &[(&str, u64)]| {
+        let function = |name, range| Die::function(name, range);
+        let unit = Unit::new(whole()).child(function("Foo", (0x1000, 0x1100)));
+        let unit =
+            unit.child(function("get<int>", (0x1100, 0x1200))).child(function("put", (0x1200, 0x1300)));
+        debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1300)], symbols)
+    };
+    let mut symbols = vec![
+        ("_ZN2ns3FooI4VEC2Li3EEC1Ev", 0x1000),
+        ("_ZN2ns3FooI4VEC2Li3EEC2Ev", 0x1000),
+        ("_ZN2ns3getIiEEvv", 0x1100),
+        ("_ZN2ns5otherEv", 0x1100),
+        ("put", 0x1200),
+        ("__put", 0x1200),
+    ];
+    assert_classes(&file(&symbols), &[Class::SYMBOL_NAME]);
+    let right = file(&symbols);
+    symbols.truncate(3);
+    symbols.push(("_ZN2ns3getIjEEvv", 0x1100));
+    assert_ne!(audited(&file(&symbols), &right).unexplained_len, 0, "the index has the plain name");
+}
+
+#[test]
+fn a_linkage_name_that_states_nothing_gives_way_to_the_symbol() {
+    let unit = Unit::new(whole()).child(Die::function("go", (0x1000, 0x1100)).linkage_name("go"));
+    let unit = unit.sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let file = |symbols: &[(&str, u64)]| debug_file(std::slice::from_ref(&unit), symbols);
+    assert_classes(&file(&[("*A#go:Nil", 0x1000)]), &[Class::PLAIN_LINKAGE_NAME]);
+    assert_classes(&file(&[("*A#go:Nil", 0x1000), ("go", 0x1000)]), &[]);
+    assert_classes(&file(&[]), &[]);
+}
+
+#[test]
 fn a_symbol_names_a_function_only_at_its_entry() {
     assert_classes(&function_with_a_part("f", 0x1100), &[]);
     assert_classes(&function_with_a_part("f.isra.0", 0x1100), &[Class::SYMBOL_NAME]);
@@ -58,7 +92,7 @@ fn of_aliases_the_one_the_symbol_table_names_counts() {
     let names = ["a", "b", "c", "d"];
     let file = |symbols: &[(&str, u64)]| {
         let unit = names.iter().fold(Unit::new(whole()), |unit, name| {
-            unit.child(Die::function(name, (0x1000, 0x1100)).linkage_name(name))
+            unit.child(Die::function("plain", (0x1000, 0x1100)).linkage_name(name))
         });
         debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], symbols)
     };

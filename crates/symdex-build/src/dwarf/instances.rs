@@ -103,6 +103,7 @@ fn function_ranges(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Functio
 }
 
 /// A stretch of one function's code and the innermost node there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Inner {
     start: u64,
     end: u64,
@@ -115,26 +116,13 @@ struct Claim {
     end: u64,
     node: u32,
     depth: u32,
-    reach: Reach,
-}
-
-/// Where the code of a claim lies. The greatest wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
-    /// It is code of the function itself.
-    Function,
-    /// It is code of a call outside of the call around it.
-    Outside,
-    /// It is code of a call inside of what is around it.
-    Inside,
 }
 
 impl Claim {
-    /// The greatest priority wins: the claim inside of its parent, then the one that starts last, then the one that ends
-    /// first, then the deepest node.
-    fn interval(&self) -> Interval<(Reach, u64, Reverse<u64>, u32)> {
-        let Self { start, end, depth, reach, .. } = *self;
-        Interval { start, end, priority: (reach, start, Reverse(end), depth) }
+    /// The greatest priority wins: the claim that starts last, then the one that ends first, then the deepest node.
+    fn interval(&self) -> Interval<(u64, Reverse<u64>, u32)> {
+        let Self { start, end, depth, .. } = *self;
+        Interval { start, end, priority: (start, Reverse(end), depth) }
     }
 }
 
@@ -144,34 +132,71 @@ fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inne
     let mut of_function = Vec::with_capacity(functions.places.len());
     let (mut claims, mut order, mut stretches) = (Vec::new(), Vec::new(), Vec::new());
     let mut flattener = Flattener::default();
-    for nodes in nodes.chunk_by(|a, b| a.0 == b.0) {
+    // Appends the stretches of the ranges of some nodes.
+    let mut append = |ranges: &mut dyn Iterator<Item = (u32, &[(u64, u64)])>, inner: &mut Vec<Inner>| {
         claims.clear();
-        for &(_, number) in nodes {
-            let node = &functions.nodes[number as usize];
-            let reach = if node.parent.is_none() { Reach::Function } else { Reach::Inside };
-            let (inside, outside) = (functions.ranges(node), functions.outside(number));
-            let inside = inside.iter().map(|range| (range, reach));
-            let ranges = inside.chain(outside.iter().map(|range| (range, Reach::Outside)));
-            let depth = node.depth;
-            claims.extend(ranges.map(|(&(start, end), reach)| Claim {
-                start,
-                end,
-                node: number,
-                depth,
-                reach,
-            }));
+        for (node, ranges) in ranges {
+            let depth = functions.nodes[node as usize].depth;
+            claims.extend(ranges.iter().map(|&(start, end)| Claim { start, end, node, depth }));
         }
         sort_by_start(&claims, &mut order);
         let claim = |key: u64| &claims[claim_number(key)];
         flattener.flatten(order.iter().map(|key| claim(*key).interval()), &mut stretches);
-        let first = inner.len();
         inner.extend(stretches.iter().map(|&Stretch { start, end, owner }| {
             let node = claim(order[owner]).node;
             Inner { start, end, node }
         }));
+    };
+    for nodes in nodes.chunk_by(|a, b| a.0 == b.0) {
+        let first = inner.len();
+        let ranges = |&(_, node): &OfFunction| (node, functions.ranges(&functions.nodes[node as usize]));
+        append(&mut nodes.iter().map(ranges), &mut inner);
+        let outside = nodes.iter().map(|&(_, node)| (node, functions.outside(node)));
+        let mut outside = outside.filter(|(_, ranges)| !ranges.is_empty()).peekable();
+        if outside.peek().is_some() {
+            let inside = inner.split_off(first);
+            let mut of_outside = Vec::new();
+            append(&mut outside, &mut of_outside);
+            put_between(&inside, &of_outside, |around, node| is_around(functions, around, node), &mut inner);
+        }
         of_function.push(first..inner.len());
     }
     (inner, of_function)
+}
+
+/// Appends the stretches of `inside`, with those parts of `outside` whose node is nested in the node there. Both are
+/// sorted and disjoint.
+fn put_between(
+    inside: &[Inner],
+    outside: &[Inner],
+    is_around: impl Fn(u32, u32) -> bool,
+    inner: &mut Vec<Inner>,
+) {
+    let mut outside = outside.iter().copied().peekable();
+    for &Inner { mut start, end, node } in inside {
+        while let Some(next) = outside.peek().copied().filter(|next| next.start < end) {
+            if start < next.end && is_around(node, next.node) {
+                let from = next.start.max(start);
+                let before = Inner { start, end: from, node };
+                inner.extend(Some(before).filter(|before| before.start < before.end));
+                start = next.end.min(end);
+                inner.push(Inner { start: from, end: start, node: next.node });
+            }
+            if next.end > end {
+                break;
+            }
+            outside.next();
+        }
+        inner.extend(Some(Inner { start, end, node }).filter(|rest| rest.start < rest.end));
+    }
+}
+
+/// Whether `node` is nested in `around`.
+fn is_around(functions: &Functions<'_>, around: u32, node: u32) -> bool {
+    let depth = functions.nodes[around as usize].depth;
+    let parent = |node: &u32| functions.nodes[*node as usize].parent.map(NonMaxU32::get);
+    let mut parents = std::iter::successors(Some(node), parent);
+    parents.find(|node| functions.nodes[*node as usize].depth <= depth) == Some(around)
 }
 
 /// Sets `order` to keys of the claims, sorted by start and number. In that order priorities ascend where nodes are
@@ -194,7 +219,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_belongs_to_the_claim_inside_that_starts_last_then_ends_first_then_is_deepest_then_first() {
+    fn stretches_outside_are_put_where_a_node_around_theirs_is() {
+        let stretch = |(start, end, node)| Inner { start, end, node };
+        let inside = [(0, 10, 0), (10, 20, 1), (20, 30, 0), (40, 50, 0)].map(stretch);
+        let put = |outside: &[(u64, u64, u32)]| {
+            let outside: Vec<_> = outside.iter().copied().map(stretch).collect();
+            let mut inner = Vec::new();
+            // Node 2 is nested in node 0 alone.
+            put_between(&inside, &outside, |around, node| (around, node) == (0, 2), &mut inner);
+            inner.iter().map(|inner| (inner.start, inner.end, inner.node)).collect::<Vec<_>>()
+        };
+        assert_eq!(put(&[]), [(0, 10, 0), (10, 20, 1), (20, 30, 0), (40, 50, 0)]);
+        let expected =
+            [(0, 5, 0), (5, 10, 2), (10, 20, 1), (20, 25, 2), (25, 28, 0), (28, 30, 2), (40, 50, 0)];
+        assert_eq!(put(&[(5, 25, 2), (28, 30, 2), (32, 40, 2)]), expected);
+        let expected = [(0, 10, 2), (10, 20, 1), (20, 30, 0), (40, 44, 2), (44, 46, 0), (46, 50, 2)];
+        assert_eq!(put(&[(0, 12, 2), (14, 16, 2), (35, 44, 2), (46, 60, 2)]), expected);
+        assert_eq!(put(&[(0, 50, 3)]), put(&[]));
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_claim_that_starts_last_then_ends_first_then_is_deepest_then_first() {
         let mut generator = crate::random::Random(1);
         let mut random = |below: u64| generator.below(below);
         let (mut order, mut stretches, mut flattener) = (Vec::new(), Vec::new(), Flattener::default());
@@ -206,18 +251,15 @@ mod tests {
                 .map(|node| {
                     let (start, size) = (random(40), random(20) + 1);
                     let depth = u32::try_from(random(4)).expect("small");
-                    let reach = [Reach::Function, Reach::Outside, Reach::Inside, Reach::Inside];
-                    let reach = reach[usize::try_from(random(4)).expect("small")];
-                    Claim { start: start * scale, end: (start + size) * scale, node, depth, reach }
+                    Claim { start: start * scale, end: (start + size) * scale, node, depth }
                 })
                 .collect();
             sort_by_start(&claims, &mut order);
             flattener.flatten(order.iter().map(|key| claims[claim_number(*key)].interval()), &mut stretches);
             for address in (0..64).map(|address| address * scale) {
                 let covering = claims.iter().filter(|claim| claim.start <= address && address < claim.end);
-                let rank = |claim: &&Claim| {
-                    (claim.reach, claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node))
-                };
+                let rank =
+                    |claim: &&Claim| (claim.start, Reverse(claim.end), claim.depth, Reverse(claim.node));
                 let expected = covering.max_by_key(rank).map(|claim| claim.node);
                 let found =
                     stretches.iter().find(|stretch| stretch.start <= address && address < stretch.end);

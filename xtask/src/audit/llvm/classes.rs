@@ -147,6 +147,16 @@ const LINE_WITHOUT_FILE: Class = Class::new(
 )
 .described();
 
+/// A call whose file is not stated, as Zig writes calls.
+const CALL_WITHOUT_FILE: Class = Class::new(
+    "call without file",
+    "without the file of a call llvm-symbolizer takes file 0 of the line program, or where that has none the file of the \
+     frame before; both can be wrong, and symdex has none",
+    "the inlined subroutine states no file of the call, there is no file, and the lines are equal or of class \
+     \"line zero\"",
+)
+.described();
+
 /// llvm-symbolizer as a peer, for one image.
 pub(crate) struct LlvmPeer<'d> {
     /// As it reads the symbol table; sorted by address.
@@ -264,16 +274,21 @@ impl<'d> LlvmPeer<'d> {
         (theirs.file.as_deref() == Some(rest) && ours.line == theirs.line).then_some(SUPPLEMENTARY_FILE)
     }
 
-    /// The classes if the frame has the source file of its symbol, and no line.
+    /// The classes if the frame has the source file of its symbol and no line, or a file for a call that states none.
     fn explain_file(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Vec<Class>> {
         let FramePair { ours, theirs, .. } = *frame;
-        let file = self.symbol(question, frame)?.file?;
+        let class = match question.call_has_no_file(frame.depth) {
+            true => CALL_WITHOUT_FILE,
+            false => {
+                let file = self.symbol(question, frame)?.file?;
+                (theirs.file.as_deref() == Some(file)).then_some(SYMBOL_FILE)?
+            }
+        };
         let line = match (ours.line, theirs.line) {
             (ours, theirs) if ours == theirs => None,
             (ours, theirs) => Some(self.explain_line(ours, theirs)?),
         };
-        let is_it = ours.file.is_none() && theirs.file.as_deref() == Some(file);
-        is_it.then(|| [SYMBOL_FILE].into_iter().chain(line).collect())
+        ours.file.is_none().then(|| [class].into_iter().chain(line).collect())
     }
 }
 

@@ -82,6 +82,8 @@ fn of_elf<'d>(file: &File<'d>) -> Vec<Symbol<'d>> {
         let is_arm = file.architecture() == object::Architecture::Arm;
         let thumb = is_arm && st_info.st_type() == elf::STT_FUNC && symbol.address() % 2 == 1;
         let svma = symbol.address() - u64::from(thumb);
+        // By default, it takes the top byte for a tag, and bit 55 for what the byte is.
+        let svma = ((svma << 8).cast_signed() >> 8).cast_unsigned();
         let source = source.filter(|_| st_info.st_bind() == elf::STB_LOCAL);
         symbols.push(Symbol { svma, size: symbol.size(), is_cut_short: false, name, file: source });
     }
@@ -105,7 +107,8 @@ fn says_what_bytes_are(file: &File<'_>, name: &[u8]) -> bool {
         _ => &[],
     };
     let is_machine_with_such = !begins_so.is_empty() && file.architecture() != object::Architecture::Aarch64;
-    begins_so.iter().any(|begin| name.starts_with(begin)) || is_machine_with_such && name.is_empty()
+    begins_so.iter().any(|begin| name.starts_with(begin))
+        || is_machine_with_such && (name.is_empty() || name == b".L0 ")
 }
 
 fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
