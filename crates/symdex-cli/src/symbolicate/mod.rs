@@ -406,7 +406,7 @@ fn misplaced(file: &[u8], layout: Layout) -> Option<&'static str> {
     }
     let is_other_report = matches!(layout, Layout::Stackwalk(_)) && !is_process(file);
     is_other_report
-        .then_some("not a minidump (which begins with `MDMP`); pass a report to `symdex symbolicate`")
+        .then_some("not a minidump (which begins with `MDMP`) and not a microdump of Breakpad; pass a report to `symdex symbolicate`")
 }
 
 /// The name of a report in messages.
