@@ -35,6 +35,7 @@ fn dump_of(index: &Path, folder: &Path) -> PathBuf {
             stack: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
         }],
         processor: Processor::Arm64,
+        ..DumpedProcess::default()
     };
     let path = folder.join("crash.dmp");
     fs::write(&path, process.to_bytes()).expect("written");

@@ -110,6 +110,9 @@ fn walk_minidump(
         process.skipped_threads += microdump.others;
         is_cut.iter_mut().for_each(|is_cut| *is_cut |= microdump.is_cut);
     }
+    if process.state.threads.iter().all(|thread| thread.frames.is_empty()) {
+        return Err(Error::Damaged { what: "no thread has registers that can be read".to_owned() });
+    }
     let report = state_json::report(&process, &is_cut)?;
     Ok(Walked { report, process: WalkedProcess::new(process.state) })
 }

@@ -136,7 +136,12 @@ pub(crate) fn frames_that_a_search_of_the_stack_has_found_are_marked() {
     (registers[31], registers[32]) = (STACK, 0x1_0499_0158);
     let stack: Vec<u8> = [0, 0, 0x1_0499_0134, 0].into_iter().flat_map(u64::to_le_bytes).collect();
     let thread = DumpedThread { id: 1, registers, stack_address: STACK, stack };
-    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
+    let process = DumpedProcess {
+        modules: vec![module],
+        threads: vec![thread],
+        processor: Processor::Arm64,
+        ..DumpedProcess::default()
+    };
     let path = store.path().join("crash.dmp");
     std::fs::write(&path, process.to_bytes()).expect("written");
     programs.run("scanned", &server, &[path.to_str().expect("UTF-8")]);

@@ -61,7 +61,12 @@ pub(crate) fn a_minidump_is_answered_as_by_the_command() {
     let mut registers = vec![0; 33];
     (registers[31], registers[32]) = (0x7000_0000, 0x1_0000_03cf);
     let thread = DumpedThread { id: 1, registers, stack_address: 0x7000_0000, stack: vec![0; 64] };
-    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
+    let process = DumpedProcess {
+        modules: vec![module],
+        threads: vec![thread],
+        processor: Processor::Arm64,
+        ..DumpedProcess::default()
+    };
     let dump = store.path().join("crash.dmp");
     fs::write(&dump, process.to_bytes()).expect("written");
     let server = TestServer::start(store.path(), &[]);
