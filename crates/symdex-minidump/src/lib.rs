@@ -1,9 +1,10 @@
 //! Walks the stacks of minidumps, and makes reports of them that `symdex-report` answers.
 //!
-//! A minidump has the registers and the stack memory of each thread, not its frames. [`walk`] finds the frames with the
-//! walker of [rust-minidump], which asks the same [`Source`] that answers reports: by the unwind rows of its indexes,
-//! by frame pointers, and last by a search of the stack for addresses of code. [`Walked::report`] is then a report in
-//! the JSON of minidump-stackwalk, for [`symdex_report::Report::parse`].
+//! A minidump has the registers and the stack memory of each thread, not its frames. A microdump of Breakpad has those
+//! of one thread, as lines of a log. [`walk`] finds the frames with the walker of [rust-minidump], which asks the same
+//! [`Source`] that answers reports: by the unwind rows of its indexes, by frame pointers, and last by a search of the
+//! stack for addresses of code. [`Walked::report`] is then a report in the JSON of minidump-stackwalk, for
+//! [`symdex_report::Report::parse`].
 //!
 //! ```
 //! use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
@@ -67,8 +68,8 @@ pub struct Walked {
     pub process: WalkedProcess,
 }
 
-/// Whether [`walk`] walks the stacks of `file`, judged by its content: a minidump, or a text with a microdump of Breakpad
-/// and without frames.
+/// Whether [`walk`] walks the stacks of `file`, judged by its content: a minidump, or a text with a microdump of
+/// Breakpad and without frames.
 #[must_use]
 pub fn is_process(file: &[u8]) -> bool {
     file.starts_with(SIGNATURE) || is_microdump(file)

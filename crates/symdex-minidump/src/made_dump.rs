@@ -1,5 +1,5 @@
-//! Makes a minidump of a microdump, with the streams that [`dump`](crate::dump) reads. The layouts are those of Windows'
-//! `minidumpapiset.h` and of Breakpad's `minidump_format.h`.
+//! Makes a minidump of a microdump, with the streams that [`dump`](crate::dump) reads. The layouts are those of
+//! Windows' `minidumpapiset.h` and of Breakpad's `minidump_format.h`.
 
 use symdex::debug_id;
 

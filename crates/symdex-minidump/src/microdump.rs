@@ -215,7 +215,8 @@ mod tests {
             "01-25 09:57:54.139 23467 23468 F google-breakpad: ",
             "2026-01-25 09:57:54.139 10123 23467 23468 F google-breakpad: ",
         ] {
-            let noise = "01-25 09:57:54.140 E/other(1): S 1006 07\n01-25 09:57:54.140 99 99 F google-breakpad: S 9 07\n";
+            let noise = "01-25 09:57:54.140 E/other(1): S 1006 07\n\
+                         01-25 09:57:54.140 99 99 F google-breakpad: S 9 07\n";
             let text = text(prefix).replace("\r\nG", &format!("\r\n{noise}G"));
             assert!(is_microdump(text.as_bytes()), "{prefix:?}");
             let dump = Microdump::read(text.as_bytes()).expect("intact");
