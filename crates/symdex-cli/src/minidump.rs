@@ -25,7 +25,7 @@ use crate::symbolicate::{Layout, NameArgs, SourceArgs, StackwalkFormat, Work};
 /// UUID of Mach-O. Modules of Windows need an index that `symdex import` has made of a symbol file.
 ///
 /// LIMITS. The stacks of a minidump may have 16384 frames, 4096 in a thread, and 8192 threads. What is past a limit is
-/// left out and counted; the command then exits with code 3. A minidump with more than 16384 modules is damaged.
+/// left out and counted; the command then exits with code 3. A minidump with more than 8192 modules is damaged.
 /// docs/SECURITY.md lists all limits.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -7,7 +7,7 @@ pub(crate) const FRAMES: usize = 16_384;
 /// How many threads of a process are walked.
 pub(crate) const THREADS: usize = 8192;
 /// How many modules, unloaded modules and names of threads a minidump may have, each.
-pub(crate) const ENTRIES: usize = 16_384;
+pub(crate) const ENTRIES: usize = 8192;
 /// How many unloaded modules are named at the frames of a process. Any number of them can overlap.
 pub(crate) const UNLOADED: usize = 16_384;
 /// How many addresses are looked up in a process while its stacks are walked. A search of the stack looks up as many as
@@ -24,7 +24,7 @@ pub(crate) const REPEATED_NAME: usize = 255;
 /// Returns how many bytes of memory the walk of a file of `size` bytes takes at most, besides the file and the answers.
 ///
 /// ```
-/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 200);
+/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 196);
 /// ```
 #[must_use]
 pub fn most_memory(size: usize) -> usize {
@@ -32,14 +32,14 @@ pub fn most_memory(size: usize) -> usize {
     const FRAME: usize = 6 << 10;
     /// A frame with its registers, before those past the limits are dropped.
     const WALKED: usize = 2 << 10;
-    /// A module, and an unloaded one. Its JSON is built as a tree.
-    const ENTRY: usize = 6 << 10;
-    /// The copies of a name, in JSON and elsewhere.
-    const COPIES: usize = 8;
-    /// The bytes of the file that state an unloaded module.
-    const STATED_ENTRY: usize = 24;
-    let entries = (size / STATED_ENTRY).min(2 * ENTRIES) * ENTRY;
-    FRAMES * FRAME + POINTERS_INTO_STACK * WALKED + entries + size.min(NAME_BYTES) * COPIES
+    /// The bytes of the file that state a module and an unloaded one, and the memory that these take. Their JSON is
+    /// built as trees.
+    const LISTS: [(usize, usize); 2] = [(108, 6 << 10), (24, 2 << 10)];
+    /// The memory that a byte of a name takes. JSON and the report have copies.
+    const NAMED: usize = 4;
+    let entries = LISTS.map(|(stated, memory)| (size / stated).min(ENTRIES) * memory);
+    let names = size.min(NAME_BYTES) * NAMED;
+    FRAMES * FRAME + POINTERS_INTO_STACK * WALKED + entries.iter().sum::<usize>() + names
 }
 
 #[cfg(test)]

@@ -142,9 +142,10 @@ pub(crate) fn frames_that_a_search_of_the_stack_has_found_are_marked() {
         processor: Processor::Arm64,
         ..DumpedProcess::default()
     };
-    let path = store.path().join("crash.dmp");
-    std::fs::write(&path, process.to_bytes()).expect("written");
-    programs.run("scanned", &server, &[path.to_str().expect("UTF-8")]);
+    let (dump, log) = (store.path().join("crash.dmp"), store.path().join("logcat.txt"));
+    std::fs::write(&dump, process.to_bytes()).expect("written");
+    std::fs::write(&log, process.to_microdump("F/google-breakpad( 1): ")).expect("written");
+    programs.run("scanned", &server, &[&dump, &log].map(|path| path.to_str().expect("UTF-8")));
 }
 
 pub(crate) fn an_uploaded_debug_file_answers_the_open_report() {
