@@ -12,6 +12,10 @@ use crate::symbolicate::{Layout, NameArgs, SourceArgs, StackwalkFormat, Work};
 /// A minidump has the registers of each thread and a part of its memory: Crashpad, Breakpad, Sentry, Electron, Unity
 /// and Windows write it when a program crashes. `symdex symbolicate` reads minidumps, too, beside other reports.
 ///
+/// MICRODUMPS. Chrome and WebView write the registers, the stack and the modules of the thread that crashed to
+/// Android's log: lines of `google-breakpad`. The log is read as a minidump, with or without the prefixes of logcat. Of
+/// several microdumps in it, the first one is read, and the others are counted.
+///
 /// STACKS. The caller of each frame is found by the unwind information of its function, if a source has an index with
 /// unwind rows of the image (`symdex build --unwind`); otherwise by the frame pointer; otherwise by a search of the
 /// stack for addresses of code, which can find frames that are not there. Each frame says how it was found. The walker
@@ -21,12 +25,13 @@ use crate::symbolicate::{Layout, NameArgs, SourceArgs, StackwalkFormat, Work};
 /// UUID of Mach-O. Modules of Windows need an index that `symdex import` has made of a symbol file.
 ///
 /// LIMITS. The stacks of a minidump may have 16384 frames, 4096 in a thread, and 8192 threads. What is past a limit is
-/// left out and counted; the command then exits with code 3. docs/SECURITY.md lists all limits.
+/// left out and counted; the command then exits with code 3. A minidump with more than 8192 modules is damaged.
+/// docs/SECURITY.md lists all limits.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Minidumps, folders or zip archives of minidumps. They may be compressed (.gz, .zst). `-`, or no minidump, stands
-    /// for standard input
+    /// Minidumps, logs with a microdump, folders or zip archives of these. They may be compressed (.gz, .zst). `-`, or
+    /// no minidump, stands for standard input
     #[arg(value_name = "MINIDUMP")]
     minidumps: Vec<PathBuf>,
     #[command(flatten)]

@@ -17,11 +17,17 @@ const INLINED: u64 = 0x3cf;
 /// Writes a minidump of an ARM64 process with the image of `index` into `folder`. A frame pointer leads to a second
 /// frame.
 fn dump_of(index: &Path, folder: &Path) -> PathBuf {
+    let path = folder.join("crash.dmp");
+    fs::write(&path, process_of(index).to_bytes()).expect("written");
+    path
+}
+
+fn process_of(index: &Path) -> DumpedProcess {
     let index = Index::open(fs::read(index).expect("an index")).expect("opens");
     let words = [STACK + 0x20, BASE + INLINED + 5, 0, 0, 0, 0, 0, 0];
     let mut registers = vec![0; 33];
     (registers[29], registers[31], registers[32]) = (STACK, STACK, BASE + INLINED);
-    let process = DumpedProcess {
+    DumpedProcess {
         modules: vec![DumpedModule {
             base: BASE,
             size: 0x1_0000,
@@ -35,10 +41,39 @@ fn dump_of(index: &Path, folder: &Path) -> PathBuf {
             stack: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
         }],
         processor: Processor::Arm64,
-    };
-    let path = folder.join("crash.dmp");
-    fs::write(&path, process.to_bytes()).expect("written");
-    path
+        ..DumpedProcess::default()
+    }
+}
+
+#[test]
+fn a_microdump_in_a_log_is_answered_by_both_commands() {
+    let root = folder();
+    let process = process_of(&index_of("inline-dwarf4", root.path()));
+    let log = root.path().join("logcat.txt");
+    let lines = "--------- beginning of crash\n".repeat(20);
+    let text = lines + &process.to_microdump("01-25 09:57:54.139 23467 23468 F google-breakpad: ");
+    fs::write(&log, &text).expect("written");
+    let index = format!("--index {}", root.path().display());
+    let run = symdex_on(&log, &format!("minidump {{}} {index}"));
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    for part in ["libgrid.so!cell", "grid.h : 9", "Found by: previous frame's frame pointer", "SIGSEGV"] {
+        assert!(run.out.contains(part), "{part}\n{}", run.out);
+    }
+    let ours = &symdex_on(&log, &format!("symbolicate {{}} {index} --json")).json()[0];
+    assert_eq!(&symdex_on(&log, &format!("minidump {{}} {index} --json")).json()[0], ours);
+    assert_eq!(ours["threads"][0]["frames"][0]["functions"][0]["function"], "cell");
+    let output = root.path().join("out");
+    fs::create_dir(&output).expect("created");
+    symdex_on(&log, &format!("symbolicate {{}} {index} -o {}", output.display()));
+    assert!(output.join("logcat.txt.json").exists());
+    // A log with other frames is a report, in which the microdump stays as it is.
+    let with_frames = text + "01-25 09:57:54.139 1 1 F DEBUG: #00 pc 0001 /lib.so (BuildId: 00112233)\n";
+    fs::write(&log, &with_frames).expect("written");
+    let run = symdex_on(&log, &format!("symbolicate {{}} {index}"));
+    assert_eq!(run.out, with_frames, "{}", run.err);
+    let refused = symdex_on(&log, &format!("minidump {{}} {index}"));
+    assert_eq!(refused.code, Some(6));
+    assert!(refused.err.contains("a log with a microdump and without frames"), "{}", refused.err);
 }
 
 #[test]

@@ -6,18 +6,20 @@ use std::time::{Duration, SystemTime};
 use minidump::system_info::Cpu;
 use minidump::{
     Endian, Minidump, MinidumpBreakpadInfo, MinidumpContext, MinidumpException, MinidumpLinuxLsbRelease,
-    MinidumpLinuxProcStatus, MinidumpMacCrashInfo, MinidumpMiscInfo, MinidumpModuleList, MinidumpStream,
-    MinidumpSystemInfo, MinidumpThread, MinidumpThreadList, MinidumpThreadNames, MinidumpUnloadedModuleList,
-    Module, UnifiedMemory, UnifiedMemoryList,
+    MinidumpLinuxProcStatus, MinidumpMacCrashInfo, MinidumpMiscInfo, MinidumpModule, MinidumpModuleList,
+    MinidumpStream, MinidumpSystemInfo, MinidumpThread, MinidumpThreadList, MinidumpThreadNames,
+    MinidumpUnloadedModule, MinidumpUnloadedModuleList, Module, RawMacCrashInfo, UnifiedMemory,
+    UnifiedMemoryList,
 };
 use minidump_processor::{ExceptionInfo, LinuxProcStatus, LinuxStandardBase, ProcessState};
 use minidump_unwind::{CallStack, CallStackInfo, FrameTrust, StackFrame, SystemInfo};
 use symdex::Arch;
-use symdex_report::{MinidumpModule, ReportImage};
+use symdex_demangle::printable;
+use symdex_report::ReportImage;
 
 use crate::error::Error;
 use crate::limits::THREADS;
-use crate::names::check_names;
+use crate::names::{check_lists, path_on_one_line, repeated};
 use crate::process::{Block, Process};
 
 /// A minidump of which the header and the directory are read.
@@ -31,7 +33,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Dump<'_>, Error> {
             what: "a big-endian minidump; expected a little-endian one".to_owned(),
         });
     }
-    check_names(&dump, bytes)?;
+    check_lists(&dump, bytes)?;
     Ok(dump)
 }
 
@@ -63,6 +65,17 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
     let exception_info = reader.exception.as_ref().map(|exception| exception_info(exception, &system_info));
     let stacks = read.map(|thread| thread.stack_memory(&memory).map(block)).collect();
     let images = images(&modules, &system_info);
+    // What is printed has no control characters.
+    let modules = modules.iter().cloned().map(|mut module| {
+        module.name = path_on_one_line(&module.name);
+        module
+    });
+    let modules = MinidumpModuleList::from_modules(modules.collect());
+    let repeated_modules = modules.iter().map(|module| {
+        let size = u32::try_from(module.size()).unwrap_or(u32::MAX);
+        MinidumpModule::new(module.base_address(), size, &repeated(basename(&module.name)))
+    });
+    let repeated_modules = MinidumpModuleList::from_modules(repeated_modules.collect());
     let status = stream::<MinidumpLinuxProcStatus<'_>>(dump).map(LinuxProcStatus::from);
     let created = misc.as_ref().and_then(MinidumpMiscInfo::process_create_time);
     let state = ProcessState {
@@ -74,10 +87,10 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
         exception_info,
         requesting_thread,
         threads,
-        linux_standard_base: stream::<MinidumpLinuxLsbRelease<'_>>(dump).map(LinuxStandardBase::from),
-        mac_crash_info: stream::<MinidumpMacCrashInfo>(dump).map(|info| info.raw),
+        linux_standard_base: linux_standard_base(dump),
+        mac_crash_info: mac_crash_info(dump),
         modules,
-        unloaded_modules: stream::<MinidumpUnloadedModuleList>(dump).unwrap_or_default(),
+        unloaded_modules: unloaded_modules(dump),
         system_info,
         cert_info: Default::default(),
         assertion: None,
@@ -92,7 +105,7 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
     };
     let skipped_threads = list.threads.len().saturating_sub(THREADS);
     let memory = blocks(&memory);
-    Ok(Process { state, images, stacks, memory, skipped_threads })
+    Ok(Process { state, images, modules: repeated_modules, stacks, memory, skipped_threads })
 }
 
 /// A stream that the minidump may lack. Broken ones count as missing.
@@ -100,14 +113,64 @@ fn stream<'d, S: MinidumpStream<'d>>(dump: &'d Dump<'d>) -> Option<S> {
     dump.get_stream().ok()
 }
 
+fn linux_standard_base(dump: &Dump<'_>) -> Option<LinuxStandardBase> {
+    let LinuxStandardBase { id, release, codename, description } =
+        stream::<MinidumpLinuxLsbRelease<'_>>(dump)?.into();
+    let [id, release, codename, description] = [id, release, codename, description].map(on_one_line);
+    Some(LinuxStandardBase { id, release, codename, description })
+}
+
+fn mac_crash_info(dump: &Dump<'_>) -> Option<Vec<RawMacCrashInfo>> {
+    let mut records = stream::<MinidumpMacCrashInfo>(dump)?.raw;
+    for record in &mut records {
+        let texts = match record {
+            RawMacCrashInfo::V4(_, texts) => [
+                &mut texts.module_path,
+                &mut texts.message,
+                &mut texts.signature_string,
+                &mut texts.backtrace,
+                &mut texts.message2,
+            ],
+            RawMacCrashInfo::V5(_, texts) => [
+                &mut texts.module_path,
+                &mut texts.message,
+                &mut texts.signature_string,
+                &mut texts.backtrace,
+                &mut texts.message2,
+            ],
+            _ => continue,
+        };
+        texts.into_iter().for_each(|text| *text = on_one_line(std::mem::take(text)));
+    }
+    Some(records)
+}
+
+fn unloaded_modules(dump: &Dump<'_>) -> MinidumpUnloadedModuleList {
+    let list = stream::<MinidumpUnloadedModuleList>(dump).unwrap_or_default();
+    let modules = list.iter().cloned().map(|module| {
+        let name = path_on_one_line(&module.name);
+        MinidumpUnloadedModule { name, ..module }
+    });
+    MinidumpUnloadedModuleList::from_modules(modules.collect())
+}
+
+fn on_one_line(text: String) -> String {
+    printable(Cow::Owned(text)).into_owned()
+}
+
+/// The part of a path after its last separator.
+fn basename(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
 fn system_info(system: &MinidumpSystemInfo) -> SystemInfo {
     let (os_version, os_build) = system.os_parts();
     SystemInfo {
         os: system.os,
-        os_version: Some(os_version),
-        os_build,
+        os_version: Some(on_one_line(os_version)),
+        os_build: os_build.map(on_one_line),
         cpu: system.cpu,
-        cpu_info: system.cpu_info().map(Cow::into_owned),
+        cpu_info: system.cpu_info().map(|info| on_one_line(info.into_owned())),
         cpu_microcode_version: None,
         cpu_count: system.raw.number_of_processors.into(),
     }
@@ -150,11 +213,11 @@ fn exception_info(exception: &MinidumpException<'_>, system: &SystemInfo) -> Exc
 fn images(modules: &MinidumpModuleList, system: &SystemInfo) -> Vec<ReportImage> {
     let arch = arch(system.cpu);
     let os = system.os.long_name();
-    let image = |module: &minidump::MinidumpModule| {
+    let image = |module: &MinidumpModule| {
         let code_id = module.code_identifier().unwrap_or_default();
         let debug_id = module.debug_identifier().unwrap_or_default().breakpad().to_string();
         let path = module.code_file();
-        ReportImage::from(MinidumpModule {
+        ReportImage::from(symdex_report::MinidumpModule {
             path: &path,
             os: &os,
             arch: arch.as_ref(),
@@ -205,7 +268,7 @@ impl<'d> ThreadReader<'d> {
             info: if frames.is_some() { CallStackInfo::Ok } else { CallStackInfo::MissingContext },
             frames: frames.into_iter().collect(),
             thread_id: id,
-            thread_name: self.names.get_name(id).map(Cow::into_owned),
+            thread_name: self.names.get_name(id).map(|name| repeated(&name)),
             last_error_value: None,
         }
     }

@@ -16,17 +16,15 @@ pub enum Error {
         /// What was found and what was expected.
         what: String,
     },
-    /// Reading the file would take more memory than its size allows.
-    #[error(
-        "the {what} of this minidump take {size} bytes, which is more than the limit of {limit} for its size"
-    )]
+    /// Reading the file would take too much memory.
+    #[error("this minidump has {count} {what}; the limit is {limit}")]
     TooLarge {
-        /// The part that is too large.
+        /// What there is too much of.
         what: &'static str,
-        /// The bytes that it takes.
-        size: u64,
-        /// The bytes that it may take.
-        limit: u64,
+        /// How much there is.
+        count: usize,
+        /// How much there may be.
+        limit: usize,
     },
 }
 

@@ -1,9 +1,10 @@
 //! Walks the stacks of minidumps, and makes reports of them that `symdex-report` answers.
 //!
-//! A minidump has the registers and the stack memory of each thread, not its frames. [`walk`] finds the frames with the
-//! walker of [rust-minidump], which asks the same [`Source`] that answers reports: by the unwind rows of its indexes,
-//! by frame pointers, and last by a search of the stack for addresses of code. [`Walked::report`] is then a report in
-//! the JSON of minidump-stackwalk, for [`symdex_report::Report::parse`].
+//! A minidump has the registers and the stack memory of each thread, not its frames. A microdump of Breakpad has those
+//! of one thread, as lines of a log. [`walk`] finds the frames with the walker of [rust-minidump], which asks the same
+//! [`Source`] that answers reports: by the unwind rows of its indexes, by frame pointers, and last by a search of the
+//! stack for addresses of code. [`Walked::report`] is then a report in the JSON of minidump-stackwalk, for
+//! [`symdex_report::Report::parse`].
 //!
 //! ```
 //! use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
@@ -30,9 +31,12 @@
 //!
 //! [rust-minidump]: https://github.com/rust-minidump/rust-minidump
 
+mod chains;
 mod dump;
 mod error;
 mod limits;
+mod made_dump;
+mod microdump;
 mod names;
 mod process;
 mod provider;
@@ -44,6 +48,8 @@ mod state_json;
 mod walk;
 
 use symdex_report::Source;
+
+use crate::microdump::{Microdump, is_microdump};
 
 pub use error::Error;
 pub use limits::most_memory;
@@ -62,13 +68,14 @@ pub struct Walked {
     pub process: WalkedProcess,
 }
 
-/// Whether [`walk`] walks the stacks of `file`, judged by its first bytes.
+/// Whether [`walk`] walks the stacks of `file`, judged by its content: a minidump, or a text with a microdump of
+/// Breakpad and without frames.
 #[must_use]
 pub fn is_process(file: &[u8]) -> bool {
-    file.starts_with(SIGNATURE)
+    file.starts_with(SIGNATURE) || is_microdump(file)
 }
 
-/// Walks the stacks of `file`, a minidump. Returns `None` for any other file.
+/// Walks the stacks of `file`, a minidump or a text with a microdump. Returns `None` for any other file.
 ///
 /// `source` is asked whether there is code at the addresses that are found, one at a time, and for unwind rows. Frames
 /// whose images it does not have are found by frame pointers, or by a search that takes every address in their images
@@ -79,13 +86,34 @@ pub fn is_process(file: &[u8]) -> bool {
 /// [`Error::Damaged`] or [`Error::TooLarge`] if the file is damaged, [`Error::Unsupported`] if its processor is not
 /// supported.
 pub fn walk(file: &[u8], source: &mut (dyn Source + Send)) -> Option<Result<Walked, Error>> {
-    is_process(file).then(|| walk_minidump(file, source))
+    if file.starts_with(SIGNATURE) {
+        return Some(walk_minidump(file, source, None));
+    }
+    let walk_microdump = || {
+        let microdump = Microdump::read(file)?;
+        walk_minidump(&microdump.to_minidump()?, source, Some(&microdump))
+    };
+    is_microdump(file).then(walk_microdump)
 }
 
-fn walk_minidump(file: &[u8], source: &mut (dyn Source + Send)) -> Result<Walked, Error> {
+/// Walks the stacks of a minidump, which may be made of a microdump.
+fn walk_minidump(
+    file: &[u8],
+    source: &mut (dyn Source + Send),
+    microdump: Option<&Microdump>,
+) -> Result<Walked, Error> {
     let dump = dump::open(file)?;
     let mut process = dump::process(&dump)?;
-    let is_cut = walk::walk(&mut process, source, file.len())?;
+    let mut is_cut = walk::walk(&mut process, source, file.len())?;
+    if let Some(microdump) = microdump {
+        // It does not state the model of the processor.
+        process.state.system_info.cpu_info = None;
+        process.skipped_threads += microdump.others;
+        is_cut.iter_mut().for_each(|is_cut| *is_cut |= microdump.is_cut);
+    }
+    if process.state.threads.iter().all(|thread| thread.frames.is_empty()) {
+        return Err(Error::Damaged { what: "no thread has registers that can be read".to_owned() });
+    }
     let report = state_json::report(&process, &is_cut)?;
     Ok(Walked { report, process: WalkedProcess::new(process.state) })
 }

@@ -6,31 +6,40 @@ pub(crate) const FRAMES_OF_THREAD: usize = 4096;
 pub(crate) const FRAMES: usize = 16_384;
 /// How many threads of a process are walked.
 pub(crate) const THREADS: usize = 8192;
+/// How many modules, unloaded modules and names of threads a minidump may have, each.
+pub(crate) const ENTRIES: usize = 8192;
+/// How many unloaded modules are named at the frames of a process. Any number of them can overlap.
+pub(crate) const UNLOADED: usize = 16_384;
 /// How many addresses are looked up in a process while its stacks are walked. A search of the stack looks up as many as
 /// 160 for each frame.
 pub(crate) const LOOKUPS: usize = 262_144;
-/// How many words of the stack may point into the stack. Each can be the frame pointer of a frame outside of all
-/// modules, for which no limit of frames holds. The rest of the stack is not walked.
+/// How many words of the stack may point to higher addresses of the stack. Each can be the frame pointer of a frame
+/// outside of all modules, at which the walker cannot be stopped. The rest of the stack is not walked.
 pub(crate) const POINTERS_INTO_STACK: usize = 16_384;
-/// How many bytes of names and ids the modules and threads may have: these for any minidump,
-pub(crate) const NAME_BYTES: u64 = 4 << 20;
-/// and this number for each byte of the minidump. Many modules can share a name of megabytes.
-pub(crate) const NAME_BYTES_PER_BYTE: u64 = 4;
+/// How many bytes of names and ids the modules and threads may have, each. Many modules can share a long name.
+pub(crate) const NAME_BYTES: usize = 4 << 20;
+/// How many bytes of a name are repeated at each frame and thread.
+pub(crate) const REPEATED_NAME: usize = 255;
 
 /// Returns how many bytes of memory the walk of a file of `size` bytes takes at most, besides the file and the answers.
 ///
 /// ```
-/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 96 + 4 + 4);
+/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 196);
 /// ```
 #[must_use]
 pub fn most_memory(size: usize) -> usize {
-    /// A frame has all registers. Its JSON is built as a tree.
+    /// A frame with its registers. Its JSON is built as a tree.
     const FRAME: usize = 6 << 10;
-    /// The least memory of a stack that a frame takes.
-    const STACK_OF_FRAME: usize = 8;
-    let frames = FRAMES.min(size / STACK_OF_FRAME) * FRAME;
-    let names = NAME_BYTES.saturating_add((size as u64).saturating_mul(NAME_BYTES_PER_BYTE));
-    frames.saturating_add(usize::try_from(names).unwrap_or(usize::MAX))
+    /// A frame with its registers, before those past the limits are dropped.
+    const WALKED: usize = 2 << 10;
+    /// The bytes of the file that state a module and an unloaded one, and the memory that these take. Their JSON is
+    /// built as trees.
+    const LISTS: [(usize, usize); 2] = [(108, 6 << 10), (24, 2 << 10)];
+    /// The memory that a byte of a name takes. JSON and the report have copies.
+    const NAMED: usize = 4;
+    let entries = LISTS.map(|(stated, memory)| (size / stated).min(ENTRIES) * memory);
+    let names = size.min(NAME_BYTES) * NAMED;
+    FRAMES * FRAME + POINTERS_INTO_STACK * WALKED + entries.iter().sum::<usize>() + names
 }
 
 #[cfg(test)]
@@ -40,14 +49,17 @@ mod tests {
     #[test]
     fn the_table_of_the_document_has_these_limits() {
         let limits = [
-            ("FRAMES_OF_THREAD", FRAMES_OF_THREAD as u64),
-            ("FRAMES", FRAMES as u64),
-            ("THREADS", THREADS as u64),
-            ("LOOKUPS", LOOKUPS as u64),
-            ("POINTERS_INTO_STACK", POINTERS_INTO_STACK as u64),
+            ("FRAMES_OF_THREAD", FRAMES_OF_THREAD),
+            ("FRAMES", FRAMES),
+            ("THREADS", THREADS),
+            ("ENTRIES", ENTRIES),
+            ("UNLOADED", UNLOADED),
+            ("LOOKUPS", LOOKUPS),
+            ("POINTERS_INTO_STACK", POINTERS_INTO_STACK),
             ("NAME_BYTES", NAME_BYTES),
-            ("NAME_BYTES_PER_BYTE", NAME_BYTES_PER_BYTE),
+            ("REPEATED_NAME", REPEATED_NAME),
         ];
+        let limits = limits.map(|(name, value)| (name, value as u64));
         symdex_testkit::limits::are_documented(&limits, include_str!("limits.rs"));
     }
 }

@@ -2,7 +2,7 @@
 
 use minidump::format::MINIDUMP_MEMORY_DESCRIPTOR;
 use minidump::system_info::{Cpu, PointerWidth};
-use minidump::{Endian, MinidumpMemory};
+use minidump::{Endian, MinidumpMemory, MinidumpModuleList};
 use minidump_processor::ProcessState;
 use symdex_report::ReportImage;
 
@@ -12,6 +12,8 @@ pub(crate) struct Process<'d> {
     pub(crate) state: ProcessState,
     /// The image for each module of the process, in the same order.
     pub(crate) images: Vec<ReportImage>,
+    /// The modules as frames repeat them: only their places and the ends of their paths.
+    pub(crate) modules: MinidumpModuleList,
     /// The stack of each thread, in the order of the threads.
     pub(crate) stacks: Vec<Option<Block<'d>>>,
     /// All known memory, in ascending order.
@@ -63,7 +65,7 @@ impl<'d> Block<'d> {
 }
 
 impl<'d> Process<'d> {
-    /// The memory that the stack pointer `pointer` of a thread points into: its stack, or any other memory. A signal
+    /// The block that the stack pointer `pointer` of a thread points into: its stack, or any other memory. A signal
     /// handler can have a stack of its own.
     pub(crate) fn stack_at(&self, thread: usize, pointer: u64) -> Option<Block<'d>> {
         let own = self.stacks.get(thread).copied().flatten().filter(|stack| stack.contains(pointer));

@@ -46,17 +46,21 @@ struct State<'s> {
     /// The bytes that answers may still have. It bounds the time that they take.
     answer_bytes: AnswerBytes,
     lookups_left: usize,
+    /// How many frames may still be found, besides the innermost one of each thread: in the process, in the thread and
+    /// by the walk.
     frames_left: usize,
     frames_of_thread_left: usize,
+    frames_of_walk_left: usize,
     stop: Option<Stop>,
 }
 
 impl<'s> Provider<'s> {
-    /// Answers for `images` from `source`. The file has `size` bytes.
+    /// Answers for `images` of a process with so many `threads` from `source`. The file has `size` bytes.
     pub(crate) fn new(
         source: &'s mut (dyn Source + Send),
         images: &'s [ReportImage],
         registers: Registers,
+        threads: usize,
         size: usize,
     ) -> Self {
         let by_base = images.iter().enumerate().map(|(at, image)| (image.load_address, at)).collect();
@@ -68,8 +72,9 @@ impl<'s> Provider<'s> {
             missing: HashSet::new(),
             answer_bytes: AnswerBytes::written(size),
             lookups_left: LOOKUPS,
-            frames_left: FRAMES,
-            frames_of_thread_left: FRAMES_OF_THREAD,
+            frames_left: FRAMES.saturating_sub(threads),
+            frames_of_thread_left: 0,
+            frames_of_walk_left: 0,
             stop: None,
         };
         Self { state: Mutex::new(state), by_base }
@@ -81,7 +86,21 @@ impl<'s> Provider<'s> {
 
     /// The stack of the next thread is walked now.
     pub(crate) fn start_thread(&self) {
-        self.state().frames_of_thread_left = FRAMES_OF_THREAD;
+        self.state().frames_of_thread_left = FRAMES_OF_THREAD - 1;
+    }
+
+    /// A walk starts at a frame. Returns how many others it may find. The walker asks for frames in modules only.
+    pub(crate) fn start_walk(&self) -> usize {
+        let mut state = self.state();
+        state.frames_of_walk_left = state.frames_left.min(state.frames_of_thread_left);
+        state.frames_of_walk_left
+    }
+
+    /// Counts the frames that were found, and are kept.
+    pub(crate) fn keep_frames(&self, count: usize) {
+        let mut state = self.state();
+        state.frames_left = state.frames_left.saturating_sub(count);
+        state.frames_of_thread_left = state.frames_of_thread_left.saturating_sub(count);
     }
 
     /// Why the last walk stopped; `None` if it came to the end of the stack.
@@ -232,12 +251,11 @@ impl State<'_> {
     }
 
     fn walk(&mut self, place: Option<(usize, u64)>, walker: &mut (dyn FrameWalker + Send)) -> Walked {
-        if self.frames_left == 0 || self.frames_of_thread_left == 0 {
+        let Some(left) = self.frames_of_walk_left.checked_sub(1) else {
             self.stop(Stop::Limit);
             return Walked::Stopped;
-        }
-        self.frames_left -= 1;
-        self.frames_of_thread_left -= 1;
+        };
+        self.frames_of_walk_left = left;
         let Some((image, offset)) = place else { return Walked::Unknown };
         if self.missing.contains(&image) {
             return Walked::Unknown;

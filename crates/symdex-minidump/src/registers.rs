@@ -25,6 +25,7 @@ pub(crate) struct Registers {
     /// The names by DWARF number.
     pub(crate) names: &'static [&'static str],
     pub(crate) stack_pointer: &'static str,
+    pub(crate) frame_pointer: &'static str,
     pub(crate) program_counter: &'static str,
     /// The registers that a function has to restore, besides the stack pointer.
     callee_saved: &'static [&'static str],
@@ -39,6 +40,7 @@ impl Registers {
             Cpu::X86 => Self {
                 names: &X86,
                 stack_pointer: "esp",
+                frame_pointer: "ebp",
                 program_counter: "eip",
                 callee_saved: &["ebx", "ebp", "esi", "edi"],
                 address_mask: u64::MAX,
@@ -46,6 +48,7 @@ impl Registers {
             Cpu::X86_64 => Self {
                 names: &X86_64,
                 stack_pointer: "rsp",
+                frame_pointer: "rbp",
                 program_counter: "rip",
                 callee_saved: &["rbx", "rbp", "r12", "r13", "r14", "r15"],
                 address_mask: u64::MAX,
@@ -53,6 +56,7 @@ impl Registers {
             Cpu::Arm => Self {
                 names: &ARM,
                 stack_pointer: "sp",
+                frame_pointer: "fp",
                 program_counter: "pc",
                 callee_saved: &["r4", "r5", "r6", "r7", "r8", "r9", "r10", "fp"],
                 address_mask: !1,
@@ -60,6 +64,7 @@ impl Registers {
             Cpu::Arm64 => Self {
                 names: &ARM64,
                 stack_pointer: "sp",
+                frame_pointer: "fp",
                 program_counter: "pc",
                 callee_saved: &["x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "fp"],
                 address_mask: u64::MAX,

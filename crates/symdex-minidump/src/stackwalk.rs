@@ -6,7 +6,10 @@ use std::io::{self, Write};
 use minidump::Module;
 use minidump_processor::ProcessState;
 use minidump_unwind::{InlineFrame, StackFrame, SymbolStats};
+use symdex_demangle::printable;
 use symdex_report::{Function, ImageOutcome, ImageStatus, Resolution, Symbolicated};
+
+use crate::names::path_on_one_line;
 
 /// A process whose stacks are walked. It writes what minidump-stackwalk writes.
 pub struct WalkedProcess {
@@ -64,7 +67,7 @@ impl WalkedProcess {
 /// Adds the answer for a frame.
 fn add(frame: &mut StackFrame, resolution: &Resolution<'_>) {
     let Some((concrete, inlined)) = resolution.frames.split_last() else { return };
-    frame.function_name = concrete.readable().map(str::to_owned);
+    frame.function_name = concrete.readable().map(on_one_line);
     frame.function_base = resolution.function_offset(concrete).and_then(|o| frame.instruction.checked_sub(o));
     (frame.source_file_name, frame.source_line) = place(concrete);
     if frame.source_file_name.is_some() {
@@ -73,7 +76,7 @@ fn add(frame: &mut StackFrame, resolution: &Resolution<'_>) {
     }
     let inline = |function: &Function| {
         let (source_file_name, source_line) = place(function);
-        let function_name = function.readable().unwrap_or_default().to_owned();
+        let function_name = on_one_line(function.readable().unwrap_or_default());
         InlineFrame { function_name, source_file_name, source_line }
     };
     frame.inlines = inlined.iter().map(inline).collect();
@@ -81,7 +84,11 @@ fn add(frame: &mut StackFrame, resolution: &Resolution<'_>) {
 
 /// The file and the line of a function.
 fn place(function: &Function) -> (Option<String>, Option<u32>) {
-    (function.file().map(str::to_owned), function.line)
+    (function.file().map(path_on_one_line), function.line)
+}
+
+fn on_one_line(name: &str) -> String {
+    printable(name.into()).into_owned()
 }
 
 impl fmt::Debug for WalkedProcess {

@@ -8,7 +8,8 @@ use crate::process::Process;
 /// Returns the report of a process whose stacks are walked. `is_cut` says of each thread whether frames are left out.
 ///
 /// Modules have their `path` besides the name, the innermost frame of each thread has its `registers`, and a thread
-/// with frames that are left out `is_cut`; `threads_left_out` is the number of threads past the limit. The second copy
+/// with frames that are left out `is_cut`; `threads_left_out` is the number of threads past the limit, or of further
+/// microdumps. The second copy
 /// of the crashed thread is left out.
 pub(crate) fn report(process: &Process<'_>, is_cut: &[bool]) -> Result<Vec<u8>, Error> {
     let Process { state, images, skipped_threads, .. } = process;

@@ -4,12 +4,14 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use minidump::{MinidumpContext, UnifiedMemory};
-use minidump_unwind::{CallStack, CallStackInfo, FrameTrust, StackFrame, walk_stack};
+use minidump_unwind::{CallStack, FrameTrust, StackFrame, walk_stack};
 use symdex_report::Source;
 
+use crate::chains::{Bounded, Chains};
 use crate::error::Error;
-use crate::limits::{FRAMES_OF_THREAD, POINTERS_INTO_STACK};
-use crate::process::{Block, Process, address_size};
+use crate::limits::UNLOADED;
+use crate::names::repeated;
+use crate::process::{Process, address_size};
 use crate::provider::{Provider, Stop};
 use crate::registers::{Registers, context_with};
 use crate::signal_frame::{has_layout, interrupted};
@@ -28,8 +30,9 @@ pub(crate) fn walk(
         what: format!("stacks of the processor {cpu} cannot be walked"),
     })?;
     let mut threads = std::mem::take(&mut process.state.threads);
-    let provider = Provider::new(source, &process.images, registers, size);
-    let walker = StackWalker { process, provider: &provider };
+    let provider = Provider::new(source, &process.images, registers, threads.len(), size);
+    let chains = Chains::new(address_size(cpu), size);
+    let mut walker = StackWalker { process, provider: &provider, registers, chains, unloaded_left: UNLOADED };
     let walked = threads.iter_mut().enumerate().map(|(number, thread)| walker.thread(number, thread));
     let is_cut = walked.collect();
     process.state.threads = threads;
@@ -39,23 +42,28 @@ pub(crate) fn walk(
 struct StackWalker<'w, 'd> {
     process: &'w Process<'d>,
     provider: &'w Provider<'w>,
+    registers: Registers,
+    chains: Chains,
+    /// How many unloaded modules may still be named.
+    unloaded_left: usize,
 }
 
 impl StackWalker<'_, '_> {
     /// Walks the stack of a thread of which only the innermost frame is known. Returns whether frames are left out.
-    fn thread(&self, number: usize, thread: &mut CallStack) -> bool {
+    fn thread(&mut self, number: usize, thread: &mut CallStack) -> bool {
         let Some(innermost) = thread.frames.pop() else { return false };
         self.provider.start_thread();
         let mut context = innermost.context;
         let mut is_cut = true;
         for _ in 0..SIGNALS {
-            let (frames, stop) = self.until_signal(number, context.clone());
             let is_interrupted = !thread.frames.is_empty();
+            let (frames, stop) = self.until_signal(number, context.clone());
             let (mut frames, stop) = self.until_handler(number, frames, stop);
             if let (Some(Stop::Interrupted(_)), Some(frame)) = (&stop, frames.last_mut()) {
                 // The kernel has made the handler return to the start of this code. No call is before it.
                 frame.instruction = frame.resume_address & self.provider.address_mask();
             }
+            self.provider.keep_frames(frames.len() - usize::from(!is_interrupted));
             thread.frames.extend(frames.into_iter().enumerate().map(|(at, frame)| {
                 // Only the registers of the innermost frame are those of the thread.
                 let is_first = at == 0 && is_interrupted;
@@ -70,20 +78,27 @@ impl StackWalker<'_, '_> {
                 Some(Stop::Interrupted(registers)) => context = context_with(&context, &registers),
             }
         }
-        // The walk stops when the caller of the last frame would be found.
-        thread.frames.truncate(FRAMES_OF_THREAD);
-        let unloaded = &self.process.state.unloaded_modules;
         for frame in &mut thread.frames {
             // Only the answers for the report state functions.
             (frame.function_name, frame.function_base, frame.parameter_size) = (None, None, None);
-            if frame.module.is_none() {
-                for module in unloaded.modules_at_address(frame.instruction) {
-                    let offset = frame.instruction - module.raw.base_of_image;
-                    frame.unloaded_modules.entry(module.name.clone()).or_default().insert(offset);
-                }
-            }
         }
+        thread.frames.iter_mut().for_each(|frame| is_cut |= !self.name_unloaded(frame));
         is_cut
+    }
+
+    /// Names the unloaded modules at a frame. Returns whether the limit allows all of them.
+    fn name_unloaded(&mut self, frame: &mut StackFrame) -> bool {
+        if frame.module.is_some() {
+            return true;
+        }
+        let process = self.process;
+        process.state.unloaded_modules.modules_at_address(frame.instruction).all(|module| {
+            let Some(left) = self.unloaded_left.checked_sub(1) else { return false };
+            self.unloaded_left = left;
+            let offset = frame.instruction - module.raw.base_of_image;
+            frame.unloaded_modules.entry(repeated(&module.name)).or_default().insert(offset);
+            true
+        })
     }
 
     /// The same frames, or those before a frame that returns from a signal handler without unwind rows, and the
@@ -96,7 +111,7 @@ impl StackWalker<'_, '_> {
     ) -> (Vec<StackFrame>, Option<Stop>) {
         let state = &self.process.state;
         let (os, cpu) = (state.system_info.os, state.system_info.cpu);
-        let is_code = |address| state.modules.module_at_address(address).is_some();
+        let is_code = |address| self.process.modules.module_at_address(address).is_some();
         let may_return = |frame: &StackFrame| {
             let is_sure = matches!(frame.trust, FrameTrust::CallFrameInfo | FrameTrust::FramePointer);
             is_sure
@@ -123,43 +138,44 @@ impl StackWalker<'_, '_> {
     }
 
     /// The frames from that of `context` to the last one of the stack, or to the frame of a signal handler.
-    fn until_signal(&self, thread: usize, context: MinidumpContext) -> (Vec<StackFrame>, Option<Stop>) {
-        let state = &self.process.state;
+    fn until_signal(&mut self, thread: usize, context: MinidumpContext) -> (Vec<StackFrame>, Option<Stop>) {
+        let Process { state, modules, .. } = self.process;
         let pointer = context.get_stack_pointer();
-        let width = address_size(state.system_info.cpu);
-        let memory = self.process.stack_at(thread, pointer);
-        let memory = memory.and_then(|stack| without_chains(stack.starting_at(pointer)?, width));
-        let memory = memory.map(Block::to_memory);
+        let room = self.provider.start_walk();
+        let known = self.process.stack_at(thread, pointer);
+        let bounded = known.filter(|_| room > 0).and_then(|block| self.chains.bound(block, pointer));
+        let memory = bounded.map(|bounded| bounded.stack.to_memory());
         let mut stack = CallStack::with_context(context);
-        if memory.is_none() {
-            stack.info = CallStackInfo::MissingMemory;
-        }
         {
-            let (modules, system) = (&state.modules, &state.system_info);
             let memory = memory.as_ref().map(UnifiedMemory::Memory);
+            let system = &state.system_info;
             let walk = pin!(walk_stack(thread, (), &mut stack, memory, modules, system, self.provider));
             // The provider answers at once or not at all.
             let _ = walk.poll(&mut Context::from_waker(Waker::noop()));
         }
-        (stack.frames, self.provider.take_stop())
+        let (mut frames, stop) = (stack.frames, self.provider.take_stop());
+        let cut = bounded.and_then(|bounded| self.last_before_cut(&bounded, &frames));
+        let most = cut.unwrap_or(usize::MAX).min(1 + room);
+        let is_left_out = frames.len() > most || cut.is_some() || known.is_some() && bounded.is_none();
+        frames.truncate(most);
+        (frames, if is_left_out { Some(Stop::Limit) } else { stop })
+    }
+
+    /// The number of frames up to the first one whose caller may be found by memory that is cut off.
+    fn last_before_cut(&self, bounded: &Bounded<'_>, frames: &[StackFrame]) -> Option<usize> {
+        /// A search of the stack reads 160 words.
+        const SEARCHED: u64 = 160 * 8;
+        let (cut, end) = bounded.cut?;
+        let is_near = |address: u64| (cut.saturating_sub(SEARCHED)..end).contains(&address);
+        let needs_more = |frame: &StackFrame| {
+            let frame_pointer = frame.context.get_register(self.registers.frame_pointer);
+            is_near(frame.context.get_stack_pointer()) || frame_pointer.is_some_and(is_near)
+        };
+        Some(1 + frames.iter().position(needs_more)?)
     }
 }
 
 /// Whether an image of this name is code that Linux maps into every process.
 fn is_kernel_code(name: &str) -> bool {
     name.contains("vdso") || name.contains("linux-gate")
-}
-
-/// The part of a stack in which no more words point into the stack than [`POINTERS_INTO_STACK`] says.
-fn without_chains(stack: Block<'_>, width: usize) -> Option<Block<'_>> {
-    /// The bits of an address; the others can be a signature.
-    const ADDRESS: u64 = (1 << 47) - 1;
-    let points_into_stack = |word: &[u8]| {
-        let mut bytes = [0; 8];
-        bytes[..width].copy_from_slice(word);
-        stack.contains(u64::from_le_bytes(bytes) & ADDRESS)
-    };
-    let mut words = stack.bytes.chunks_exact(width).enumerate().filter(|(_, word)| points_into_stack(word));
-    let len = words.nth(POINTERS_INTO_STACK).map_or(stack.bytes.len(), |(at, _)| at * width);
-    Some(Block { bytes: stack.bytes.get(..len)?, ..stack })
 }

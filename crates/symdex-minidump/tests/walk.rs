@@ -1,7 +1,7 @@
 //! Stacks without unwind rows: frame pointers, searches, and hostile files.
 
 use symdex::{ImageOffset, Table};
-use symdex_minidump::{Error, WalkedProcess, walk};
+use symdex_minidump::{Error, WalkedProcess, is_process, walk};
 use symdex_report::{
     Answer, Answers, FoundBy, Function, Options, Question, Report, Source, Unanswered, symbolicate,
 };
@@ -45,6 +45,7 @@ fn process(processor: Processor, registers: Vec<u64>, words: &[u64]) -> DumpedPr
         }],
         threads: vec![DumpedThread { id: 77, registers, stack_address: STACK, stack }],
         processor,
+        ..DumpedProcess::default()
     }
 }
 
@@ -147,23 +148,151 @@ fn endless_chains_and_shared_stacks_end_at_the_limits() {
     let chain: Vec<u64> = (1..100_000).map(|number| STACK + 8 * number).collect();
     let mut registers = vec![0; 33];
     (registers[29], registers[31], registers[32]) = (STACK, STACK, BASE + 0x1100);
-    let outside = frames(&process(Processor::Arm64, registers, &chain).to_bytes(), &mut missing);
-    assert!((4_000..20_000).contains(&outside.len()), "{}", outside.len());
+    let outside = process(Processor::Arm64, registers, &chain);
+    assert_eq!(counts(&outside), (4096, 1));
+    // 99 threads more, with the same stack.
+    let mut shared = outside.clone();
+    shared.threads[0].stack.truncate(200 << 10);
+    shared.threads = vec![shared.threads[0].clone(); 100];
+    let (total, unread) = counts(&shared);
+    assert!((16_000..=16_384).contains(&total) && unread > 90, "{total} {unread}");
+    // Frame pointers between the words.
+    let mut unaligned = x86_64(1, STACK + 3, &[]);
+    let records = (0..100_000).flat_map(|number| [STACK + 3 + 16 * (number + 1), 0x1_0000]);
+    unaligned.threads[0].stack = [0; 3].into_iter().chain(records.flat_map(u64::to_le_bytes)).collect();
+    assert_eq!(counts(&unaligned), (4096, 1));
     // Frames of 16 bytes in a module.
     let words = (0..100_000).flat_map(|number| [STACK + 16 * (number + 1), BASE + 0x1500]);
     let deep = x86_64(BASE + 0x1100, STACK, &words.collect::<Vec<_>>());
-    let walked = walk(&deep.to_bytes(), &mut code).expect("a minidump").expect("intact");
-    let report = Report::parse(&walked.report).expect("a report");
-    assert_eq!((report.threads()[0].frames.len(), report.unread_frames()), (4096, 1));
+    assert_eq!(counts(&deep), (4096, 1));
     // A thousand threads that are all as deep.
     let mut many = deep.clone();
     many.threads[0].stack.truncate(200 << 10);
     many.threads = vec![many.threads[0].clone(); 100];
-    let walked = walk(&many.to_bytes(), &mut code).expect("a minidump").expect("intact");
+    let (total, unread) = counts(&many);
+    assert!((16_000..=16_384).contains(&total) && unread > 90, "{total} {unread}");
+}
+
+/// The number of frames that are found, and of parts that are left out.
+fn counts(process: &DumpedProcess) -> (usize, u64) {
+    let walked = walk(&process.to_bytes(), &mut code).expect("a minidump").expect("intact");
     let report = Report::parse(&walked.report).expect("a report");
-    let total: usize = report.threads().iter().map(|thread| thread.frames.len()).sum();
-    assert!((16_000..17_000).contains(&total), "{total}");
-    assert!(report.unread_frames() > 90, "{}", report.unread_frames());
+    (report.threads().iter().map(|thread| thread.frames.len()).sum(), report.unread_frames())
+}
+
+#[test]
+fn stacks_whose_bytes_are_shared_are_read_once() {
+    // 2,000 threads whose stacks are the same bytes of the file at other addresses.
+    let mut process = x86_64(1, 0, &[0; 16_384]);
+    process.threads[0].registers[4] = STACK + 64;
+    let dump = process.to_bytes();
+    let mut many = dump.clone();
+    let entry = dump.windows(8).rposition(|bytes| bytes == STACK.to_le_bytes()).expect("the thread") - 24;
+    let at = u32::try_from(many.len()).expect("small");
+    many.extend(2000u32.to_le_bytes());
+    for number in 0..2000u64 {
+        let mut thread = dump[entry..entry + 48].to_vec();
+        thread[24..32].copy_from_slice(&(STACK - 8 * number).to_le_bytes());
+        many.extend(thread);
+    }
+    let directory = 32 + 12;
+    many[directory + 4..directory + 8].copy_from_slice(&(4 + 2000 * 48u32).to_le_bytes());
+    many[directory + 8..directory + 12].copy_from_slice(&at.to_le_bytes());
+    let walked = walk(&many, &mut code).expect("a minidump").expect("intact");
+    let report = Report::parse(&walked.report).expect("a report");
+    // The file has 230 kB: three stacks are read.
+    assert_eq!((report.threads().len(), report.unread_frames()), (2000, 1997));
+}
+
+#[test]
+fn unloaded_modules_are_named_up_to_a_limit() {
+    let words = (0..4096).flat_map(|number| [STACK + 16 * (number + 1), 0x1_0000]);
+    let mut process = x86_64(0x1_0000, STACK, &words.collect::<Vec<_>>());
+    let module = |number: u64| DumpedModule {
+        base: 0x8000 + number,
+        size: 0x10_0000,
+        path: format!("old{number}.dll"),
+        ..DumpedModule::default()
+    };
+    process.unloaded_modules = (0..3).map(module).collect();
+    assert_eq!(counts(&process), (4096, 0));
+    process.unloaded_modules = (0..1000).map(module).collect();
+    assert_eq!(counts(&process), (4096, 1), "names are left out, frames are not");
+    let walked = walk(&process.to_bytes(), &mut code).expect("a minidump").expect("intact");
+    let names = String::from_utf8_lossy(&walked.report).matches("\"offsets\"").count();
+    assert_eq!(names, 16_384);
+}
+
+#[test]
+fn names_are_printed_on_one_line_and_repeated_in_part() {
+    let mut process = x86_64(BASE + 0x1107, STACK, &[STACK + 0x18, BASE + 0x2045, 0, 0, 0, 0]);
+    process.modules[0].path = format!("/data/\n 9  evil!injected\u{1b}[31m{}", "x".repeat(300_000));
+    process.thread_names = vec![(77, format!("T\n\nThread 7 (crashed){}", "y".repeat(300_000)))];
+    process.unloaded_modules =
+        vec![DumpedModule { base: 1, size: 1, path: "u\r\n".to_owned(), ..DumpedModule::default() }];
+    process.threads = vec![process.threads[0].clone(); 1000];
+    let mut walked = walk(&process.to_bytes(), &mut code).expect("a minidump").expect("intact");
+    assert!(walked.report.len() < 4 << 20, "{} bytes", walked.report.len());
+    let report = Report::parse(&walked.report).expect("a report");
+    assert_eq!(report.images()[0].path, process.modules[0].path);
+    walked.process.answer(&symbolicate(&report, &mut code, &Options::new()));
+    let mut text = Vec::new();
+    walked.process.write_text(&mut text).expect("memory");
+    let text = String::from_utf8(text).expect("UTF-8");
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    assert!(!text.contains("\n 9  evil") && !text.contains("\nThread 7 (crashed)"), "{}", &text[..4000]);
+    assert!(text.contains(" 0  \u{240a} 9  evil!injected\u{241b}[31mxxx"), "{}", &text[..4000]);
+    assert!(
+        text.contains("xxx...!f1100 [f.c : 7") && text.contains("T\u{240a}\u{240a}Thread 7 (crashed)yyy")
+    );
+}
+
+#[test]
+fn a_microdump_has_the_frames_of_the_minidump_of_the_same_process() {
+    let mut arm64 = vec![0; 33];
+    (arm64[29], arm64[31], arm64[32]) = (STACK, STACK, BASE + 0x1100);
+    let words = [STACK + 0x20, BASE + 0x1234, 0, 0, 0, BASE + 0x2344, 0, 0];
+    let mut arm = process(Processor::Arm, vec![0; 16], &[0, 0, 0x40_2045, 0, 0, 0]);
+    (arm.modules[0].base, arm.threads[0].stack_address) = (0x40_0000, 0x7000);
+    (arm.threads[0].registers[13], arm.threads[0].registers[15]) = (0x7000, 0x40_1100);
+    let long = [&[STACK + 0x18, BASE + 0x2045][..], &[0; 200]].concat();
+    for process in [process(Processor::Arm64, arm64, &words), arm, x86_64(BASE + 0x1107, STACK, &long)] {
+        let of_minidump = frames(&process.to_bytes(), &mut code);
+        assert!(of_minidump.len() > 1, "{:?}", process.processor);
+        for prefix in ["", "01-25 09:57:54.139 F/google-breakpad(23467): "] {
+            let text = format!("a line of the log\n{}another\n", process.to_microdump(prefix));
+            assert!(is_process(text.as_bytes()));
+            assert_eq!(frames(text.as_bytes(), &mut code), of_minidump, "{:?}", process.processor);
+            let walked = walk(text.as_bytes(), &mut code).expect("a microdump").expect("intact");
+            let report = Report::parse(&walked.report).expect("a report");
+            let image = &report.images()[0];
+            let id = image.id.as_ref().map(ToString::to_string);
+            assert_eq!(id.as_deref(), Some("0102030405060708090a0b0c0d0e0f10"));
+            assert!(image.is_id_cut && image.name == "libgame.so" && report.threads()[0].crashed);
+            assert_eq!(report.unread_frames(), 0);
+        }
+    }
+}
+
+#[test]
+fn what_a_microdump_lacks_is_counted() {
+    let process = x86_64(BASE + 0x1107, STACK, &[STACK + 0x18, BASE + 0x2045, 0, 0, 0, 0]);
+    let text = process.to_microdump("google-breakpad: ");
+    let unread = |text: &str| {
+        let walked = walk(text.as_bytes(), &mut code).expect("a microdump")?;
+        Ok::<_, Error>(Report::parse(&walked.report).expect("a report").unread_frames())
+    };
+    assert_eq!(unread(&text), Ok(0));
+    assert_eq!(unread(&text.repeat(3)), Ok(2), "two other microdumps");
+    assert_eq!(unread(text.split_once("google-breakpad: M").expect("modules").0), Ok(1));
+    assert_eq!(unread(text.split_once("google-breakpad: -----END").expect("the end").0), Ok(1));
+    let error = unread(&text.replace("O A x86_64", "O A mips")).expect_err("unsupported");
+    assert!(!error.is_damage() && error.to_string().contains("processor `mips`; expected x86"), "{error}");
+    let error = unread(&text.replace(": C ", ": c ")).expect_err("no registers");
+    assert!(error.is_damage(), "{error}");
+    for at in (0..text.len()).step_by(7) {
+        let _ = unread(&text[..at.max(text.find("\n").unwrap_or_default())]);
+    }
 }
 
 #[test]
@@ -182,7 +311,7 @@ fn names_that_many_modules_share_are_counted_before_they_are_copied() {
     many[directory + 4..directory + 8].copy_from_slice(&size.to_le_bytes());
     many[directory + 8..directory + 12].copy_from_slice(&at.to_le_bytes());
     let error = walk(&many, &mut missing).expect("a minidump").expect_err("too large");
-    assert!(matches!(error, Error::TooLarge { what: "names of modules", .. }), "{error}");
+    assert!(matches!(error, Error::TooLarge { what: "bytes of names of modules", .. }), "{error}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Minidumps of Linux processes, with the streams that a crash reporter writes.
+//! Minidumps of Linux processes, with the streams that a crash reporter writes, and microdumps.
 //!
 //! The layouts are those of Windows' `minidumpapiset.h` and of Breakpad's `minidump_format.h`.
 
@@ -11,6 +11,10 @@ pub struct DumpedProcess {
     pub threads: Vec<DumpedThread>,
     /// The processor.
     pub processor: Processor,
+    /// Files that were loaded before. They have no build ids.
+    pub unloaded_modules: Vec<DumpedModule>,
+    /// Ids and names of threads.
+    pub thread_names: Vec<(u32, String)>,
 }
 
 /// A processor whose registers a minidump can have.
@@ -133,8 +137,14 @@ impl DumpedProcess {
     pub fn to_bytes(&self) -> Vec<u8> {
         const HEADER: usize = 32;
         const ENTRY: usize = 12;
-        let streams: [(u32, WriteStream); 4] =
-            [(7, Self::system), (3, Self::thread_list), (4, Self::module_list), (6, Self::exception)];
+        let streams: [(u32, WriteStream); 6] = [
+            (7, Self::system),
+            (3, Self::thread_list),
+            (4, Self::module_list),
+            (6, Self::exception),
+            (14, Self::unloaded_module_list),
+            (24, Self::thread_name_list),
+        ];
         let mut file = Writer(vec![0; HEADER + ENTRY * streams.len()]);
         let mut directory = Writer::default();
         directory.bytes(b"MDMP");
@@ -196,6 +206,32 @@ impl DumpedProcess {
         stream.0
     }
 
+    fn unloaded_module_list(&self, file: &mut Writer) -> Vec<u8> {
+        let mut stream = Writer::default();
+        stream.u32(12);
+        stream.u32(24);
+        stream.u32(position(self.unloaded_modules.len()));
+        for module in &self.unloaded_modules {
+            let path = file.text(&module.path);
+            stream.u64(module.base);
+            stream.u32(module.size);
+            stream.u64(0);
+            stream.u32(path);
+        }
+        stream.0
+    }
+
+    fn thread_name_list(&self, file: &mut Writer) -> Vec<u8> {
+        let mut stream = Writer::default();
+        stream.u32(position(self.thread_names.len()));
+        for (id, name) in &self.thread_names {
+            let name = file.text(name);
+            stream.u32(*id);
+            stream.u64(name.into());
+        }
+        stream.0
+    }
+
     fn exception(&self, file: &mut Writer) -> Vec<u8> {
         const SEGMENTATION_FAULT: u32 = 11;
         let mut stream = Writer::default();
@@ -208,5 +244,42 @@ impl DumpedProcess {
         stream.0.resize(160, 0);
         stream.location(context.len(), context_at);
         stream.0
+    }
+
+    /// The first thread and the modules as a microdump of Breakpad for Android, with `prefix` before each line. It has
+    /// the start of each build id only.
+    #[must_use]
+    pub fn to_microdump(&self, prefix: &str) -> String {
+        let thread = self.threads.first().cloned().unwrap_or_default();
+        let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+        let (arch, width) = match self.processor {
+            Processor::X86_64 => ("x86_64", 16),
+            Processor::Arm64 => ("arm64", 16),
+            Processor::Arm => ("arm", 8),
+        };
+        let address = |address: u64| format!("{address:0width$X}");
+        let start = thread.stack_address;
+        let header =
+            ["0".to_owned(), address(start), address(start), address(thread.stack.len() as u64)].join(" ");
+        let stack = (start..).step_by(384).zip(thread.stack.chunks(384));
+        let modules = self.modules.iter().map(|module| {
+            let mut id = module.build_id.clone();
+            id.resize(16, 0);
+            [3, 2, 1, 0, 5, 4, 7, 6]
+                .iter()
+                .enumerate()
+                .for_each(|(to, from)| id[to] = module.build_id[*from]);
+            let name = module.path.rsplit('/').next().unwrap_or_default();
+            let (base, size) = (address(module.base), address(module.size.into()));
+            format!("M {base} {} {size} {}0 {name}", address(0), digits(&id))
+        });
+        let lines = ["-----BEGIN BREAKPAD MICRODUMP-----".to_owned(), format!("O A {arch} 08 aarch64 a/b/c")]
+            .into_iter()
+            .chain(["R 0000000B SIGSEGV 00000000".to_owned(), format!("S {header}")])
+            .chain(stack.map(|(start, bytes)| format!("S {} {}", address(start), digits(bytes))))
+            .chain([format!("C {}", digits(&self.processor.context(&thread.registers)))])
+            .chain(modules)
+            .chain(["-----END BREAKPAD MICRODUMP-----".to_owned()]);
+        lines.map(|line| format!("{prefix}{line}\n")).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Minidumps: the walk of their stacks, and the reports that they become.
+//! Minidumps and microdumps: the walk of their stacks, and the reports that they become.
 
 use std::cell::RefCell;
 
@@ -49,7 +49,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
         };
         let registers = vec![0x7000; registers - 1].into_iter().chain([0x40_0030]).collect();
         let thread = DumpedThread { id: 1, registers, stack_address: 0x7000, stack: stack.clone() };
-        DumpedProcess { modules: vec![module], threads: vec![thread], processor }.to_bytes()
+        DumpedProcess { modules: vec![module], threads: vec![thread], processor, ..DumpedProcess::default() }
     };
-    vec![dump(Processor::X86_64, 17), dump(Processor::Arm64, 33), dump(Processor::Arm, 16)]
+    vec![
+        dump(Processor::X86_64, 17).to_bytes(),
+        dump(Processor::Arm64, 33).to_bytes(),
+        dump(Processor::Arm, 16).to_bytes(),
+        dump(Processor::Arm64, 33).to_microdump("F/google-breakpad( 1): ").into_bytes(),
+        dump(Processor::Arm, 16).to_microdump("").into_bytes(),
+    ]
 }

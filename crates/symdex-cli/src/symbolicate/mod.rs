@@ -40,9 +40,9 @@ use crate::progress::Progress;
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
 /// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
 ///
-/// MINIDUMPS. A REPORT may also be a minidump. Its stacks are walked first; see `symdex minidump --help`. Its own format
-/// is then the JSON of minidump-stackwalk. A symdex built without the feature `minidump`, such as symdex-slim, refuses
-/// minidumps.
+/// MINIDUMPS. A REPORT may also be a minidump, or a log with a microdump of Breakpad and without other frames. Its
+/// stacks are walked first; see `symdex minidump --help`. Its own format is then the JSON of minidump-stackwalk. A
+/// symdex built without the feature `minidump`, such as symdex-slim, reads neither.
 ///
 /// SOURCES. Images are matched by id. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
@@ -158,7 +158,7 @@ found, unused, missing, malformed, lost, unsupported, fetching_failed or other; 
 damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
 answers, and other if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
-frame_pointer, scan or other; frames of minidumps and minidump-stackwalk have it.
+frame_pointer, scan or other; frames of minidumps, microdumps and minidump-stackwalk have it.
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object per line for each image:
@@ -406,8 +406,10 @@ fn misplaced(file: &[u8], layout: Layout) -> Option<&'static str> {
         return Some(input::DEBUG_FILE);
     }
     let is_other_report = matches!(layout, Layout::Stackwalk(_)) && !is_process(file);
-    is_other_report
-        .then_some("not a minidump (which begins with `MDMP`); pass a report to `symdex symbolicate`")
+    is_other_report.then_some(
+        "not a minidump (which begins with `MDMP`) and not a log with a microdump and without frames; \
+         pass a report to `symdex symbolicate`",
+    )
 }
 
 /// The name of a report in messages.

@@ -214,9 +214,12 @@ fn written_extension(report: &Input, layout: Layout) -> Option<&'static str> {
     }
 }
 
-/// Whether a file is a minidump. Returns false unless it is a regular file.
+/// Whether a file is a minidump or has a microdump. Returns false unless it is a regular file.
 pub(super) fn is_process_file(report: &Input) -> bool {
-    is_process(&report.start())
+    let start = report.start();
+    // A microdump can be anywhere in a log.
+    let may_be_log = !start.is_empty() && !start.starts_with(b"{") && start.iter().all(|byte| *byte >= b'\t');
+    is_process(&start) || may_be_log && report.read().is_ok_and(|text| is_process(&text))
 }
 
 /// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file.

@@ -252,7 +252,8 @@ impl RunSummary {
         if self.total.unread != 0 {
             let frames = text::count(self.total.unread, "frame");
             complain(&format!(
-                "{frames} not read: the report has too many frames or functions without a load address; split it"
+                "{frames} not read: the report has too many frames or functions without a load address (split it), \
+                 or parts of its stacks are missing or past a limit"
             ));
         }
         if self.total.malformed != 0 {

@@ -95,7 +95,7 @@ impl Indexes {
         let registers = names.iter().map(|name| capture.register(name)).collect();
         let thread = DumpedThread { id: 1, registers, stack_address, stack };
         let modules = self.images(capture).map(module).collect();
-        DumpedProcess { modules, threads: vec![thread], processor }.to_bytes()
+        DumpedProcess { modules, threads: vec![thread], processor, ..DumpedProcess::default() }.to_bytes()
     }
 
     /// The path, the id and the addresses of each image of a capture.

@@ -136,10 +136,16 @@ pub(crate) fn frames_that_a_search_of_the_stack_has_found_are_marked() {
     (registers[31], registers[32]) = (STACK, 0x1_0499_0158);
     let stack: Vec<u8> = [0, 0, 0x1_0499_0134, 0].into_iter().flat_map(u64::to_le_bytes).collect();
     let thread = DumpedThread { id: 1, registers, stack_address: STACK, stack };
-    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
-    let path = store.path().join("crash.dmp");
-    std::fs::write(&path, process.to_bytes()).expect("written");
-    programs.run("scanned", &server, &[path.to_str().expect("UTF-8")]);
+    let process = DumpedProcess {
+        modules: vec![module],
+        threads: vec![thread],
+        processor: Processor::Arm64,
+        ..DumpedProcess::default()
+    };
+    let (dump, log) = (store.path().join("crash.dmp"), store.path().join("logcat.txt"));
+    std::fs::write(&dump, process.to_bytes()).expect("written");
+    std::fs::write(&log, process.to_microdump("F/google-breakpad( 1): ")).expect("written");
+    programs.run("scanned", &server, &[&dump, &log].map(|path| path.to_str().expect("UTF-8")));
 }
 
 pub(crate) fn an_uploaded_debug_file_answers_the_open_report() {

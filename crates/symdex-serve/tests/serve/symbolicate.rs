@@ -61,7 +61,12 @@ pub(crate) fn a_minidump_is_answered_as_by_the_command() {
     let mut registers = vec![0; 33];
     (registers[31], registers[32]) = (0x7000_0000, 0x1_0000_03cf);
     let thread = DumpedThread { id: 1, registers, stack_address: 0x7000_0000, stack: vec![0; 64] };
-    let process = DumpedProcess { modules: vec![module], threads: vec![thread], processor: Processor::Arm64 };
+    let process = DumpedProcess {
+        modules: vec![module],
+        threads: vec![thread],
+        processor: Processor::Arm64,
+        ..DumpedProcess::default()
+    };
     let dump = store.path().join("crash.dmp");
     fs::write(&dump, process.to_bytes()).expect("written");
     let server = TestServer::start(store.path(), &[]);
@@ -70,9 +75,11 @@ pub(crate) fn a_minidump_is_answered_as_by_the_command() {
         let line = format!("symbolicate {} --store {{}}{arguments}", dump.display());
         assert_eq!((answer.status, answer.text()), (200, &*symdex_on(store.path(), &line).out), "{query}");
     }
-    let json = server.post("/v1/symbolicate?format=json", process.to_bytes()).json();
-    assert_eq!(json["threads"][0]["frames"][0]["found_by"], "context");
-    assert_eq!(json["images"][0]["status"], "found");
+    for body in [process.to_bytes(), process.to_microdump("F/google-breakpad( 1): ").into_bytes()] {
+        let json = server.post("/v1/symbolicate?format=json", body).json();
+        assert_eq!(json["threads"][0]["frames"][0]["found_by"], "context");
+        assert_eq!(json["images"][0]["status"], "found");
+    }
     let damaged = server.post("/v1/symbolicate", b"MDMP");
     assert_eq!(damaged.status, 422, "{}", damaged.text());
 }

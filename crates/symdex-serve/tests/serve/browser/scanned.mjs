@@ -1,10 +1,11 @@
-// Stacks without frames: what a search of the stack has found is marked.
+// Stacks without frames: what a search of the stack has found is marked, in a minidump and in a microdump.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { waitForReport, withBrowser } from "./harness.mjs";
+import { paste, waitForReport, withBrowser } from "./harness.mjs";
 
-const [minidump] = process.argv.slice(2);
+const [minidump, microdump] = process.argv.slice(2);
+
 /** The functions of each frame, and whether the frame is marked. */
 const frames = (page) =>
   page.locator(".threads .frame").evaluateAll((all) =>
@@ -26,5 +27,8 @@ await withBrowser(async (open) => {
     buffer: readFileSync(minidump),
   });
   await waitForReport(page);
+  assert.deepEqual(await frames(page), expected);
+  await page.getByRole("link", { name: "Reports" }).click();
+  await paste(page, readFileSync(microdump, "utf8"));
   assert.deepEqual(await frames(page), expected);
 });
