@@ -15,7 +15,7 @@ use crate::open::AccessOption;
 use crate::source;
 use crate::stores::StoreArgs;
 use crate::unwind::UnwindView;
-use crate::{number, text};
+use crate::{archive, number, text};
 use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
@@ -108,6 +108,7 @@ If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     // With a store, the first argument is an address.
     let file = args.file.as_deref().filter(|_| !args.stores.are_given());
+    archive::check_addresses(file, !args.addresses.is_empty())?;
     let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
     source.answer(&args.debug_dir, source::Warnings::Print, |answers| answer_all(args, answers))
 }

@@ -170,17 +170,9 @@ pub(crate) fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<
 /// Finds the files of the one image in `object` that has this architecture and this id. If `object` is an archive,
 /// reports what is wrong with it.
 fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<AddressSource, Failure> {
-    let (files, archive) = match archive::debug_files(object, &())? {
+    let (files, archive) = match archive::only_debug_files(object)? {
         None => (InputFiles::find([object]), None),
-        Some(mut archive) => {
-            if archive.files.files().is_empty()
-                && let Some(failure) = archive.failures.pop()
-            {
-                return Err(failure);
-            }
-            archive.failures.iter().for_each(|failure| complain(&failure.message));
-            (std::mem::take(&mut archive.files), Some(Box::new(archive)))
-        }
+        Some(mut archive) => (std::mem::take(&mut archive.files), Some(Box::new(archive))),
     };
     if !files.special_files().is_empty() {
         complain(&format!("warning: {}", files.special_files()));

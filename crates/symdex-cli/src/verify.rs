@@ -10,9 +10,10 @@ use symdex::{Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, SymbolMaps};
-use symdex_pipeline::{in_order, pool};
+use symdex_pipeline::{Batch, in_order, pool};
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
+use crate::archive;
 use crate::failure::{self, CommandError, Failure, FailureKind, FailureView, complain};
 use crate::number;
 use crate::open;
@@ -35,8 +36,8 @@ pub(crate) struct Args {
     id: Option<IdPrefix>,
     #[command(flatten)]
     access: open::AccessOption,
-    /// Compare every answer with this debug file: a dSYM, an ELF file. Give a folder of debug files for several
-    /// indexes, or if several files have the image
+    /// Compare every answer with this debug file: a dSYM, an ELF file, an archive. Give a folder of debug files for
+    /// several indexes, or if several files have the image
     #[arg(long, value_name = "DEBUGFILE")]
     against: Option<PathBuf>,
     /// A symbol map with which the index was built, <UUID>.bcsymbolmap, or a folder of them. May be repeated
@@ -90,6 +91,7 @@ pub(crate) type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(0)?;
+    let unpacked = args.against.as_deref().map(archive::only_debug_files).transpose()?.flatten();
     let maps = symdex_build::SymbolMaps::find(&args.symbol_map)
         .map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
     let indexes: Vec<FoundIndex> =
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         &pool,
         pool.current_num_threads(),
         indexes,
-        |found| check(found, args, &maps),
+        |found| check(found, args, unpacked.as_ref(), &maps),
         |checked| {
             totals.count(&checked);
             checked.report(args.json)
@@ -173,8 +175,9 @@ struct Comparison {
     report: AuditReport,
 }
 
-/// Checks an index and compares it with the debug file, if one is given.
-fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
+/// Checks an index and compares it with the debug file, if one is given. `unpacked` has its files if it is an archive or
+/// a pipe.
+fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {
             let index = open::index(&path, args.id.as_ref(), args.access);
@@ -191,7 +194,8 @@ fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
         let companions =
             Companions::new(args.debug_dir.clone()).max_memory(args.max_memory).max_seconds(args.max_seconds);
         let options = AuditOptions::new().max_memory(args.max_memory).max_seconds(args.max_seconds);
-        let report = audit_against(&path, &index, debug_file, maps, &companions, options)?;
+        let against = (&**debug_file, unpacked);
+        let report = audit_against(&path, &index, against, maps, &companions, options)?;
         checked.against = Some(Comparison::new(report));
         Ok(())
     });
@@ -307,18 +311,22 @@ impl VerifyTotals {
     }
 }
 
-/// Compares `index` with the debug files at or below `debug_file`.
+/// Compares `index` with the debug files at or below `debug_file`, or with those that were unpacked of it.
 fn audit_against<B: AsRef<[u8]> + Sync>(
     path: &Path,
     index: &Index<B>,
-    debug_file: &Path,
+    (debug_file, unpacked): (&Path, Option<&Batch>),
     maps: &SymbolMaps,
     companions: &Companions,
     options: AuditOptions<'_>,
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
-    let JoinedImage { image, paths, failures, .. } =
-        JoinedImage::find(debug_file, index.id(), arch, companions)?;
+    let JoinedImage { image, paths, failures, .. } = match unpacked {
+        Some(unpacked) => {
+            JoinedImage::among(unpacked.files.files().iter().flatten(), index.id(), arch, companions)
+        }
+        None => JoinedImage::find(debug_file, index.id(), arch, companions)?,
+    };
     // An unreadable slice may belong to another image. It is reported only if no file has the image.
     let Some((image, file)) = image.zip(paths.first()) else {
         let not_found = || {

@@ -70,7 +70,7 @@ fn archives_of_every_kind_make_the_indexes_of_the_folder() {
 }
 
 #[test]
-fn an_archive_is_read_from_standard_input() {
+fn an_archive_or_a_debug_file_is_read_from_standard_input() {
     let root = folder();
     let run = |input: &[u8]| {
         let mut child = command()
@@ -87,9 +87,11 @@ fn an_archive_is_read_from_standard_input() {
     let built = run(&zip_of(&[("x/cxx", &read("cxx"))])).ok();
     assert!(built.contains("arm64  cxx\n"), "the entry names the image: {built}");
     assert_eq!(names_in(&root.path().join("out")).len(), 1);
+    let built = run(&read("inline-dwarf4")).ok();
+    assert!(built.contains("arm64  standard input\n"), "a debug file alone: {built}");
     let failed = run(b"no archive");
     assert_eq!(failed.code, Some(6), "{}", failed.err);
-    assert!(failed.err.contains("standard input: not an archive; expected zip"), "{}", failed.err);
+    assert!(failed.err.contains("standard input: not a debug file: a text file"), "{}", failed.err);
 }
 
 #[test]

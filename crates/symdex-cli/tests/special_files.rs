@@ -4,15 +4,17 @@
 mod common;
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use common::{CommandOutput, command, folder, index_of, names_in, symbolicate, symdex, testdata};
+use symdex_testkit::images::archive::zip_of;
 
 fn make_fifo(path: &Path) {
     fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
@@ -118,6 +120,87 @@ fn a_pipe_that_is_named_is_a_report() {
     let piped = symbolicate(root.path(), &dsym, &[], [&path]);
     writer.join().expect("no panic");
     assert_eq!((piped.code, piped.out), (Some(0), symbolicate(root.path(), &dsym, &[], [&report]).out));
+}
+
+/// The output of `symdex ARGS`, where `{}` stands for a FIFO that `bytes` are written to.
+fn on_pipe(root: &Path, bytes: &[u8], args: &str) -> CommandOutput {
+    let path = root.join("app.fifo");
+    if !path.exists() {
+        make_fifo(&path);
+    }
+    let (fifo, bytes) = (path.clone(), bytes.to_vec());
+    let writer = std::thread::spawn(move || {
+        let mut fifo = OpenOptions::new().write(true).open(fifo).expect("a FIFO");
+        // A reader may stop early.
+        let _ = fifo.write_all(&bytes);
+    });
+    let done = common::symdex_on(&path, args);
+    writer.join().expect("no panic");
+    done
+}
+
+#[test]
+fn a_pipe_that_is_named_is_a_debug_file() {
+    let root = folder();
+    let file = common::debug_file("cxx");
+    let bytes = fs::read(&file).expect("readable");
+    let out = root.path().join("out");
+    fs::create_dir(&out).expect("a folder");
+    let index = common::index_of("cxx", &out);
+    let image = "{} --arch arm64";
+    for line in [
+        format!("lookup {image} 0x604 0x610 0x640"),
+        "atos -o {} -arch arm64 -i -offset 0x604 0x610".to_owned(),
+        "llvm-symbolizer -e {} 0x100000604 main+4".to_owned(),
+        "addr2line -fie {} 0x100000604".to_owned(),
+        "addr2line -fie {} -j __text 0x4 0x8".to_owned(),
+    ] {
+        let expected = common::symdex_on(&file, &line);
+        let piped = on_pipe(root.path(), &bytes, &line);
+        let named = piped.out.replace("(in app.fifo)", "(in cxx)");
+        assert_eq!((piped.code, named), (expected.code, expected.out), "{line}: {}", piped.err);
+    }
+    let verified = on_pipe(root.path(), &bytes, &format!("verify {} --against {{}}", index.display())).ok();
+    assert!(verified.contains("every answer of the index equals"), "{verified}");
+    let listed = on_pipe(root.path(), &bytes, "ids {}").ok();
+    assert!(listed.trim_end().ends_with("app.fifo"), "{listed}");
+    // Archives and compressed files are read from pipes, too.
+    let other = root.path().join("other");
+    for packed in [symdex_testkit::images::archive::gzip(&bytes), zip_of(&[("cxx", &bytes)])] {
+        on_pipe(root.path(), &packed, &format!("build {{}} -o {}", other.display())).ok();
+        assert_eq!(names_in(&other), names_in(&out));
+    }
+    let failed = on_pipe(root.path(), b"text", "lookup {} 0x1");
+    assert_eq!(failed.code, Some(6), "{}", failed.err);
+    assert!(failed.err.contains("app.fifo: not a debug file: a text file"), "{}", failed.err);
+    let device = common::symdex_on(Path::new("/dev/null"), "lookup {} 0x1");
+    assert!(device.err.contains("/dev/null: cannot read: neither a file nor a folder"), "{}", device.err);
+}
+
+#[test]
+fn standard_input_is_a_debug_file_or_has_the_addresses() {
+    let file = common::debug_file("cxx");
+    let on_stdin = |args: &[&str]| {
+        let mut cat = Command::new("cat").arg(&file).stdout(Stdio::piped()).spawn().expect("cat starts");
+        let pipe = cat.stdout.take().expect("piped");
+        let done = command().args(args).stdin(pipe).output().expect("it starts");
+        cat.wait().expect("cat ends");
+        CommandOutput::from(done)
+    };
+    let expected = common::symdex_on(&file, "lookup {} 0x604").ok();
+    for path in ["-", "/dev/stdin"] {
+        assert_eq!(on_stdin(&["lookup", path, "0x604"]).ok(), expected);
+        for args in [&["lookup", path][..], &["atos", "-o", path]] {
+            let failed = on_stdin(args);
+            assert_eq!(failed.code, Some(2), "{args:?}: {}", failed.err);
+            assert!(failed.err.contains("give the addresses as arguments"), "{}", failed.err);
+        }
+        // As llvm-symbolizer, which reads no address then.
+        let none = on_stdin(&["llvm-symbolizer", "-e", path]);
+        assert_eq!((none.code, none.out.as_str()), (Some(0), ""));
+        let code = common::symdex_on(&file, "llvm-symbolizer -e {} 0x100000604").ok();
+        assert_eq!(on_stdin(&["llvm-symbolizer", "-e", path, "0x100000604"]).ok(), code);
+    }
 }
 
 #[test]

@@ -160,16 +160,29 @@ impl<'d> JoinedImage<'d> {
         arch: &str,
         companions: &'d Companions,
     ) -> Result<Self, FileError> {
+        let files = find(input).into_iter().map(|found| found.map(DebugFile::on_disk));
+        let files: Result<Vec<_>, _> = files.collect();
+        let files = files.map_err(|error| FileError::new(input, error))?;
+        Ok(Self::among(&files, id, arch, companions))
+    }
+
+    /// Joins the image of this id and architecture in all of `files` that have it.
+    #[must_use]
+    pub fn among<'f>(
+        files: impl IntoIterator<Item = &'f DebugFile>,
+        id: &ImageId,
+        arch: &str,
+        companions: &'d Companions,
+    ) -> Self {
         let mut joined = Self::default();
-        for found in find(input) {
-            let path = found.map_err(|error| FileError::new(input, error))?;
-            match Image::find(&path, id, arch, companions) {
+        for file in files {
+            match file.find(id, arch, companions) {
                 Ok(None) | Err(Error::NoSuchArch { .. } | Error::Companion { .. }) => {}
-                Ok(Some(image)) => joined.add(&path, Ok(image)),
-                Err(error) => joined.add(&path, Err(error)),
+                Ok(Some(image)) => joined.add(file.name(), Ok(image)),
+                Err(error) => joined.add(file.name(), Err(error)),
             }
         }
-        Ok(joined)
+        joined
     }
 
     /// Joins the image of this id and architecture in `file` with the files before it.

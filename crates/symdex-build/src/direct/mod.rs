@@ -156,7 +156,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
     /// [`split_column`] returns them. The line policy `statement` has the column only where it has the line of `exact`.
     pub fn state_columns(&mut self) {
         self.units.with_columns = true;
-        self.cache = UnitCache::new(CACHE_SIZE);
+        (self.cache, self.is_whole) = (UnitCache::new(CACHE_SIZE), false);
     }
 
     /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it.

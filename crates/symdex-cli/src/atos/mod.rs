@@ -6,6 +6,7 @@ mod options;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
+use crate::archive;
 use crate::failure::{self, CommandError, Failure};
 use crate::image_lookup::ImageLookup;
 use crate::lookup::stdin_failed;
@@ -105,6 +106,7 @@ struct Basis {
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let file = args.object.as_deref();
+    archive::check_addresses(file, !args.addresses.is_empty() || args.address_file.is_some())?;
     let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
     source.answer(&args.debug_dir, source::Warnings::Print, |answers| answer_all(args, answers))
 }

@@ -14,7 +14,7 @@ use crate::number;
 
 #[derive(clap::Args)]
 pub(super) struct InputArgs {
-    /// Debug files, bundles, folders, .xcarchives or archives. - is an archive on standard input
+    /// Debug files, bundles, folders, .xcarchives or archives. - is a debug file or an archive on standard input
     #[arg(required_unless_present = "inputs_from", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Also build the inputs that this file lists, one on each line. - is standard input

@@ -117,12 +117,9 @@ fn not_found(prefix: &IdPrefix) -> Failure {
 /// The debug files at `path` and in the dSYM beside it. A pipe is copied to a file; its owner is returned, too.
 fn files_at(path: &Path) -> Result<(InputFiles, Option<Batch>), Failure> {
     if archive::is_pipe(path)
-        && let Some(mut owner) = archive::debug_files(path, &())?
+        && let Some(mut owner) = archive::only_debug_files(path)?
     {
-        return match owner.failures.pop() {
-            Some(failure) => Err(failure),
-            None => Ok((std::mem::take(&mut owner.files), Some(owner))),
-        };
+        return Ok((std::mem::take(&mut owner.files), Some(owner)));
     }
     let mut dsym = path.as_os_str().to_owned();
     dsym.push(".dSYM");

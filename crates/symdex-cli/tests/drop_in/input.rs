@@ -131,6 +131,49 @@ pub(crate) fn addresses_can_be_offsets_in_a_section() {
     assert!(of_index.err.contains("name an ELF or Mach-O file"), "{}", of_index.err);
 }
 
+/// Symbols, with and without offsets, as arguments and on standard input, beside GNU's addr2line.
+pub(crate) fn addr2line_reads_symbols_as_gnu_does() {
+    let folder = folder();
+    let source = "int twice(int x) { return 2 * x; }\nint add(int x) {\n  return x + 1;\n}\n\
+                  static int fabled(int x) { return add(x); }\nint main(void) { return fabled(twice(3)); }\n";
+    std::fs::write(folder.path().join("a.c"), source).expect("written");
+    let path = folder.path().join("app");
+    let mut compiler = program("gcc", "--version");
+    compiler.args(["-g", "-O0", "-o"]).arg(&path).arg(folder.path().join("a.c"));
+    assert!(compiler.status().expect("it starts").success());
+    let file = path.to_str().expect("text");
+    // `add` and `fabled` begin with hexadecimal digits. GNU's program takes `fabled` for 0xfab.
+    let places =
+        ["main", "main+4", "main+0x4", " twice+04 more", "add+2", "add", "nope", "nope+4", "1+1", "12q", ""];
+    let both = |more: &[&str], input: &str| {
+        [program("addr2line", "--version"), super::gnu::ours()].map(|mut command| {
+            command.args(["-afe", file]).args(more);
+            output(command, input)
+        })
+    };
+    let [theirs, ours] = both(&places, "");
+    assert_eq!(ours, theirs);
+    let lines: String = places.iter().map(|place| format!("{place}\n")).collect();
+    assert_eq!(both(&[], &lines)[1], ours);
+    assert_eq!(both(&[], &lines)[0], ours);
+    let fabled = symdex(["addr2line", "-fe", file, "fabled"]).ok();
+    assert!(fabled.starts_with("fabled\n") && fabled.ends_with("a.c:5\n"), "{fabled}");
+    let link = folder.path().join("llvm-addr2line");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_symdex"), &link).expect("linked");
+    let [theirs, linked] =
+        [program("llvm-addr2line-19", "--version"), Command::new(&link)].map(|mut command| {
+            command.args(["-fe", file]);
+            output(command, "main+4\nfabled\ntwice\n")
+        });
+    assert_eq!(linked, theirs);
+    let version = symdex(["addr2line", "-V"]).ok();
+    assert_eq!(version, symdex(["addr2line", "--version"]).ok());
+    // The symbols of Mach-O files have an underscore.
+    let macho = debug_file("inline-dwarf4");
+    let of_macho = symdex(["addr2line", "-fe", macho.to_str().expect("text"), "pyramid"]).ok();
+    assert!(of_macho.starts_with("pyramid\n/src/symdex/inline/"), "{of_macho}");
+}
+
 /// Both programs on the same lines.
 #[track_caller]
 fn assert_same(arguments: &[&str], input: &str) {

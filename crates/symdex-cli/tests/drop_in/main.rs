@@ -23,6 +23,7 @@ symdex_testkit::main! {
     input::a_link_has_the_verb_of_its_name,
     input::arguments_come_from_files_and_the_environment,
     input::addresses_can_be_offsets_in_a_section,
+    input::addr2line_reads_symbols_as_gnu_does,
     input::lines_that_are_no_requests_are_answered_as_by_llvm_symbolizer,
     input::modules_that_cannot_be_read_do_not_end_the_run,
     llvm::every_difference_from_llvm_symbolizer_has_a_class,
