@@ -185,7 +185,8 @@ impl Companions {
             paths.extend(self.within(reference.from, stated));
         }
         paths.dedup();
-        let on_disk = paths.into_iter().map(|path| Candidate { name: file_name(&path), is_named: true, path });
+        let on_disk =
+            paths.into_iter().map(|path| Candidate { name: file_name(&path), is_named: true, path });
         on_disk.chain(self.given_for(reference)).collect()
     }
 
@@ -219,7 +220,9 @@ impl Companions {
             match accept(&candidate.path) {
                 Some(Ok(found)) => return Ok(found),
                 // Another file that was given says nothing about the one that is wanted.
-                Some(Err(refusal)) if candidate.is_named => _ = refused.get_or_insert(refusal.of(&candidate.name)),
+                Some(Err(refusal)) if candidate.is_named => {
+                    _ = refused.get_or_insert(refusal.of(&candidate.name))
+                }
                 _ => {}
             }
         }
@@ -278,7 +281,7 @@ impl Refusal {
 pub(crate) const NOT_FOUND: &str = "is not found: give its folder with --debug-dir";
 
 /// The folder for supplementary files in folders of debug files.
-const DWZ: &str = ".dwz";
+pub(crate) const DWZ: &str = ".dwz";
 
 /// The last part of `path`.
 pub(crate) fn file_name(path: &Path) -> String {

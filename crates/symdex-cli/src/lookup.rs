@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     // With a store, the first argument is an address.
     let file = args.file.as_deref().filter(|_| !args.stores.are_given());
     let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
-    source.answer(&args.debug_dir, source::Warnings::Print, |answers| answer_all(args, answers))
+    source.answer(&args.debug_dir, source::Warnings::All, |answers| answer_all(args, answers))
 }
 
 fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::CommandResult {

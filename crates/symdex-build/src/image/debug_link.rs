@@ -48,7 +48,8 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     let found = companions.find(&reference, |candidate| {
         let bytes = companions.open(candidate).ok().filter(|_| candidate != path)?;
         Some(debug_file::<Header>(bytes, id.as_ref(), link.as_ref()).and_then(|debug_file| {
-            let other = elf::image(&debug_file, arch, candidate, companions).map_err(Refusal::unreadable)?;
+            let other = elf::image(&debug_file, arch, candidate, Some(path), companions);
+            let other = other.map_err(Refusal::unreadable)?;
             if image.can_join(&other) {
                 return Ok(other);
             }

@@ -102,7 +102,7 @@ fn load_elf_class<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let file = ElfFile::<Header>::parse(bytes)?;
-    let image = elf::image(&file, arch, path, companions)?;
+    let image = elf::image(&file, arch, path, None, companions)?;
     if image.has_dwarf() {
         return Ok(image);
     }

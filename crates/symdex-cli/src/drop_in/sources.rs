@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, MappedFile, Metadata};
 use symdex_build::Companions;
-use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
+use symdex_build::debug_files::{DebugFile, FindImageError, ImageFiles, InputFiles, find_image, slices_of};
 use symdex_store::{IdPrefix, IndexFolder, StoreReader};
 
 use super::modules::ModuleName;
@@ -17,6 +17,8 @@ use crate::stores::{Failures, FoundImage};
 pub(super) struct Sources {
     pub(super) indexes: Vec<PathBuf>,
     pub(super) debug_dirs: Vec<PathBuf>,
+    /// Packages of split units that modules may refer to.
+    pub(super) packages: Vec<DebugFile>,
     pub(super) stores: StoreReader,
     pub(super) access: AccessOption,
 }
@@ -41,7 +43,9 @@ impl Sources {
                     let index = Box::new(open::index(&path, None, self.access)?);
                     return Ok(AddressSource::Index { index, path });
                 }
-                Ok(self.open_image(image_at(path, arch.as_deref())?))
+                let files = image_at(path, arch.as_deref())?;
+                warn_about_dsym(path, &files);
+                Ok(self.open_image(files))
             }
         }
     }
@@ -57,7 +61,8 @@ impl Sources {
             }
             Err(failure) => complain(&failure.message),
         }
-        AddressSource::DebugFiles { files: Box::new(files), _archive: None }
+        let companions = [files.companions(), &self.packages].concat();
+        AddressSource::DebugFiles { files: Box::new(files.with_companions(companions)), _archive: None }
     }
 
     /// The files of a module. Indexes have neither data nor all symbols.
@@ -108,15 +113,37 @@ fn not_found(prefix: &IdPrefix) -> Failure {
 
 /// The debug files at `path` and in the dSYM beside it.
 fn files_at(path: &Path) -> InputFiles {
+    InputFiles::find(std::iter::once(path.to_owned()).chain(dsym_beside(path)))
+}
+
+fn dsym_beside(path: &Path) -> Option<PathBuf> {
     let mut dsym = path.as_os_str().to_owned();
     dsym.push(".dSYM");
-    let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
-    InputFiles::find(std::iter::once(path.to_owned()).chain(beside))
+    Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir())
+}
+
+/// The ids of the images in `files`.
+fn ids_in(files: InputFiles) -> Vec<ImageId> {
+    let slices = files.into_files().into_iter().flatten().filter_map(|file| slices_of(&file).ok());
+    slices.flatten().flatten().map(|listed| listed.identity.id).collect()
+}
+
+/// Says so if the dSYM beside `path` is of another build than `files`, the files of the image there.
+fn warn_about_dsym(path: &Path, files: &ImageFiles) {
+    if let Some(dsym) = dsym_beside(path).filter(|_| !files.has_dwarf()) {
+        let ids: Vec<_> = ids_in(InputFiles::find([&dsym])).iter().map(ImageId::to_string).collect();
+        let (dsym, id, others) = (dsym.display(), files.id(), ids.join(", "));
+        complain(&format!(
+            "warning: {dsym}: does not match: it has the id {others}, and the binary has {id}"
+        ));
+    }
 }
 
 /// The image in the file at `path` and in the dSYM beside it. `arch` chooses one of several.
 pub(super) fn image_at(path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
-    let found = match find_image(files_at(path), None, |_| true) {
+    // A dSYM of another build has other images.
+    let own = dsym_beside(path).map_or(Vec::new(), |_| ids_in(InputFiles::find([path])));
+    let found = match find_image(files_at(path), None, |id| own.is_empty() || own.contains(id)) {
         // Clients state the architecture of the machine for files of any other, too.
         Err(FindImageError::Ambiguous { images }) => {
             let (mut chosen, others): (Vec<_>, Vec<_>) =
