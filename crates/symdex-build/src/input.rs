@@ -55,8 +55,8 @@ pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
 pub struct Found {
     /// What [`find`] returns.
     pub debug_files: Vec<Result<PathBuf, Error>>,
-    /// Files in the folder to which debug files refer, in the order of their paths: packages of split units (`.dwp`), and
-    /// supplementary files where distributions have them (in `.dwz`).
+    /// Files in the folder to which debug files refer, in the order of their paths: packages of split units (`.dwp`),
+    /// and supplementary files where distributions have them (in `.dwz`).
     pub companions: Vec<PathBuf>,
     /// Index files in the folder at any depth, by their extension, in the order of their paths.
     pub indexes: Vec<PathBuf>,
@@ -206,8 +206,8 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
 /// Whether an entry of an archive may be a debug file, by its name in the archive and the first bytes of its contents.
 /// At least 24 bytes are needed.
 ///
-/// The answer is the same as that of [`search`] for a file in a folder, except for a universal binary, whose first bytes
-/// do not tell whether it is linked. A companion counts as a debug file.
+/// The answer is the same as that of [`search`] for a file in a folder, except for a universal binary, whose first
+/// bytes do not tell whether it is linked. A companion counts as a debug file.
 #[must_use]
 pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
     let number = || head.get(4..8).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
@@ -239,8 +239,8 @@ fn head_of(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl DebugFile {
-    /// Whether the file is a debug file or a companion by the rules of [`search`]: by its place in a bundle, by its name,
-    /// or by its first bytes.
+    /// Whether the file is a debug file or a companion by the rules of [`search`]: by its place in a bundle, by its
+    /// name, or by its first bytes.
     ///
     /// # Errors
     ///

@@ -6,7 +6,8 @@ use super::{DebugFile, FileError};
 use crate::error::Error;
 use crate::input::{Found, SpecialFiles, search};
 
-/// The debug files of a build, in order, and the companions to which they may refer. At most the first 48 bytes of each were read.
+/// The debug files of a build, in order, and the companions to which they may refer. At most the first 48 bytes of each
+/// were read.
 #[derive(Debug, Default)]
 pub struct InputFiles {
     files: Vec<Result<DebugFile, FileError>>,

@@ -18,8 +18,8 @@ use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols};
 use crate::unwind::{Section, UnwindTables};
 
-/// The image in `file`, which is at `path`, with the parts of its debug information that are in other files. `binary` is
-/// the path of the binary, if `file` is the debug file that was found for it.
+/// The image in `file`, which is at `path`, with the parts of its debug information that are in other files. `binary`
+/// is the path of the binary, if `file` is the debug file that was found for it.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     arch: &Arch,

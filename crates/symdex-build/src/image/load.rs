@@ -71,7 +71,7 @@ impl<'d> Image<'d> {
         companions: &'d Companions,
     ) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Io { doing: "read", path: path.to_owned(), source };
-        let bytes = companions.open(path).map_err(failed)?;
+        let bytes = companions.map(path).map_err(failed)?;
         for slice in slice::slices_for(bytes, Some(arch))? {
             let image = Self::load(&slice, path, companions)?;
             if image.info.id == *id {

@@ -13,8 +13,8 @@ pub(crate) struct ImageName {
     pub(crate) text: String,
 }
 
-/// How well a file names its image. Reports have the name of the binary that is installed, and that of the debug file may
-/// differ. The first difference between two files counts.
+/// How well a file names its image. Reports have the name of the binary that is installed, and that of the debug file
+/// may differ. The first difference between two files counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     /// As opposed to a file in `.build-id`, whose name is a part of the id.

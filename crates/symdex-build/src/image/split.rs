@@ -31,8 +31,9 @@ pub(crate) struct Split<'d> {
     pub(crate) file: u32,
 }
 
-/// Finds the split units of the skeleton units of `dwarf`, the debug sections of `file` at `path`. A package may have the
-/// name of `binary` instead. Returns the units, and how many bytes their files have. Adds units that are not found to `missing`.
+/// Finds the split units of the skeleton units of `dwarf`, the debug sections of `file` at `path`. A package may have
+/// the name of `binary` instead. Returns the units, and how many bytes their files have. Adds units that are not found
+/// to `missing`.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
     file: &ElfFile<'d, Header>,
@@ -125,8 +126,8 @@ struct SplitFiles<'a, 'd> {
     packages: Vec<Units<'d>>,
     /// Packages with the name or the id of the debug file. They are read if those before them have not all units.
     named: std::vec::IntoIter<Candidate>,
-    /// Other packages that were given together with the debug file. Those of large folders are many and large, so one is
-    /// read only if its index has a unit that no other file has.
+    /// Other packages that were given together with the debug file. Those of large folders are many and large, so one
+    /// is read only if its index has a unit that no other file has.
     given: std::vec::IntoIter<Candidate>,
     /// Those of `given` that are not read, with the ids in their indexes.
     given_ids: Vec<(Candidate, KeyedSet<u64>)>,
@@ -173,7 +174,7 @@ impl<'d> SplitFiles<'_, 'd> {
     fn given_with<Header: FileHeader<Endian = Little>>(&mut self, id: u64) -> Option<Candidate> {
         let companions = self.companions;
         let ids = |path: &Path| {
-            let file = ElfFile::<Header>::parse_any(companions.open(path).ok()?).ok()?;
+            let file = ElfFile::<Header>::parse_any(companions.open(path)?.ok()?).ok()?;
             Some(ids_in(file.contents(".debug_cu_index")?))
         };
         let given = std::mem::take(&mut self.given);
@@ -210,11 +211,11 @@ impl<'d> SplitFiles<'_, 'd> {
                 Err(refusal) => Err(refusal.clone()),
             })
         });
+        let not_found = "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with --debug-dir";
         found.map_err(|why| match &self.refused {
             _ if why != NOT_FOUND => why,
             Some(refused) => refused.clone(),
-            None => "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with --debug-dir"
-                .to_owned(),
+            None => not_found.to_owned(),
         })
     }
 
@@ -223,16 +224,15 @@ impl<'d> SplitFiles<'_, 'd> {
         &mut self,
         path: &Path,
     ) -> Option<Result<ElfFile<'d, Header>, Refusal>> {
-        let bytes = self.companions.open(path).ok()?;
-        let file = match ElfFile::<Header>::parse_any(bytes) {
-            Ok(file) => file,
-            Err(error) => return Some(Err(Refusal::unreadable(error))),
-        };
-        self.size += bytes.len() as u64;
-        self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
-        // All files share one budget.
-        file.budget.set(self.budget);
-        Some(Ok(file))
+        let bytes = self.companions.open(path)?;
+        Some(bytes.and_then(|bytes| {
+            let file = ElfFile::<Header>::parse_any(bytes).map_err(Refusal::unreadable)?;
+            self.size += bytes.len() as u64;
+            self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
+            // All files share one budget.
+            file.budget.set(self.budget);
+            Ok(file)
+        }))
     }
 
     /// The units of a `.dwo` file.
@@ -302,8 +302,8 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, table, file }))
 }
 
-/// The ids of the units in `.debug_cu_index` (DWARF 5, 7.3.5.3): a header, whose last number is the size of a hash table,
-/// and the table. Empty slots are 0.
+/// The ids of the units in `.debug_cu_index` (DWARF 5, 7.3.5.3): a header, whose last number is the size of a hash
+/// table, and the table. Empty slots are 0.
 fn ids_in(index: &[u8]) -> KeyedSet<u64> {
     let Some((header, table)) = index.split_first_chunk::<16>() else { return KeyedSet::default() };
     let slots = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
@@ -311,8 +311,8 @@ fn ids_in(index: &[u8]) -> KeyedSet<u64> {
     ids.map(|id| u64::from_le_bytes(*id)).filter(|id| *id != 0).collect()
 }
 
-/// The packages that may belong to the debug file at `path`: `FILE.dwp`, also for `FILE.debug`, `BINARY.dwp`, those with
-/// its build id, and those that were given.
+/// The packages that may belong to the debug file at `path`: `FILE.dwp`, also for `FILE.debug`, `BINARY.dwp`, those
+/// with its build id, and those that were given.
 fn package_candidates(
     id: Option<&ImageId>,
     path: &Path,
