@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
+use crate::companions::DWZ;
 use crate::debug_files::DebugFile;
 use crate::error::{Error, first_paths};
 use crate::slice::FIRST_JAVA_VERSION;
@@ -23,7 +24,6 @@ const INDEX_EXTENSION: &str = "symdex";
 ///
 /// * every file in `Contents/Resources/DWARF` of a `.dSYM` bundle;
 /// * linked Mach-O and ELF files, but no object files and static libraries;
-/// * packages of split units (`.dwp`), and supplementary files in a folder `.dwz`, to which debug files refer;
 /// * the main file of a dyld shared cache.
 ///
 /// Of an `.xcarchive`, only the folder `dSYMs` is searched, if there is one: the binaries beside it are the same images
@@ -49,12 +49,15 @@ pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
     search(input).debug_files
 }
 
-/// The debug files, indexes and archives of an input, as [`search`] finds them.
+/// The debug files, companions, indexes and archives of an input, as [`search`] finds them.
 #[non_exhaustive]
 #[derive(Debug, Default)]
 pub struct Found {
     /// What [`find`] returns.
     pub debug_files: Vec<Result<PathBuf, Error>>,
+    /// Files in the folder to which debug files refer, in the order of their paths: packages of split units (`.dwp`),
+    /// and supplementary files where distributions have them (in `.dwz`).
+    pub companions: Vec<PathBuf>,
     /// Index files in the folder at any depth, by their extension, in the order of their paths.
     pub indexes: Vec<PathBuf>,
     /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths.
@@ -89,7 +92,7 @@ impl fmt::Display for SpecialFiles {
     }
 }
 
-/// The debug files of `input`, as [`find`] returns them, and the indexes and archives beside them.
+/// The debug files of `input`, as [`find`] returns them, and the companions, indexes and archives beside them.
 ///
 /// ```
 /// # use std::path::Path;
@@ -128,6 +131,10 @@ fn search_below(folder: &Path) -> Found {
             let (kind, path) = (entry.file_type(), || entry.path().to_owned());
             if kind.is_file() {
                 found.archives.extend(is_archive(entry).then(path));
+                // An unreadable file is an error in `debug_files`.
+                found
+                    .companions
+                    .extend(is_companion(entry.path(), || head_of(entry.path())).unwrap_or(false).then(path));
                 found.indexes.extend(has_extension(entry.path(), INDEX_EXTENSION).then(path));
             } else if !kind.is_dir() && !is_in_bundle(entry.path()) {
                 found.special.0.push(path());
@@ -192,15 +199,15 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
         let source = error.io_error().map_or_else(|| io::Error::other(error.to_string()), copy_of);
         return Err(unreadable(path, source));
     }
-    let wanted = in_bundle || begins_as_debug_file(path, path).map_err(|source| unreadable(path, source))?;
+    let wanted = in_bundle || begins_as_linked(path).map_err(|source| unreadable(path, source))?;
     Ok(wanted.then(|| path.to_owned()))
 }
 
 /// Whether an entry of an archive may be a debug file, by its name in the archive and the first bytes of its contents.
 /// At least 24 bytes are needed.
 ///
-/// The answer is the same as that of [`find`] for a file in a folder, except for a universal binary, whose first bytes
-/// do not tell whether it is linked.
+/// The answer is the same as that of [`search`] for a file in a folder, except for a universal binary, whose first
+/// bytes do not tell whether it is linked. A companion counts as a debug file.
 #[must_use]
 pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
     let number = || head.get(4..8).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
@@ -209,25 +216,38 @@ pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
             Some(b"\xca\xfe\xba\xbe" | b"\xca\xfe\xba\xbf") => {
                 number().is_none_or(|count| count < FIRST_JAVA_VERSION)
             }
-            _ => head.starts_with(b"dyld_v1") || is_linked(head) || is_companion(name, head),
+            _ => {
+                head.starts_with(b"dyld_v1")
+                    || is_linked(head)
+                    || is_companion(name, || Ok(head.to_vec())).unwrap_or(false)
+            }
         }
 }
 
-/// Whether a file that begins with `head` may be a companion of debug files, by its name: a package of split units, or a
-/// supplementary file where distributions have them. These are ELF files that are not linked.
-fn is_companion(name: &Path, head: &[u8]) -> bool {
-    let has_name = || has_extension(name, "dwp") || name.components().any(|part| part.as_os_str() == ".dwz");
-    head.starts_with(b"\x7fELF") && has_name()
+/// Whether a file may be one to which debug files refer, by its name: a package of split units, or a supplementary file
+/// where distributions have them. `head` reads its first bytes, if the name fits. It is an ELF file that is not linked.
+fn is_companion(name: &Path, head: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<bool> {
+    if !has_extension(name, "dwp") && !name.components().any(|part| part.as_os_str() == DWZ) {
+        return Ok(false);
+    }
+    let head = head()?;
+    Ok(head.starts_with(b"\x7fELF") && !is_linked(&head))
+}
+
+fn head_of(path: &Path) -> io::Result<Vec<u8>> {
+    read_at(&mut symdex::open_regular_file(path)?, 0)
 }
 
 impl DebugFile {
-    /// Whether the file is a debug file by the rules of [`find`]: by its place in a bundle, or by its first bytes.
+    /// Whether the file is a debug file or a companion by the rules of [`search`]: by its place in a bundle, by its
+    /// name, or by its first bytes.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if it cannot be read.
     pub fn is_debug_file(&self) -> io::Result<bool> {
-        Ok(is_in_bundle(self.entry()) || begins_as_debug_file(self.path(), self.entry())?)
+        let is_companion = is_companion(self.entry(), || head_of(self.path()))?;
+        Ok(is_companion || is_in_bundle(self.entry()) || begins_as_linked(self.path())?)
     }
 }
 
@@ -243,9 +263,9 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, like
-/// the main file of a shared cache, or like a companion called `name`. At most 48 bytes are read.
-fn begins_as_debug_file(path: &Path, name: &Path) -> io::Result<bool> {
+/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, or
+/// like the main file of a shared cache. At most 48 bytes are read.
+fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = symdex::open_regular_file(path)?;
     let head = read_at(&mut file, 0)?;
     let number =
@@ -259,7 +279,7 @@ fn begins_as_debug_file(path: &Path, name: &Path) -> io::Result<bool> {
             number(16).zip(number(20)).map(|(high, low)| u64::from(high) << 32 | u64::from(low))
         }
         _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
-        _ => return Ok(is_linked(&head) || is_companion(name, &head)),
+        _ => return Ok(is_linked(&head)),
     };
     // A file that ends before its first slice is a truncated debug file. Reading it reports that.
     let Some(slice) = slice else { return Ok(true) };
@@ -358,11 +378,15 @@ mod tests {
     }
 
     #[test]
-    fn archives_and_indexes_in_a_folder_are_named_and_not_read() {
+    fn archives_indexes_and_companions_in_a_folder_are_named_and_not_read() {
         let root = tempfile::tempdir().expect("a folder");
         let root = root.path();
-        for name in ["b.zip", "a/dsyms.TAR.GZ", "a/._junk.zip", "c.tgz", "notes.gz", "zip"] {
+        for name in ["b.zip", "a/dsyms.TAR.GZ", "a/._junk.zip", "c.tgz", "notes.gz", "zip", "none.dwp"] {
             write(root, name, b"PK");
+        }
+        let unlinked = [b"\x7fELF\x02\x01\x01\0".as_slice(), &[0; 8], &[1, 0]].concat();
+        for name in ["d/app.dwp", ".dwz/common", "app.o"] {
+            write(root, name, &unlinked);
         }
         write(root, "folder.zip/plain", DSYM);
         write(root, "4c/4c11.symdex", b"");
@@ -370,6 +394,7 @@ mod tests {
         let archives = ["a/dsyms.TAR.GZ", "b.zip", "c.tgz"].map(|name| root.join(name));
         assert_eq!(found.archives, archives);
         assert_eq!(found.indexes, [root.join("4c/4c11.symdex")]);
+        assert_eq!(found.companions, [".dwz/common", "d/app.dwp"].map(|name| root.join(name)));
         assert!(matches!(&found.debug_files[..], [Ok(path)] if *path == root.join("folder.zip/plain")));
         // An archive that is itself the input is returned as a debug file. Reading it reports an error.
         assert!(search(&root.join("b.zip")).archives.is_empty());

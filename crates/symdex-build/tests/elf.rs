@@ -11,9 +11,12 @@ use std::io::Write as _;
 use checks::{answers, found, image_answers};
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
-use symdex::{ImageOffset, Index, LinePolicy, Scratch, Seen, Table};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch, Seen, Table};
+use symdex_build::debug_files::{DebugFile, JoinedImage};
 use symdex_build::{Companions, DirectLookup, Image, slices};
-use symdex_testkit::images::debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections};
+use symdex_testkit::images::debug_file::{
+    BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections, write,
+};
 
 fn symbols(elf: &Elf) -> Vec<String> {
     answers(&elf.bytes(), SymbolTable)
@@ -578,8 +581,8 @@ fn a_stripped_file_finds_its_debug_file() {
     let stripped = Elf { sections: Vec::new(), symbols: Vec::new(), ..with_dwarf() };
     for build_id in [Some(vec![7; 20]), None] {
         let debug = Elf { build_id: build_id.clone(), ..debug.clone() }.bytes();
-        let stripped =
-            Elf { build_id, ..stripped.clone() }.section(".gnu_debuglink", debug_link("a.debug", &debug));
+        let stripped = Elf { build_id: build_id.clone(), ..stripped.clone() }
+            .section(".gnu_debuglink", debug_link("a.debug", &debug));
         let path = folder.path().join("liba.so");
         fs::write(&path, stripped.bytes()).expect("written");
 
@@ -594,7 +597,18 @@ fn a_stripped_file_finds_its_debug_file() {
             // A file with the right name and another build id or checksum is not used.
             let other = Elf { build_id: Some(vec![8; 20]), ..Elf::default() }.bytes();
             fs::write(&beside, other).expect("written");
-            assert_eq!(found(&path, &Companions::default()).0, [""; 0]);
+            let (answers, missing) = found(&path, &Companions::default());
+            assert_eq!(answers, [""; 0]);
+            let expected = match build_id {
+                Some(_) => {
+                    format!("(build id {}) does not match: a.debug has the build id ", "07".repeat(20))
+                }
+                None => format!(
+                    "(CRC-32 {:08x}) does not match: a.debug has the CRC-32 ",
+                    crc32fast::hash(&debug)
+                ),
+            };
+            assert!(missing[0].contains(&expected), "{missing:?}");
             fs::remove_file(&beside).expect("there");
         }
     }
@@ -611,7 +625,63 @@ fn a_stripped_file_finds_its_debug_file_by_build_id() {
     fs::write(&debug, Elf { code: None, ..with_dwarf() }.bytes()).expect("written");
     let companions = Companions::new(vec![folder.path().join("debug")]);
     assert_eq!(found(&path, &companions), (LINES.map(str::to_owned).into(), Vec::new()));
-    assert_eq!(found(&path, &Companions::default()).0, [""; 0]);
+    assert_eq!(found(&path, &Companions::default()), (Vec::new(), Vec::new()));
+    // prelink moves a library, and not its debug file.
+    fs::write(&debug, Elf { code: None, base: 0, ..with_dwarf() }.bytes()).expect("written");
+    let (answers, missing) = found(&path, &companions);
+    assert_eq!(answers, [""; 0]);
+    let moved = format!("07.debug has other addresses, from 0x0 on and not from {BASE:#x} on");
+    assert!(
+        missing[0].starts_with("the debug file (build id 07") && missing[0].contains(&moved),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn companions_alone_say_what_they_belong_to() {
+    let unlinked = Elf { kind: elf::ET_REL, code: None, ..Elf::default() };
+    let debug = || unlinked.clone().debug(debug_sections(&[Unit::bare()]));
+    for (file, kind) in [
+        (debug(), "a supplementary file of dwz"),
+        (debug().section(".debug_info.dwo", Vec::new()), "an object file of split units (.dwo)"),
+        (debug().section(".debug_cu_index", Vec::new()), "a package of split units (.dwp)"),
+    ] {
+        let expected = format!(
+            "{kind}, which is no image of its own; give it together with the debug files that refer to it"
+        );
+        assert_eq!(error(&file.bytes()), expected);
+        assert!(error(&Elf { code: Some(0), ..file }.bytes()).contains("an object file; give"));
+    }
+}
+
+#[test]
+fn an_image_has_the_name_of_its_binary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let by_id = &*format!("root/.build-id/07/{}.debug", "07".repeat(19));
+    let debug = Elf { code: None, ..with_dwarf() };
+    let binary = Elf { sections: Vec::new(), ..with_dwarf() };
+    for (path, elf) in [(by_id, &debug), ("root/a.debug", &debug), ("root/liba.so", &binary)] {
+        write(&folder.path().join(path), elf);
+    }
+    let companions = Companions::new(vec![folder.path().join("root")]);
+    let name = |paths: &[&str]| {
+        let mut joined = JoinedImage::default();
+        for path in paths {
+            let file = DebugFile::on_disk(folder.path().join(path));
+            joined.add_file(&file, &ImageId::new(&[7; 20]).expect("an id"), "arm64", &companions);
+        }
+        joined.image.expect("readable").info().image_name.clone()
+    };
+    for paths in [[by_id, "root/liba.so"], ["root/liba.so", by_id], ["root/a.debug", "root/liba.so"]] {
+        assert_eq!(name(&paths), "liba.so", "{paths:?}");
+    }
+    assert_eq!(name(&[by_id, "root/a.debug"]), "a.debug");
+    #[cfg(unix)]
+    {
+        let link = folder.path().join("root/.build-id/07/link");
+        std::os::unix::fs::symlink("../../liba.so", link).expect("a link");
+        assert_eq!(name(&["root/.build-id/07/link"]), "liba.so");
+    }
 }
 
 #[test]

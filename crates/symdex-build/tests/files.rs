@@ -9,9 +9,10 @@ use checks::{all, answers, built, found};
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
 use symdex_build::Companions;
+use symdex_build::debug_files::DebugFile;
 use symdex_testkit::images::debug_file::{
     BASE, Die, Elf, ID, Unit, Value, debug_addr, debug_sections, debug_sup, image, number, object,
-    of_skeleton, referring, rnglists, split_unit, supplementary_units, unit_offsets, write,
+    of_skeleton, referring, rnglists, split_unit, supplementary, supplementary_units, unit_offsets, write,
 };
 
 /// A set of `.debug_aranges` for a unit with code at this image offset.
@@ -79,8 +80,7 @@ fn what_dwz_moved_to_a_supplementary_file_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("lib/liba.so");
     let id = vec![9; 20];
-    let sup = Elf { base: 0, build_id: Some(id.clone()), code: None, ..Elf::default() };
-    let sup = sup.debug(debug_sections(&supplementary_units())).section(".debug_str", b"\0strung\0".to_vec());
+    let sup = supplementary(&id);
     let link = |name: &str| [name.as_bytes(), &[0], &id].concat();
     let file = referring(dw::DW_FORM_GNU_ref_alt, dw::DW_FORM_GNU_strp_alt);
 
@@ -95,7 +95,8 @@ fn what_dwz_moved_to_a_supplementary_file_is_found() {
     write(&at, &Elf { build_id: Some(vec![8; 20]), ..sup.clone() });
     let wrong = found(&path, &Companions::default());
     assert_eq!(wrong.0, missing.0);
-    assert!(wrong.1[0].contains(&"08".repeat(20)) && wrong.1[0].contains(&id_text), "{wrong:?}");
+    let ids = format!("(build id {id_text}) does not match: common has the build id {}", "08".repeat(20));
+    assert!(wrong.1[0].contains(&ids), "{wrong:?}");
 
     write(&at, &sup);
     assert_eq!(all(&path), WITH_SUPPLEMENTARY);
@@ -109,6 +110,20 @@ fn what_dwz_moved_to_a_supplementary_file_is_found() {
         assert_eq!(found(&path, &companions), (WITH_SUPPLEMENTARY.map(str::to_owned).into(), Vec::new()));
         fs::remove_file(&place).expect("there");
     }
+    // In an unpacked package, the path that is installed is below another root.
+    write(&path, &file.clone().section(".gnu_debugaltlink", link("/usr/lib/debug/.dwz/machine/common")));
+    let unpacked = folder.path().join(".dwz/machine/common");
+    write(&unpacked, &sup);
+    assert_eq!(all(&path), WITH_SUPPLEMENTARY);
+    fs::remove_file(&unpacked).expect("there");
+    // Among the inputs, any name will do.
+    let given = folder.path().join("given/other");
+    write(&given, &Elf { build_id: Some(vec![8; 20]), ..sup.clone() });
+    let companions = Companions::default().files(&[DebugFile::on_disk(&given)]);
+    let missing = found(&path, &companions).1;
+    assert!(missing[0].ends_with("is not found: give its folder with --debug-dir"), "{missing:?}");
+    write(&given, &sup);
+    assert_eq!(found(&path, &companions).1, [""; 0]);
 }
 
 #[test]
@@ -133,9 +148,7 @@ fn files_elsewhere_are_not_read_because_a_debug_file_names_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("up/liba.so");
     let elsewhere = |name: &str| folder.path().join("elsewhere").join(name);
-    let sup = Elf { base: 0, build_id: Some(vec![9; 20]), code: None, ..Elf::default() };
-    let sup = sup.debug(debug_sections(&supplementary_units())).section(".debug_str", b"\0strung\0".to_vec());
-    write(&elsewhere("common"), &sup);
+    write(&elsewhere("common"), &supplementary(&[9; 20]));
     let split = split_unit(5, 0x1000, ID, 8).1;
     write(&elsewhere("a.dwo"), &object(&[split]).section(".debug_rnglists.dwo", rnglists()));
     let debug_dir = || Companions::new(vec![folder.path().into()]);

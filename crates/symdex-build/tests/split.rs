@@ -9,9 +9,10 @@ use std::fs;
 use checks::{all, found};
 use gimli::constants as dw;
 use symdex_build::Companions;
+use symdex_build::debug_files::DebugFile;
 use symdex_testkit::images::debug_file::{
-    ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists, split_unit,
-    write,
+    BASE, Elf, ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists,
+    split_unit, write,
 };
 
 #[test]
@@ -78,6 +79,58 @@ fn split_units_are_found_in_packages() {
         write(&path, &inside);
         assert_eq!(all(&path), expected, "version {version}");
     }
+}
+
+#[test]
+fn packages_are_found_in_debug_folders_and_among_the_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| folder.path().join(path);
+    let split = |id| object(&[split_unit(5, 0x1000, id, 8).1]).section(".debug_rnglists.dwo", rnglists());
+    let packed = |id| package(5, &[split(id)]);
+    let elf = image(&[split_unit(5, 0x1000, ID, 8).0]).section(".debug_addr", debug_addr(&[0x1000]));
+    write(&at("lib/liba.so"), &elf);
+    let companions = || Companions::new(vec![at("debug")]);
+    let by_id = format!("debug/.build-id/07/{}", "07".repeat(19));
+    let below = format!("debug{}.dwp", at("lib/liba.so").display());
+    for place in [&format!("{by_id}.dwp"), &format!("{by_id}.debug.dwp"), "debug/liba.so.dwp", &below] {
+        write(&at(place), &packed(ID));
+        assert_eq!(found(&at("lib/liba.so"), &companions()).1, [""; 0], "{place}");
+        assert_eq!(found(&at("lib/liba.so"), &Companions::default()).0, of_skeleton(0x1000));
+        fs::remove_file(at(place)).expect("there");
+    }
+    // Among the inputs, any name will do. One without the units of the image says nothing.
+    for (id, missing) in [(ID, 0), ([3; 8], 1)] {
+        write(&at("given"), &packed(id));
+        let given = [DebugFile::of_archive(at("given"), "a.zip", "other")];
+        let (_, partial) = found(&at("lib/liba.so"), &Companions::default().files(&given));
+        assert_eq!(partial.len(), missing, "{partial:?}");
+        assert!(partial.iter().all(|reason| reason.contains("is not found: copy it")), "{partial:?}");
+    }
+    // The debug file of a stripped binary, with the package beside the binary.
+    let crc = crc32fast::hash(&elf.bytes()).to_le_bytes();
+    let link = [&b"a.debug\0"[..], &crc].concat();
+    write(&at("lib/liba.so"), &Elf { base: BASE, ..Elf::default() }.section(".gnu_debuglink", link));
+    write(&at("debug/a.debug"), &elf);
+    assert_eq!(found(&at("lib/liba.so"), &companions()).0, of_skeleton(0x1000));
+    write(&at("lib/liba.so.dwp"), &packed(ID));
+    assert_eq!(found(&at("lib/liba.so"), &companions()).1, [""; 0]);
+}
+
+#[test]
+fn a_package_of_another_build_is_named_with_both_ids() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    write(&path, &image(&[split_unit(5, 0x1000, ID, 8).0]).section(".debug_addr", debug_addr(&[0x1000])));
+    let other = object(&[split_unit(5, 0x1000, [3; 8], 8).1]).section(".debug_rnglists.dwo", rnglists());
+    write(&folder.path().join("liba.so.dwp"), &package(5, &[other]));
+    let (answers, missing) = found(&path, &Companions::default());
+    assert_eq!(answers, of_skeleton(0x1000));
+    let ids = "(dwo id 0807060504030201) does not match: liba.so.dwp has other units, the first with the dwo id \
+               0303030303030303";
+    assert!(missing[0].contains(ids), "{missing:?}");
+    fs::write(folder.path().join("liba.so.dwp"), "none").expect("written");
+    let missing = found(&path, &Companions::default()).1;
+    assert!(missing[0].contains("cannot be read: liba.so.dwp: "), "{missing:?}");
 }
 
 #[test]

@@ -115,15 +115,19 @@ fn rows_below(path: &Path) -> ImageRows {
 
 /// The images in the debug files of an archive.
 fn rows_of_archive(mut archive: Batch) -> ImageRows {
-    let mut rows = ImageRows::new();
+    let (mut rows, mut companions) = (ImageRows::new(), ImageRows::new());
     for file in std::mem::take(&mut archive.files).into_files() {
         let of_file = |error: FileError| (error.path().to_owned(), error.into());
         match file.and_then(|file| Ok((slices_of(&file)?, file))) {
             Ok((images, file)) => rows.extend(
                 images.into_iter().map(|image| image.map(|image| row(image, file.name())).map_err(of_file)),
             ),
+            Err(error) if error.is_companion() => companions.push(Err(of_file(error))),
             Err(error) => rows.push(Err(of_file(error))),
         }
+    }
+    if rows.is_empty() {
+        rows = companions;
     }
     let failures = std::mem::take(&mut archive.failures).into_iter();
     rows.extend(failures.map(|failure| Err((failure.path.clone().unwrap_or_default(), failure))));

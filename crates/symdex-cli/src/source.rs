@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "drop-in")]
 use symdex::Grade;
-use symdex::{Index, Metadata};
+use symdex::{Index, Metadata, Partial};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
-use symdex_build::{Companions, DirectLookup, Error, Image};
+use symdex_build::{Companions, DirectLookup, Error, Image, can_be_avoided};
 use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
 
@@ -31,13 +31,13 @@ pub(crate) enum AddressSource {
     },
 }
 
-/// Whether to warn of debug information that is missing or cannot be read.
+/// Of which losses of debug information to warn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Warnings {
-    Print,
-    /// The messages would be part of what another program prints.
-    #[cfg_attr(not(feature = "drop-in"), expect(dead_code, reason = "the drop-in commands omit them"))]
-    Omit,
+    All,
+    /// Those that other files can avoid. Another program prints the messages as well.
+    #[cfg_attr(not(feature = "drop-in"), expect(dead_code, reason = "only the drop-in commands omit some"))]
+    Avoidable,
 }
 
 /// Opens the index of `id` in `stores`, if the command line names any. Otherwise opens the index at `object`, or the
@@ -125,7 +125,8 @@ fn answer_directly(
     let far_images = far_images(files, &image, &companions)?;
     let far = far_images.iter().map(|far| Ok(DirectLookup::new(far)?.relative_to(&image)));
     let far = far.collect::<Result<Vec<_>, Error>>().map_err(failed)?;
-    for partial in lookup.index().metadata().partial.iter().filter(|_| warnings == Warnings::Print) {
+    let is_reported = |partial: &&Partial| warnings == Warnings::All || can_be_avoided(&partial.reason);
+    for partial in lookup.index().metadata().partial.iter().filter(is_reported) {
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }

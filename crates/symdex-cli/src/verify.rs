@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditOptions, AuditReport};
-use symdex_build::debug_files::JoinedImage;
+use symdex_build::debug_files::{DebugFile, JoinedImage};
 use symdex_build::{Companions, SymbolMaps};
 use symdex_pipeline::{Batch, in_order, pool};
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
@@ -191,8 +191,10 @@ fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &Symbol
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
         checked.whole = Some(IndexContents::new(index.metadata(), verified));
         let Some(debug_file) = &args.against else { return Ok(()) };
-        let companions =
-            Companions::new(args.debug_dir.clone()).max_memory(args.max_memory).max_seconds(args.max_seconds);
+        let beside: Vec<_> =
+            symdex_build::search(debug_file).companions.into_iter().map(DebugFile::on_disk).collect();
+        let companions = Companions::new(args.debug_dir.clone()).files(&beside);
+        let companions = companions.max_memory(args.max_memory).max_seconds(args.max_seconds);
         let options = AuditOptions::new().max_memory(args.max_memory).max_seconds(args.max_seconds);
         let against = (&**debug_file, unpacked);
         let report = audit_against(&path, &index, against, maps, &companions, options)?;

@@ -9,6 +9,7 @@ use common::{
     CommandOutput, command, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
     without_debug_information,
 };
+use symdex_testkit::images::debug_file::{library_and_package, write};
 
 fn app() -> PathBuf {
     testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")
@@ -68,6 +69,37 @@ fn a_damaged_binary_is_reported_although_the_debug_file_answers() {
     let done = crash(root.path(), &both, &[]);
     assert_eq!(done.code, Some(4), "{}", done.err);
     assert!(done.err.contains(&format!("malformed: {} (arm64 slice): ", binary.display())), "{}", done.err);
+}
+
+#[test]
+fn packages_among_the_debug_files_and_in_debug_folders_are_used() {
+    let root = folder();
+    let at = |path: &str| root.path().join(path);
+    let (library, package) = library_and_package();
+    write(&at("in/lib/liba.so"), &library);
+    write(&at("dwp/liba.so.dwp"), &package);
+    let report = at("list");
+    fs::write(&report, format!("{} 0x1018 0x0\n", "07".repeat(20))).expect("written");
+    let ask = |store: &str, options: &[&str]| {
+        let options: Vec<_> =
+            options.iter().map(|option| option.replace("{}", &at("").to_string_lossy())).collect();
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
+        symbolicate(&at(store), &at("in"), &options, [&report]).out
+    };
+    assert!(!ask("a", &[]).contains("split"));
+    assert!(ask("b", &["--debug-dir", "{}dwp"]).contains("split"));
+    assert!(ask("c", &["--dsym", "{}dwp/liba.so.dwp"]).contains("split"));
+    write(&at("in/dwp/other.dwp"), &package);
+    assert!(ask("d", &[]).contains("split"));
+    let lookup = symdex_on(&at("in"), "lookup {} 0x1018").ok();
+    assert!(lookup.contains("split"), "{lookup}");
+    let alone = symdex_on(&at("dwp/liba.so.dwp"), "lookup {} 0x1018");
+    assert_eq!(alone.code, Some(6));
+    assert!(
+        alone.err.contains("liba.so.dwp: a package of split units (.dwp), which is no image"),
+        "{}",
+        alone.err
+    );
 }
 
 #[test]

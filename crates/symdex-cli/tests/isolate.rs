@@ -3,13 +3,15 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{CommandOutput, folder, names_in, symdex, testdata};
 use serde_json::{Value, json};
 use symdex_testkit::images::archive::{gzip, tar_of, zip_of};
-use symdex_testkit::images::debug_file::{Unit, debug_file};
+use symdex_testkit::images::debug_file::{
+    Elf, Unit, debug_file, library_and_package, referring_to, supplementary, write,
+};
 
 /// The output of a build without what differs from run to run: the time, and the folder of the indexes.
 fn results(built: &CommandOutput, folder: &Path) -> Vec<Value> {
@@ -72,6 +74,34 @@ fn isolated_builds_join_the_files_of_an_image() {
     let lines = same(&[&stripped, &debug_file], &[]);
     assert_eq!(lines[0]["joined"], json!([stripped]));
     assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn isolated_builds_read_the_companions_among_the_inputs() {
+    let folder = folder();
+    let at = |path: &str| folder.path().join(path);
+    let (library, package) = library_and_package();
+    let referring = referring_to("/usr/lib/debug/.dwz/machine/common", &[9; 20]);
+    let referring = Elf { build_id: Some(vec![8; 20]), ..referring };
+    let files = [
+        ("in/lib/liba.so", &library),
+        ("in/dwp/a.dwp", &package),
+        ("in/debug/x/b.debug", &referring),
+        ("in/debug/.dwz/machine/common", &supplementary(&[9; 20])),
+    ];
+    files.iter().for_each(|(path, file)| write(&at(path), file));
+    let bytes = files.map(|(path, file)| (path, file.bytes()));
+    fs::write(at("a.zip"), zip_of(&bytes.each_ref().map(|(path, file)| (*path, &file[..]))))
+        .expect("written");
+    let paths = files.map(|(path, _)| at(path));
+    for inputs in [&[&*at("in")][..], &[&at("a.zip")], &paths.each_ref().map(PathBuf::as_path)] {
+        let images: Vec<_> = same(inputs, &[]).into_iter().filter(|line| line.get("id").is_some()).collect();
+        let counts = images.iter().map(|image| (image["partial"].clone(), image["functions"].clone()));
+        assert_eq!(counts.collect::<Vec<_>>(), [(json!([]), json!(2)), (json!([]), json!(2))], "{inputs:?}");
+    }
+    // Alone they are no images.
+    let lines = same(&[&at("in/dwp")], &[]);
+    assert!(lines.iter().any(|line| line.to_string().contains("give it together with")), "{lines:?}");
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub enum FindImageError {
 
 /// Finds the one image that has this architecture, if one is named, and an id that `is_wanted` accepts.
 ///
-/// Files of the same image are put together, with the companions among the files. A file that cannot be read is an error only if no image in the other files
-/// is wanted.
+/// Files of the same image are put together, with the companions among the files. A file that cannot be read is an
+/// error only if no image in the other files is wanted.
 ///
 /// # Errors
 ///

@@ -196,7 +196,10 @@ impl<'d> JoinedImage<'d> {
         let image = match (self.image.take(), image) {
             (None, Ok(first)) => Ok(first),
             (Some(image), Ok(other)) if image.can_join(&other) => Ok(image.join(other)),
-            (image, Ok(_)) => Err((image, other_addresses())),
+            (Some(image), Ok(other)) => {
+                let error = other_addresses(&image, &other);
+                Err((Some(image), error))
+            }
             (image, Err(error)) => Err((image, error)),
         };
         self.image = match image {
@@ -212,8 +215,12 @@ impl<'d> JoinedImage<'d> {
     }
 }
 
-fn other_addresses() -> Error {
-    Error::Malformed { what: "the image has other addresses than in the file it belongs to".to_owned() }
+fn other_addresses(image: &Image<'_>, other: &Image<'_>) -> Error {
+    let (base, others) = (image.info.base, other.info.base);
+    let what = format!(
+        "the image has other addresses than in the file it belongs to, from {others:#x} on and not from {base:#x} on"
+    );
+    Error::Malformed { what }
 }
 
 #[cfg(test)]

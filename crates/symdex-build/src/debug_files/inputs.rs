@@ -6,7 +6,8 @@ use super::{DebugFile, FileError};
 use crate::error::Error;
 use crate::input::{Found, SpecialFiles, search};
 
-/// The debug files of a build, in order. At most the first 48 bytes of each were read.
+/// The debug files of a build, in order, and the companions to which they may refer. At most the first 48 bytes of each
+/// were read.
 #[derive(Debug, Default)]
 pub struct InputFiles {
     files: Vec<Result<DebugFile, FileError>>,
@@ -33,9 +34,9 @@ impl InputFiles {
         files
     }
 
-    /// Adds the debug files that `path` stands for.
+    /// Adds the debug files that `path` stands for, and the companions in it if it is a folder.
     pub fn add(&mut self, path: &Path) {
-        let Found { debug_files, archives, special, .. } = search(path);
+        let Found { debug_files, companions, archives, special, .. } = search(path);
         self.special.extend(special);
         // The error for a folder without debug files names the archives itself.
         let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);
@@ -43,6 +44,7 @@ impl InputFiles {
             self.archives.push(UnreadArchives { folder: path.to_owned(), archives });
         }
         let failed = |error| FileError::new(path, error);
+        self.files.extend(companions.into_iter().map(DebugFile::on_disk).map(Ok));
         self.files.extend(debug_files.into_iter().map(|found| found.map(DebugFile::on_disk).map_err(failed)));
     }
 

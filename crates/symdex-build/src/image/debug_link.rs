@@ -26,8 +26,8 @@ impl<'d> DebugLink<'d> {
 }
 
 /// Joins `image`, which has no debug information, with its debug file. `file` is the file of the image, and `path` its
-/// path. The debug file is found in the debug folders by the build id, or by `.gnu_debuglink`. If the file states a debug
-/// file that is not found, or if only that of another build is, the image lists it as missing.
+/// path. The debug file is found in the debug folders by the build id, or by `.gnu_debuglink`. If the file states a
+/// debug file that is not found, or if only that of another build is, the image lists it as missing.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
     file: &ElfFile<'d, Header>,
@@ -46,9 +46,13 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
         is_any_given: false,
     };
     let found = companions.find(&reference, |candidate| {
-        let bytes = companions.open(candidate).ok().filter(|_| candidate != path)?;
-        Some(debug_file::<Header>(bytes, id.as_ref(), link.as_ref()).and_then(|debug_file| {
-            let other = elf::image(&debug_file, arch, candidate, companions).map_err(Refusal::unreadable)?;
+        if candidate == path {
+            return None;
+        }
+        Some(companions.open(candidate)?.and_then(|bytes| {
+            let debug_file = debug_file::<Header>(bytes, id.as_ref(), link.as_ref())?;
+            let other = elf::image(&debug_file, arch, candidate, Some(path), companions);
+            let other = other.map_err(Refusal::unreadable)?;
             if image.can_join(&other) {
                 return Ok(other);
             }

@@ -18,11 +18,13 @@ use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols};
 use crate::unwind::{Section, Sections, UnwindTables};
 
-/// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
+/// The image in `file`, which is at `path`, with the parts of its debug information that are in other files. `binary`
+/// is the path of the binary, if `file` is the debug file that was found for it.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     arch: &Arch,
     path: &Path,
+    binary: Option<&Path>,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let base = file.base(companions.wanted_address());
@@ -54,7 +56,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let symbols = FunctionSymbols::new(starts, &info.executable);
     companions.deadline().check()?;
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
-    let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
+    let (splits, split_size) = split::find(&dwarf, file, path, binary, companions, &mut missing);
     let dwarf = Arc::new(dwarf);
     let debug_size = file.bytes.len() as u64 + sup_size + split_size;
     companions.deadline().check()?;

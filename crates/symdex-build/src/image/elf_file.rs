@@ -58,7 +58,10 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     /// The linker and dwz write companions as files that are not linked.
     fn companion(&self) -> Option<&'static str> {
         let has = |name: &str| self.section(name).is_some();
-        if !self.code().is_empty() {
+        let is_code = |section: &Header::SectionHeader| {
+            section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
+        };
+        if self.sections.iter().any(is_code) {
             return None;
         }
         if has(".debug_cu_index") || has(".debug_tu_index") {

@@ -71,7 +71,7 @@ impl<'d> Image<'d> {
         companions: &'d Companions,
     ) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Io { doing: "read", path: path.to_owned(), source };
-        let bytes = companions.open(path).map_err(failed)?;
+        let bytes = companions.map(path).map_err(failed)?;
         for slice in slice::slices_for(bytes, Some(arch))? {
             let image = Self::load(&slice, path, companions)?;
             if image.info.id == *id {
@@ -102,7 +102,7 @@ fn load_elf_class<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let file = ElfFile::<Header>::parse(bytes)?;
-    let image = elf::image(&file, arch, path, companions)?;
+    let image = elf::image(&file, arch, path, None, companions)?;
     if image.has_dwarf() {
         return Ok(image);
     }

@@ -6,33 +6,28 @@ use std::path::Path;
 use super::ImageKind;
 use crate::companions::file_name;
 
-/// The name that a file gives to its image. Of two names, the greater one is better.
+/// The name that a file gives to its image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageName {
     rank: Rank,
     pub(crate) text: String,
 }
 
-/// How well a file names its image. Reports have the name of the binary. That of the debug file may differ.
+/// How well a file names its image. Reports have the name of the binary that is installed, and that of the debug file
+/// may differ. The first difference between two files counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// Its name is a part of the build id.
-    BuildId,
-    DebugFile,
-    /// A binary with debug information.
-    Binary,
-    /// A binary without debug information. It is the one that is installed.
-    Stripped,
+struct Rank {
+    /// As opposed to a file in `.build-id`, whose name is a part of the id.
+    has_name: bool,
+    is_binary: bool,
+    is_stripped: bool,
 }
 
 impl ImageName {
     /// The name of the image in the file at `path`. `has_dwarf` says whether the file has debug information of its own.
     pub(crate) fn of(path: &Path, kind: ImageKind, has_dwarf: bool) -> Self {
-        let rank = match kind {
-            ImageKind::Dsym | ImageKind::ElfDebugFile => Rank::DebugFile,
-            _ if has_dwarf => Rank::Binary,
-            _ => Rank::Stripped,
-        };
+        let is_binary = !matches!(kind, ImageKind::Dsym | ImageKind::ElfDebugFile);
+        let rank = Rank { has_name: true, is_binary, is_stripped: !has_dwarf };
         Self { rank, text: String::new() }.at(path)
     }
 
@@ -42,7 +37,7 @@ impl ImageName {
         // Distributions have links there to the files with names.
         let target = is_by_id(path).then(|| std::fs::canonicalize(path).ok()).flatten();
         let path = target.map_or(Cow::Borrowed(path), Cow::Owned);
-        Self { rank: if is_by_id(&path) { Rank::BuildId } else { self.rank }, text: file_name(&path) }
+        Self { rank: Rank { has_name: !is_by_id(&path), ..self.rank }, text: file_name(&path) }
     }
 
     /// The better of both names; this one if they are equally good.

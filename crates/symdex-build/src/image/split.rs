@@ -7,12 +7,13 @@ use std::sync::Arc;
 use gimli::{Dwarf, DwarfPackage, LittleEndian, Reader as _, Section as _, SectionId, UnitHeader};
 use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
+use symdex::ImageId;
 
 use super::elf_file::ElfFile;
 use crate::companions::{Candidate, Companions, NOT_FOUND, Reference, Refusal, path_of, shown};
 use crate::dwarf::{Root, Skeleton, Table, TableReader, headers, skeletons};
 use crate::error::Error;
-use crate::keyed::KeyedMap;
+use crate::keyed::{KeyedMap, KeyedSet};
 use crate::limits;
 use crate::reader::Reader;
 
@@ -30,12 +31,14 @@ pub(crate) struct Split<'d> {
     pub(crate) file: u32,
 }
 
-/// Finds the split units of the skeleton units of `dwarf`, the debug sections of `file` at `path`. Returns the units,
-/// and how many bytes their files have. Adds units that are not found to `missing`.
+/// Finds the split units of the skeleton units of `dwarf`, the debug sections of `file` at `path`. A package may have
+/// the name of `binary` instead. Returns the units, and how many bytes their files have. Adds units that are not found
+/// to `missing`.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
     file: &ElfFile<'d, Header>,
     path: &Path,
+    binary: Option<&Path>,
     companions: &'d Companions,
     missing: &mut Vec<String>,
 ) -> (Splits<'d>, u64) {
@@ -46,11 +49,15 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     if skeletons.is_empty() {
         return (splits, 0);
     }
+    let candidates = package_candidates(file.build_id().as_ref(), path, binary, companions);
+    let (named, given): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|candidate| candidate.is_named);
     let mut files = SplitFiles {
         parent: dwarf,
         companions,
         packages: Vec::new(),
-        unread: package_candidates(file, path, companions),
+        named: named.into_iter(),
+        given: given.into_iter(),
+        given_ids: Vec::new(),
         refused: None,
         objects: HashMap::new(),
         files: 0,
@@ -117,8 +124,13 @@ struct SplitFiles<'a, 'd> {
     companions: &'d Companions,
     /// The units of the packages that were read.
     packages: Vec<Units<'d>>,
-    /// Packages that are read if the others have not all units.
-    unread: std::vec::IntoIter<Candidate>,
+    /// Packages with the name or the id of the debug file. They are read if those before them have not all units.
+    named: std::vec::IntoIter<Candidate>,
+    /// Other packages that were given together with the debug file. Those of large folders are many and large, so one
+    /// is read only if its index has a unit that no other file has.
+    given: std::vec::IntoIter<Candidate>,
+    /// Those of `given` that are not read, with the ids in their indexes.
+    given_ids: Vec<(Candidate, KeyedSet<u64>)>,
     /// Why the first package with the name of the debug file has not all units.
     refused: Option<String>,
     /// The `.dwo` files that were read, or the reasons why they cannot be read.
@@ -140,7 +152,10 @@ impl<'d> SplitFiles<'_, 'd> {
             if let Some(split) = self.packages.iter_mut().find_map(|package| package.unused.remove(&id)) {
                 return Some(split);
             }
-            let candidate = self.unread.next().filter(|_| !self.companions.deadline().is_over())?;
+            if self.companions.deadline().is_over() {
+                return None;
+            }
+            let candidate = self.named.next().or_else(|| self.given_with::<Header>(id))?;
             let Some(file) = self.open::<Header>(&candidate.path) else { continue };
             let units = file.and_then(|file| {
                 let units = self.package(&file).map_err(Refusal::unreadable);
@@ -153,6 +168,19 @@ impl<'d> SplitFiles<'_, 'd> {
             }
             self.packages.extend(units.ok());
         }
+    }
+
+    /// A package that was given and is not read, and whose index has the unit with this id.
+    fn given_with<Header: FileHeader<Endian = Little>>(&mut self, id: u64) -> Option<Candidate> {
+        let companions = self.companions;
+        let ids = |path: &Path| {
+            let file = ElfFile::<Header>::parse_any(companions.open(path)?.ok()?).ok()?;
+            Some(ids_in(file.contents(".debug_cu_index")?))
+        };
+        let given = std::mem::take(&mut self.given);
+        self.given_ids.extend(given.filter_map(|given| ids(&given.path).map(|ids| (given, ids))));
+        let at = self.given_ids.iter().position(|(_, ids)| ids.contains(&id))?;
+        Some(self.given_ids.swap_remove(at).0)
     }
 
     /// The skeleton's split unit in a `.dwo` file, or the reason why there is none.
@@ -183,11 +211,11 @@ impl<'d> SplitFiles<'_, 'd> {
                 Err(refusal) => Err(refusal.clone()),
             })
         });
+        let not_found = "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with --debug-dir";
         found.map_err(|why| match &self.refused {
             _ if why != NOT_FOUND => why,
             Some(refused) => refused.clone(),
-            None => "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with --debug-dir"
-                .to_owned(),
+            None => not_found.to_owned(),
         })
     }
 
@@ -196,16 +224,15 @@ impl<'d> SplitFiles<'_, 'd> {
         &mut self,
         path: &Path,
     ) -> Option<Result<ElfFile<'d, Header>, Refusal>> {
-        let bytes = self.companions.open(path).ok()?;
-        let file = match ElfFile::<Header>::parse_any(bytes) {
-            Ok(file) => file,
-            Err(error) => return Some(Err(Refusal::unreadable(error))),
-        };
-        self.size += bytes.len() as u64;
-        self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
-        // All files share one budget.
-        file.budget.set(self.budget);
-        Some(Ok(file))
+        let bytes = self.companions.open(path)?;
+        Some(bytes.and_then(|bytes| {
+            let file = ElfFile::<Header>::parse_any(bytes).map_err(Refusal::unreadable)?;
+            self.size += bytes.len() as u64;
+            self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
+            // All files share one budget.
+            file.budget.set(self.budget);
+            Ok(file)
+        }))
     }
 
     /// The units of a `.dwo` file.
@@ -275,22 +302,36 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, table, file }))
 }
 
-/// The packages that may belong to `file` at `path`: `FILE.dwp`, also for `FILE.debug`, those with its build id, and those
-/// that were given.
-fn package_candidates<Header: FileHeader<Endian = Little>>(
-    file: &ElfFile<'_, Header>,
+/// The ids of the units in `.debug_cu_index` (DWARF 5, 7.3.5.3): a header, whose last number is the size of a hash
+/// table, and the table. Empty slots are 0.
+fn ids_in(index: &[u8]) -> KeyedSet<u64> {
+    let Some((header, table)) = index.split_first_chunk::<16>() else { return KeyedSet::default() };
+    let slots = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+    let ids = table.as_chunks::<8>().0.iter().take(slots as usize);
+    ids.map(|id| u64::from_le_bytes(*id)).filter(|id| *id != 0).collect()
+}
+
+/// The packages that may belong to the debug file at `path`: `FILE.dwp`, also for `FILE.debug`, `BINARY.dwp`, those
+/// with its build id, and those that were given.
+fn package_candidates(
+    id: Option<&ImageId>,
     path: &Path,
+    binary: Option<&Path>,
     companions: &Companions,
-) -> std::vec::IntoIter<Candidate> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".dwp");
-    let mut paths = vec![PathBuf::from(name)];
-    if path.extension().is_some_and(|extension| extension == "debug" || extension == "dbg") {
-        paths.extend(path.with_extension("dwp").file_name().map(PathBuf::from));
-    }
-    let id = file.build_id();
-    let build_id = id.as_ref().map(|id| (id, &["dwp", "debug.dwp"][..]));
-    companions.candidates(&Reference { from: path, paths, build_id, is_any_given: true }).into_iter()
+) -> Vec<Candidate> {
+    let of = |path: &Path, is_any_given| {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".dwp");
+        let mut paths = vec![PathBuf::from(name)];
+        if path.extension().is_some_and(|extension| extension == "debug" || extension == "dbg") {
+            paths.extend(path.with_extension("dwp").file_name().map(PathBuf::from));
+        }
+        let build_id = id.map(|id| (id, &["dwp", "debug.dwp"][..]));
+        companions.candidates(&Reference { from: path, paths, build_id, is_any_given })
+    };
+    let mut candidates = binary.map_or_else(Vec::new, |binary| of(binary, false));
+    candidates.extend(of(path, true));
+    candidates
 }
 
 /// The possible paths of the `.dwo` file of a skeleton unit: those that it states, and the name alone.

@@ -64,13 +64,16 @@ pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     let link = Link::of(file).filter(|_| !dwarf.debug_info.reader().is_empty());
     let Some(link) = link else { return 0 };
     let found = companions.find(&link.reference(path), |candidate| {
-        let bytes = companions.open(candidate).ok()?;
-        Some(supplementary::<Header>(bytes, &link.id, companions).map(|sup| (sup, bytes)))
+        let read = |bytes: &'d [u8]| {
+            let sup = supplementary::<Header>(bytes, &link.id, companions)?;
+            Ok((sup, bytes.len() as u64))
+        };
+        Some(companions.open(candidate)?.and_then(read))
     });
     match found {
-        Ok((sup, bytes)) => {
+        Ok((sup, size)) => {
             dwarf.set_sup(sup);
-            bytes.len() as u64
+            size
         }
         Err(why) => {
             let name = shown(link.name);

@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let file = args.object.as_deref();
     archive::check_addresses(file, !args.addresses.is_empty() || args.address_file.is_some())?;
     let source = source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref(), args.access)?;
-    source.answer(&args.debug_dir, source::Warnings::Print, |answers| answer_all(args, answers))
+    source.answer(&args.debug_dir, source::Warnings::All, |answers| answer_all(args, answers))
 }
 
 fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::CommandResult {

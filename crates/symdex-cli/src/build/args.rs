@@ -22,6 +22,8 @@ use crate::failure::Failure;
 /// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the other files of the cache next to
 ///   it;
 ///
+/// * a package of split units (.dwp) or a supplementary file of dwz, beside the debug files that refer to it;
+///
 /// * a folder or an .xcarchive, which is searched for all of these;
 ///
 /// * an archive of these, recognised by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by
@@ -68,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug: the debug files of
-    /// stripped ELF files, .dwo files, dwz files. May be repeated
+    /// stripped ELF files, .dwo and .dwp files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     /// Build images whose index exists already, in DIR or in the first store. --on-conflict replace implies it

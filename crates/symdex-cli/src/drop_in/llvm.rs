@@ -132,9 +132,6 @@ struct Ignored {
     /// A .dSYM beside a binary is found without it
     #[arg(long, value_name = "DIR")]
     _dsym_hint: Vec<PathBuf>,
-    /// A .dwp beside the file is found without it
-    #[arg(long, value_name = "FILE")]
-    _dwp: Option<PathBuf>,
     /// See --debug-dir
     #[arg(long, value_name = "DIR")]
     _fallback_debug_path: Vec<PathBuf>,

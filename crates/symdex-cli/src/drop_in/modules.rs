@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use symdex::{ImageOffset, LinePolicy, Metadata, Scratch, Table};
-use symdex_build::debug_files::ImageFiles;
+use symdex_build::debug_files::{DebugFile, ImageFiles};
 use symdex_build::{
     Companions, DataSymbol, Declaration, FileSymbols, Image, Section, Variables, sections, split_column,
 };
 use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
 
 use super::sources::{OpenModule, Sources};
-use crate::failure::{CommandError, Failure, FailureKind};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::image_lookup::ImageLookup;
 use crate::open::AccessOption;
 use crate::source::Warnings;
@@ -39,6 +39,10 @@ pub(super) struct SourceArgs {
         help_heading = "Sources"
     )]
     debug_dir: Vec<PathBuf>,
+    /// A package of split units, for the modules that refer to its units. One beside a module or in a debug folder is
+    /// found without this option
+    #[arg(long, value_name = "FILE", help_heading = "Sources")]
+    dwp: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Sources")]
     stores: StoreArgs,
     #[command(flatten, next_help_heading = "Sources")]
@@ -141,8 +145,12 @@ impl Modules {
     /// If a store cannot be opened.
     pub(super) fn new(args: &SourceArgs) -> Result<Self, Failure> {
         let stores = StoreReader::new(args.stores.open(args.access)?, &ReaderOptions::of_one_run());
+        if let Some(dwp) = args.dwp.as_ref().filter(|dwp| !dwp.is_file()) {
+            complain(&format!("warning: {}: no such package of split units", dwp.display()));
+        }
+        let packages = args.dwp.iter().map(DebugFile::on_disk).collect();
         let (indexes, debug_dirs) = (args.index.clone(), args.debug_dir.clone());
-        let sources = Sources { indexes, debug_dirs, stores, access: args.access };
+        let sources = Sources { indexes, debug_dirs, packages, stores, access: args.access };
         Ok(Self { sources: Arc::new(sources), open: Vec::new() })
     }
 
@@ -257,7 +265,7 @@ impl Module {
                     answer_all(lookup, &sources, image.as_ref(), &asked, &answered);
                     Ok(None)
                 };
-                match source.answer(&sources.debug_dirs, Warnings::Omit, answer) {
+                match source.answer(&sources.debug_dirs, Warnings::Avoidable, answer) {
                     Err(CommandError::Failure(failure)) => Err(failure),
                     _ => Ok(()),
                 }
@@ -296,7 +304,7 @@ fn answer_all(
             mapped().iter().filter_map(|file| FileSymbols::read(file, arch)).collect::<Vec<_>>()
         })
     };
-    let (companions, loaded) = (Companions::new(sources.debug_dirs.clone()), OnceCell::new());
+    let (companions, loaded) = (Companions::new(sources.debug_dirs.clone()).files(&sources.packages), OnceCell::new());
     let declaration = |address| {
         let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| {
             let loaded: &Option<Image<'_>> =

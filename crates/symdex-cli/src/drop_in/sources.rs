@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{Grade, ImageId, Metadata};
 use symdex_build::Companions;
-use symdex_build::debug_files::{FindImageError, ImageFiles, InputFiles, find_image};
+use symdex_build::debug_files::{DebugFile, FindImageError, ImageFiles, InputFiles, find_image, slices_of};
 use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexFolder, StoreReader};
 
@@ -19,6 +19,8 @@ use crate::stores::{Failures, FoundImage};
 pub(super) struct Sources {
     pub(super) indexes: Vec<PathBuf>,
     pub(super) debug_dirs: Vec<PathBuf>,
+    /// Packages of split units that modules may refer to.
+    pub(super) packages: Vec<DebugFile>,
     pub(super) stores: StoreReader,
     pub(super) access: AccessOption,
 }
@@ -66,12 +68,17 @@ impl Sources {
     fn open_image(&self, path: &Path, arch: Option<&str>) -> Result<OpenModule, Failure> {
         let (files, owner) = files_at(path)?;
         let files = image_of(files, path, arch)?;
+        warn_about_dsym(path, &files);
         let is_enough = |source: &AddressSource| !files.has_dwarf() || source.grade() == Grade::Lines;
         let index = self.index_of(files.id()).unwrap_or_else(|failure| {
             complain(&failure.message);
             None
         });
-        let of_files = || AddressSource::DebugFiles { files: Box::new(files.clone()), _archive: None };
+        let of_files = || {
+            let companions = [files.companions(), &self.packages].concat();
+            let files = Box::new(files.clone().with_companions(companions));
+            AddressSource::DebugFiles { files, _archive: None }
+        };
         let source = index.filter(is_enough).unwrap_or_else(of_files);
         Ok(OpenModule { source, image: Some(files), _owner: owner })
     }
@@ -121,15 +128,37 @@ fn files_at(path: &Path) -> Result<(InputFiles, Option<Batch>), Failure> {
     {
         return Ok((std::mem::take(&mut owner.files), Some(owner)));
     }
+    Ok((InputFiles::find(std::iter::once(path.to_owned()).chain(dsym_beside(path))), None))
+}
+
+fn dsym_beside(path: &Path) -> Option<PathBuf> {
     let mut dsym = path.as_os_str().to_owned();
     dsym.push(".dSYM");
-    let beside = Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir());
-    Ok((InputFiles::find(std::iter::once(path.to_owned()).chain(beside)), None))
+    Some(PathBuf::from(dsym)).filter(|dsym| dsym.is_dir())
+}
+
+/// The ids of the images in `files`.
+fn ids_in(files: InputFiles) -> Vec<ImageId> {
+    let slices = files.into_files().into_iter().flatten().filter_map(|file| slices_of(&file).ok());
+    slices.flatten().flatten().map(|listed| listed.identity.id).collect()
+}
+
+/// Says so if the dSYM beside `path` is of another build than `files`, the files of the image there.
+fn warn_about_dsym(path: &Path, files: &ImageFiles) {
+    if let Some(dsym) = dsym_beside(path).filter(|_| !files.has_dwarf()) {
+        let ids: Vec<_> = ids_in(InputFiles::find([&dsym])).iter().map(ImageId::to_string).collect();
+        let (dsym, id, others) = (dsym.display(), files.id(), ids.join(", "));
+        complain(&format!(
+            "warning: {dsym}: does not match: it has the id {others}, and the binary has {id}"
+        ));
+    }
 }
 
 /// The image in the `files` of `path`. `arch` chooses one of several.
 fn image_of(files: InputFiles, path: &Path, arch: Option<&str>) -> Result<ImageFiles, Failure> {
-    let found = match find_image(files, None, |_| true) {
+    // A dSYM of another build has other images.
+    let own = dsym_beside(path).map_or(Vec::new(), |_| ids_in(InputFiles::find([path])));
+    let found = match find_image(files, None, |id| own.is_empty() || own.contains(id)) {
         // Clients state the architecture of the machine for files of any other, too.
         Err(FindImageError::Ambiguous { images }) => {
             let (mut chosen, others): (Vec<_>, Vec<_>) =

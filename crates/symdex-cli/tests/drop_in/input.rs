@@ -3,9 +3,10 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
+use symdex_testkit::images::debug_file::{BASE, library_and_package, write};
 use symdex_testkit::program;
 
-use super::common::{command, debug_file, folder, index_of, symdex, testdata};
+use super::common::{CommandOutput, command, debug_file, folder, index_of, symdex, testdata};
 use super::compared::output;
 
 const INLINED: &str = "0x1000003cf";
@@ -64,6 +65,53 @@ pub(crate) fn modules_are_answered_from_the_indexes_of_their_ids() {
     let mut without = command();
     without.arg("llvm-symbolizer");
     assert!(output(without, &input).starts_with("pyramid\n??:0:0\n\n??\n??:0:0\n\n"));
+}
+
+pub(crate) fn files_that_a_module_lacks_are_named_once_on_standard_error() {
+    let folder = folder();
+    let at = |path: &str| folder.path().join(path);
+    let (library, package) = library_and_package();
+    write(&at("lib/liba.so"), &library);
+    write(&at("dwp/liba.so.dwp"), &package);
+    write(&at("dwp/other"), &package);
+    let address = format!("{:#x}", BASE + 0x1018);
+    let ask = |verb: &str, option: &[&str]| {
+        let mut ours = command();
+        ours.current_dir(folder.path()).args([verb, "-fi", "-e", "lib/liba.so"]).args(option);
+        CommandOutput::from(ours.args([&address, &address]).output().expect("starts"))
+    };
+    for verb in ["llvm-symbolizer", "addr2line"] {
+        let without = ask(verb, &[]);
+        assert_eq!(without.err.matches("the split unit obj/a.dwo (dwo id 0807060504030201)").count(), 1);
+        assert!(without.out.contains("b.h:6") && !without.out.contains("split"), "{}", without.out);
+        for option in ["--dwp=dwp/other", "--debug-file-directory=dwp", "--debug-dir=dwp"] {
+            let with = ask(verb, &[option]);
+            assert!(with.out.contains("g\n") && with.out.contains("split\n"), "{option}: {}", with.out);
+            assert_eq!(with.err, "");
+        }
+        assert!(ask(verb, &["--dwp=gone"]).err.starts_with("symdex: warning: gone: no such package"));
+    }
+}
+
+pub(crate) fn a_dsym_of_another_build_is_named_and_not_used() {
+    let folder = folder();
+    let binary = folder.path().join("App");
+    let bytes = symdex_testkit::testdata::without_debug_information(&debug_file("inline-dwarf4"));
+    std::fs::write(&binary, bytes).expect("written");
+    let inside = folder.path().join("App.dSYM/Contents/Resources/DWARF");
+    std::fs::create_dir_all(&inside).expect("folders");
+    for (name, answer) in [("inline-dwarf4", "cell\n"), ("inline-dwarf5", "pyramid\n")] {
+        std::fs::copy(debug_file(name), inside.join("App")).expect("copied");
+        let done = symdex(["addr2line".as_ref(), "-fe".as_ref(), binary.as_os_str(), INLINED.as_ref()]);
+        assert!(done.out.starts_with(answer), "{name}: {}{}", done.out, done.err);
+        let ids = ["inline-dwarf5", "inline-dwarf4"].map(|name| {
+            let ids = symdex(["ids".as_ref(), debug_file(name).as_os_str(), "--json".as_ref()]).json();
+            ids[0]["id"].as_str().expect("an id").to_owned()
+        });
+        let message =
+            format!("App.dSYM: does not match: it has the id {}, and the binary has {}", ids[0], ids[1]);
+        assert_eq!(done.err.contains(&message), name == "inline-dwarf5", "{}", done.err);
+    }
 }
 
 pub(crate) fn a_link_has_the_verb_of_its_name() {

@@ -20,6 +20,8 @@ symdex_testkit::main! {
     gnu::every_difference_from_addr2line_has_a_class,
     input::each_line_is_answered_before_the_next_one,
     input::modules_are_answered_from_the_indexes_of_their_ids,
+    input::files_that_a_module_lacks_are_named_once_on_standard_error,
+    input::a_dsym_of_another_build_is_named_and_not_used,
     input::a_link_has_the_verb_of_its_name,
     input::arguments_come_from_files_and_the_environment,
     input::addresses_can_be_offsets_in_a_section,

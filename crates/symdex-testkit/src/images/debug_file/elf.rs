@@ -56,7 +56,8 @@ pub struct Elf {
     /// The addresses of other segments, which contain no sections.
     pub other_segments: Vec<u64>,
     pub build_id: Option<Vec<u8>>,
-    /// The byte that fills the code at [`CODE`]; `None` if the code is not in the file.
+    /// The byte that fills the code at [`CODE`]; `None` if the code is not in the file. A file that is not linked has
+    /// then no section of code.
     pub code: Option<u8>,
     /// Whether the section of the code states the size 0, as in debug files of Dart.
     pub is_unsized: bool,
@@ -144,7 +145,8 @@ impl Elf {
         let size = if self.is_unsized { 0 } else { (CODE.end - CODE.start) as usize };
         let kind = if self.code.is_some() { elf::SHT_PROGBITS } else { elf::SHT_NOBITS };
         let mut code = section(".text", kind, vec![self.code.unwrap_or(0); size]);
-        (code.flags, code.address) = (6, self.base + CODE.start);
+        let has_code = self.kind != elf::ET_REL || self.code.is_some();
+        (code.flags, code.address) = (if has_code { 6 } else { 0 }, self.base + CODE.start);
         let mut all = vec![(code, 0, 0)];
         for (table, strings, kind, symbols) in [
             (".symtab", ".strtab", elf::SHT_SYMTAB, &self.symbols),

@@ -14,8 +14,10 @@ pub use self::dwarf::{AddressSet, aranges};
 pub use self::elf::{Elf, ElfSection, ElfSymbol};
 pub use self::macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub use self::on_disk::{ID, image, number, object, write};
-pub use self::split::{debug_addr, of_skeleton, of_split, package, rnglists, split_unit};
-pub use self::supplementary::{debug_sup, referring, supplementary_units};
+pub use self::split::{
+    debug_addr, library_and_package, of_skeleton, of_split, package, rnglists, split_unit,
+};
+pub use self::supplementary::{debug_sup, referring, referring_to, supplementary, supplementary_units};
 pub use self::unit::Unit;
 
 /// The address of `__TEXT`, from which image offsets count. In files with 32-bit addresses it is 0.

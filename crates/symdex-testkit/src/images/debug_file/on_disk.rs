@@ -17,7 +17,7 @@ pub fn image(units: &[Unit]) -> Elf {
 
 /// A file of the debug sections of `units`, with `.dwo` appended to each name.
 pub fn object(units: &[Unit]) -> Elf {
-    let mut elf = Elf { kind: object::elf::ET_REL, build_id: None, ..Elf::default() };
+    let mut elf = Elf { kind: object::elf::ET_REL, code: None, build_id: None, ..Elf::default() };
     elf = elf.debug(debug_sections(units));
     elf.sections.iter_mut().for_each(|section| section.name.push_str(".dwo"));
     elf

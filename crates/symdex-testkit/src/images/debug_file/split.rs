@@ -2,7 +2,7 @@
 
 use gimli::constants as dw;
 
-use super::{BASE, Die, Elf, Unit, Value, number};
+use super::{BASE, Die, Elf, ID, Unit, Value, image, number, object};
 
 /// A skeleton and its split unit for code from image offset `start` on. Their addresses are at `addresses` in
 /// `.debug_addr`.
@@ -84,10 +84,36 @@ pub fn package(version: u16, files: &[Elf]) -> Elf {
     let slots = (files.len() + 1).next_power_of_two();
     let version = if version == 5 { 5 } else { 2 };
     let header = [version, columns.len(), files.len(), slots].map(|field| number(field as u64, 4)).concat();
+    let table = hash_table(files.iter().filter(|_| version == 5), slots);
     let columns: Vec<u8> = columns.iter().flat_map(|column| number(*column, 4)).collect();
-    let index = [header, vec![0; 12 * slots], columns, offsets, sizes].concat();
-    let package = Elf { build_id: None, ..Elf::default() }.section(".debug_cu_index", index);
+    let index = [header, table, columns, offsets, sizes].concat();
+    let package = Elf { kind: object::elf::ET_REL, code: None, build_id: None, ..Elf::default() };
+    let package = package.section(".debug_cu_index", index);
     sections.into_iter().zip(names).fold(package, |elf, (bytes, name)| elf.section(name, bytes))
+}
+
+/// The ids and rows of the units in these files, of DWARF 5, by the hashes of the ids (DWARF 5, 7.3.5.3).
+fn hash_table<'f>(files: impl Iterator<Item = &'f Elf>, slots: usize) -> Vec<u8> {
+    let mut table = vec![(0, 0); slots];
+    for (row, file) in (1..).zip(files) {
+        let info = file.sections.iter().find(|section| section.name == ".debug_info.dwo").expect("a section");
+        let id = u64::from_le_bytes(info.bytes[12..20].try_into().expect("8 bytes"));
+        let mask = slots as u64 - 1;
+        let mut slot = (id & mask) as usize;
+        while table[slot].1 != 0 {
+            slot = (slot + ((id >> 32 & mask) | 1) as usize) % slots;
+        }
+        table[slot] = (id, row);
+    }
+    let ids = table.iter().flat_map(|(id, _)| number(*id, 8));
+    ids.chain(table.iter().flat_map(|(_, row)| number(*row, 4))).collect()
+}
+
+/// A library with one split unit for code from image offset 0x1000 on, and the package with it.
+pub fn library_and_package() -> (Elf, Elf) {
+    let (skeleton, split) = split_unit(5, 0x1000, ID, 8);
+    let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
+    (image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])), package(5, &[split]))
 }
 
 /// The answers of the unit whose code starts at `start`.

@@ -2,7 +2,7 @@
 
 use gimli::constants as dw;
 
-use super::{Die, Elf, Unit, Value, die_offset, image, number, unit_offsets};
+use super::{Die, Elf, Unit, Value, debug_sections, die_offset, image, number, unit_offsets};
 
 /// The units of a supplementary file: one is empty, one declares the functions `f` and `g` of a namespace.
 pub fn supplementary_units() -> Vec<Unit> {
@@ -12,6 +12,12 @@ pub fn supplementary_units() -> Vec<Unit> {
     let other = Unit::bare().kind(dw::DW_TAG_partial_unit, dw::DW_UT_partial, &[]);
     let unit = Unit::bare().kind(dw::DW_TAG_partial_unit, dw::DW_UT_partial, &[]).child(namespace);
     vec![other, unit]
+}
+
+/// The supplementary file with this build id.
+pub fn supplementary(id: &[u8]) -> Elf {
+    let sup = Elf { kind: object::elf::ET_REL, code: None, build_id: Some(id.to_vec()), ..Elf::default() };
+    sup.debug(debug_sections(&supplementary_units())).section(".debug_str", b"\0strung\0".to_vec())
 }
 
 /// A file whose functions are named in the supplementary file.
@@ -30,6 +36,12 @@ pub fn referring(reference: dw::DwForm, string: dw::DwForm) -> Elf {
     let import = Die::new(dw::DW_TAG_imported_unit).with(dw::DW_AT_import, import);
     let unit = Unit::new((0x1000, 0x1030)).child(import).child(function).child(named);
     image(&[unit.sequence(&[(0x1000, 1, 5, true), (0x1010, 2, 6, true)], 0x1030)])
+}
+
+/// A file whose functions are named in the supplementary file with this id, which is installed at `path`.
+pub fn referring_to(path: &str, id: &[u8]) -> Elf {
+    let link = [path.as_bytes(), &[0], id].concat();
+    referring(dw::DW_FORM_GNU_ref_alt, dw::DW_FORM_GNU_strp_alt).section(".gnu_debugaltlink", link)
 }
 
 /// The section `.debug_sup` of a supplementary file, or of a file that refers to one.
