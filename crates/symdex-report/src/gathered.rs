@@ -168,11 +168,7 @@ mod tests {
         of_grade(Grade::Lines, source, answers)
     }
 
-    fn of_grade(
-        grade: Grade,
-        source: &str,
-        answers: Vec<Answer>,
-    ) -> Result<SourceAnswers, Unanswered> {
+    fn of_grade(grade: Grade, source: &str, answers: Vec<Answer>) -> Result<SourceAnswers, Unanswered> {
         Ok(SourceAnswers { answers, source: source.to_owned(), grade, failures: Vec::new() })
     }
 

@@ -195,5 +195,7 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
 
 /// A row of the list. The widths are fixed, so that each row can be printed at once.
 fn row([stored, index, written, used, expires, layout, grade]: [String; 7], rest: &str) -> String {
-    format!("{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {grade:7}  {rest}")
+    format!(
+        "{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {grade:7}  {rest}"
+    )
 }

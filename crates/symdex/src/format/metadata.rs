@@ -368,7 +368,11 @@ pub(crate) mod tests {
         let none = Counts::default();
         let symbols = Counts { symbols: 4, ..none };
         assert_eq!(grade(none), Grade::Nothing);
-        assert_eq!(grade(Counts { units: 3, ..none }), Grade::Nothing, "units without functions answer nothing");
+        assert_eq!(
+            grade(Counts { units: 3, ..none }),
+            Grade::Nothing,
+            "units without functions answer nothing"
+        );
         assert_eq!(grade(symbols), Grade::Bounds);
         assert_eq!(grade(Counts { functions: 1, ranges: 1, ..none }), Grade::Bounds);
         assert_eq!(grade(Counts { names: 1, ..symbols }), Grade::Names);

@@ -14,8 +14,8 @@ use super::body::transfer_time;
 use super::errors::Failed;
 use super::gc::{age, version_of};
 use super::{
-    DIGEST_FIELD, Found, GRADE_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD, digest_of,
-    provenance_of,
+    DIGEST_FIELD, Found, GRADE_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD,
+    digest_of, provenance_of,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
