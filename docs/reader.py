@@ -531,6 +531,13 @@ class Index:
                 require(found == stored, f"section {section}: the checksum of page {page} is wrong")
         require(checksums.at == len(sums), "checksums: there are more than pages")
 
+    def grade(self) -> str:
+        """The most that the index answers."""
+        counts = self.metadata["counts"]
+        if counts["files"] or counts["names"]:
+            return "lines" if counts["files"] else "names"
+        return "bounds" if counts["functions"] or counts["ranges"] or counts["symbols"] else "nothing"
+
     def read_metadata(self, cursor: Cursor) -> dict:
         """The fields of the metadata."""
         stored, found = cursor.number(4), checksum(cursor.data[4:], self.padded_id, 1, 0)
@@ -619,7 +626,7 @@ def main(arguments: List[str]) -> None:
         for before, row in asked if offsets else (([], row) for row in index.unwind.all()):
             print(*before, *(row[:-1] + tuple(row.registers) if row else ()), sep="\t")
     elif options == ["--info"]:
-        print(json.dumps(index.metadata, indent=1, default=text))
+        print(json.dumps(index.metadata | {"grade": index.grade()}, indent=1, default=text))
     else:
         code = (offset for start, end in index.metadata["executable"] for offset in range(start, end))
         for offset in offsets or code:

@@ -32,6 +32,20 @@ type Metadata struct {
 	tables [2]tableChunks
 }
 
+// Grade is the most that the index answers: "lines" (names, files and lines), "names", "bounds" (where functions start
+// and end, without names) or "nothing". Single addresses may have less.
+func (m *Metadata) Grade() string {
+	switch c := m.Counts; {
+	case c.Files > 0:
+		return "lines"
+	case c.Names > 0:
+		return "names"
+	case c.Functions > 0 || c.Ranges > 0 || c.Symbols > 0:
+		return "bounds"
+	}
+	return "nothing"
+}
+
 // A Range is a range of image offsets, without End.
 type Range struct{ Start, End uint64 }
 

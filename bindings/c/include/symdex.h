@@ -111,6 +111,10 @@ typedef struct symdex_metadata {
    */
   struct symdex_text builder;
   /*
+   The most that the index answers: `lines`, `names`, `bounds` (functions without names) or `nothing`.
+   */
+  struct symdex_text grade;
+  /*
    The address that image offset 0 was linked at.
    */
   uint64_t base;

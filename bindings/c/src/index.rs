@@ -9,8 +9,8 @@ use crate::types::{Metadata, Status, Text};
 /// An open index. Any number of threads can use it at the same time.
 pub struct Index {
     pub(crate) index: symdex::Index<Bytes>,
-    /// The id, the name of the image, the architecture and the builder, each with a 0 after it.
-    texts: [Vec<u8>; 4],
+    /// The id, the name of the image, the architecture, the builder and the grade, each with a 0 after it.
+    texts: [Vec<u8>; 5],
 }
 
 /// What holds the bytes of an index.
@@ -100,6 +100,7 @@ impl Index {
             metadata.image_name.clone(),
             metadata.arch.name.to_string(),
             metadata.builder.clone(),
+            metadata.grade().name().to_owned(),
         ];
         let texts = texts.map(|text| [text.as_bytes(), b"\0"].concat());
         Self { index, texts }
@@ -108,13 +109,14 @@ impl Index {
     /// What the index states. Its texts live as long as the index.
     pub(crate) fn metadata(&self) -> Metadata {
         let metadata = self.index.metadata();
-        let [id, image_name, arch, builder] = self.texts.each_ref().map(|text| Text::of(text));
+        let [id, image_name, arch, builder, grade] = self.texts.each_ref().map(|text| Text::of(text));
         let counts = metadata.counts;
         Metadata {
             id,
             image_name,
             arch,
             builder,
+            grade,
             base: metadata.base,
             image_size: metadata.image_size,
             units: counts.units,

@@ -105,6 +105,8 @@ pub struct Metadata {
     pub arch: Text,
     /// The version of symdex that built the index.
     pub builder: Text,
+    /// The most that the index answers: `lines`, `names`, `bounds` (functions without names) or `nothing`.
+    pub grade: Text,
     /// The address that image offset 0 was linked at.
     pub base: u64,
     /// Bytes from the base to the end of the code.

@@ -230,7 +230,7 @@ mod tests {
             ask_stored(&image, &question, &mut Scratch::default())
         };
         let (answers, grade) = ask().expect("answers");
-        assert_eq!(grade, Grade::Names);
+        assert_eq!(grade, Grade::Lines);
         let (gap, last) = ("NoFunction", "f299");
         assert_eq!(names(&answers), ["f0", gap, "f100", gap, last, gap]);
 

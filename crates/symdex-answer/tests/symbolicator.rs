@@ -1,14 +1,20 @@
 //! A symbolicator over the debug files and indexes of `testdata`.
 
 use std::fs;
-use std::path::Path;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use symdex::LinePolicy::Statement;
-use symdex::{ImageId, ImageOffset};
+use symdex::{Grade, ImageId, ImageOffset};
+use symdex_answer::fetch::{
+    DebugSources, FetchOptions, FetchOutcome, FetchingSource, MissOptions, Misses, Verdict,
+};
 use symdex_answer::{Event, Note, Session, SourceError, Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 use symdex_store::{IndexFolder, Store as _};
+use symdex_testkit::testdata::{debug_file, without_debug_information};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
 /// The offset of an inlined function.
@@ -107,6 +113,126 @@ fn the_stores_are_asked_in_order_and_new_indexes_are_put_into_the_first() {
     let (answers, events) = ask(&open(&options([&near, &far])), &image);
     assert_eq!((answers.expect("answers").by.passed_over.len(), events), (1, vec!["built"]));
     assert!(IndexFolder::new(&near).fan_out().stat(id).expect("readable").is_some());
+}
+
+/// The index of a stripped copy of the debug file, and the index of the debug file, each in a folder below `root`. The
+/// copy is in the folder `file`.
+fn stripped_and_full(root: &Path) -> [PathBuf; 2] {
+    let stripped = root.join("file/inline-dwarf4");
+    fs::create_dir(root.join("file")).expect("made");
+    fs::write(&stripped, without_debug_information(&debug_file("inline-dwarf4"))).expect("written");
+    [("stripped", stripped.as_path()), ("full", DSYM.as_ref())].map(|(name, file)| {
+        let folder = root.join(name);
+        let options = SymbolicatorOptions::new().debug_files(file).store(folder.as_path()).always_store(true);
+        let symbolicator = open(&options);
+        ask(&symbolicator, &image(&symbolicator)).0.expect("answers");
+        folder
+    })
+}
+
+/// The innermost function, its line, the grade of the image, and the source.
+fn described(answers: &Answers) -> (String, Option<u32>, Option<Grade>, String) {
+    let Answer::Functions(functions) = &answers.answers[0] else { panic!("no functions: {answers:?}") };
+    let source = answers.by.source.clone().expect("one source");
+    (innermost(answers), functions[0].line, answers.by.grade, source)
+}
+
+#[test]
+fn a_stripped_index_hides_no_full_one() {
+    let root = tempfile::tempdir().expect("a folder");
+    let [stripped, full] = &stripped_and_full(root.path());
+    let options = SymbolicatorOptions::new;
+    let alone = open(&options().store(full.as_path()));
+    let image = image(&open(&options().debug_files(DSYM)));
+    let expected = described(&ask(&alone, &image).0.expect("answers"));
+    assert_eq!((expected.0.as_str(), expected.2), ("cell", Some(Grade::Lines)));
+
+    let poor = open(&options().store(stripped.as_path()));
+    let (name, line, grade, _) = described(&ask(&poor, &image).0.expect("answers"));
+    assert_eq!((line, grade), (None, Some(Grade::Names)));
+    assert_ne!(name, "cell", "the inlined function is not in the symbol table");
+    for options in [
+        options().store(stripped.as_path()).store(full.as_path()),
+        options().store(full.as_path()).store(stripped.as_path()),
+        options().index(stripped).store(full.as_path()),
+        options().index(stripped).index(full),
+        options().index(full).index(stripped),
+    ] {
+        let symbolicator = open(&options);
+        assert_eq!(described(&ask(&symbolicator, &image).0.expect("answers")), expected);
+        let available = answer(&mut symbolicator.availability(), &image).expect("at hand");
+        assert_eq!(
+            (available.by.grade, available.by.source.as_ref()),
+            (Some(Grade::Lines), Some(&expected.3))
+        );
+    }
+    // A stripped file adds nothing to a full index.
+    let symbolicator = open(&options().store(full.as_path()).debug_files(root.path().join("file")));
+    let (answers, events) = ask(&symbolicator, &image);
+    assert_eq!((described(&answers.expect("answers")), events), (expected.clone(), vec![]));
+    // A debug file answers, and its index takes the place of the stripped one.
+    let symbolicator = open(&options().index(stripped).debug_files(DSYM));
+    let found = described(&ask(&symbolicator, &image).0.expect("answers"));
+    assert_eq!((&found.0, found.1, found.2), (&expected.0, expected.1, expected.2));
+    let symbolicator = open(&options().store(stripped.as_path()).debug_files(DSYM));
+    let (answers, events) = ask(&symbolicator, &image);
+    assert_eq!((innermost(&answers.expect("answers")).as_str(), events), ("cell", vec!["built"]));
+    let again = ask(&open(&options().store(stripped.as_path())), &image).0.expect("answers");
+    assert_eq!(described(&again).1, expected.1);
+}
+
+#[test]
+fn a_better_file_is_fetched_once() {
+    let root = tempfile::tempdir().expect("a folder");
+    let [stripped, _] = &stripped_and_full(root.path());
+    let image = image(&open(&SymbolicatorOptions::new().debug_files(DSYM)));
+    let id = image.id.as_ref().expect("it has one").to_string();
+    // Two servers in the layout `unified`: the first has only the stripped file.
+    let files = [root.path().join("file/inline-dwarf4"), debug_file("inline-dwarf4")];
+    let servers = ["poor", "rich"].map(|name| root.path().join(name));
+    for (server, file) in servers.iter().zip(files) {
+        let folder = server.join(&id[..2]).join(&id[2..]);
+        fs::create_dir_all(&folder).expect("made");
+        fs::copy(file, folder.join("debuginfo")).expect("copied");
+    }
+    // Returns what three requests are answered, and how many files were fetched.
+    let fetched = |servers: &[PathBuf], options: &SymbolicatorOptions| {
+        let symbolicator = Arc::new(open(options));
+        let urls =
+            servers.iter().map(|server| format!("unified+{}", server.display()).parse().expect("a URL"));
+        let sources = DebugSources::open(&urls.collect::<Vec<_>>(), &FetchOptions::new()).expect("folders");
+        let count = Arc::new(AtomicUsize::new(0));
+        let (builder, counted) = (Arc::clone(&symbolicator), Arc::clone(&count));
+        let options = MissOptions::new().built(Duration::ZERO).absent(Duration::MAX);
+        let misses = Misses::new(&options, move |wanted| {
+            let built = sources.fetch(wanted, |file| {
+                counted.fetch_add(1, Ordering::SeqCst);
+                match builder.build_fetched(file.path(), &wanted.id, "inline", file.location(), &|_| ()) {
+                    Ok(Some(Grade::Lines)) => Verdict::Used(FetchOutcome::Built),
+                    Ok(Some(_)) => Verdict::Poor(FetchOutcome::Built),
+                    other => panic!("{other:?}"),
+                }
+            });
+            built.expect("folders").unwrap_or(FetchOutcome::Absent)
+        });
+        let answered = [(); 3].map(|()| {
+            let mut source = FetchingSource::new(symbolicator.session(&|_| ()), Some(&misses), None);
+            let question = Question::new(&image, &[OFFSET], Statement);
+            let answers = source.answer(&[question]).remove(0).expect("answers");
+            (innermost(&answers) == "cell", answers.by.grade.expect("an index"))
+        });
+        assert_eq!(answered[0], answered[2]);
+        (answered[0], count.load(Ordering::SeqCst))
+    };
+    let (lines, names) = ((true, Grade::Lines), (false, Grade::Names));
+    let none = SymbolicatorOptions::new();
+    assert_eq!(fetched(&servers[1..], &none), (lines, 1));
+    assert_eq!(fetched(&servers, &none), (lines, 2), "the second server knows more");
+    // Nobody has more than the index: one fetch, not one for each request.
+    let poor = none.index(stripped);
+    assert_eq!(fetched(&servers[..1], &poor), (names, 1));
+    assert_eq!(fetched(&[], &poor), (names, 0));
+    assert_eq!(fetched(&servers[1..], &poor), (lines, 1));
 }
 
 #[test]

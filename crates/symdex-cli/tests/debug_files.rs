@@ -9,7 +9,9 @@ use common::{
     CommandOutput, command, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
     without_debug_information,
 };
+use symdex::Grade;
 use symdex_testkit::images::debug_file::{library_and_package, write};
+use symdex_testkit::indexes;
 
 fn app() -> PathBuf {
     testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")
@@ -127,4 +129,92 @@ fn a_damaged_slice_is_reported_and_the_other_slices_are_used() {
     assert!(done.out.contains("mip.h:11"), "{}", done.out);
     let damage = format!("symdex: {} (x86_64 slice): ", fat.display());
     assert_eq!(done.err.lines().filter(|line| line.starts_with(&damage)).count(), 1, "{}", done.err);
+}
+
+#[test]
+fn the_index_of_a_stripped_binary_hides_no_full_one() {
+    let root = folder();
+    let (poor, full) = (root.path().join("poor"), root.path().join("full"));
+    let binary = root.path().join("DemoApp");
+    fs::write(&binary, without_debug_information(&app())).expect("written");
+    let build = |file: &Path, store: &Path| {
+        let mut build = command();
+        build.arg("build").arg(file).arg("--store").arg(store).arg("--json");
+        let built = CommandOutput::from(build.output().expect("the command starts"));
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        built.images()[0].clone()
+    };
+    let (stripped, whole) = (build(&binary, &poor), build(&app(), &full));
+    assert_eq!((&stripped["grade"], &whole["grade"]), (&"names".into(), &"lines".into()));
+    let id = whole["id"].as_str().expect("an id");
+    let on = |words: &str, stores: &[&Path]| {
+        let mut run = command();
+        run.args(words.split(' ')).env("XDG_CACHE_HOME", root.path().join("cache"));
+        stores.iter().for_each(|store| _ = run.arg("--store").arg(store));
+        CommandOutput::from(run.output().expect("the command starts"))
+    };
+    let report = root.path().join("list");
+    fs::write(&report, format!("{id} 0x100004230 0x100000000\n")).expect("written");
+    for words in [format!("symbolicate {}", report.display()), format!("lookup --id {id} 0x4230 --json")] {
+        let expected = on(&words, &[&full]);
+        assert_eq!(expected.code, Some(0), "{}", expected.err);
+        assert_ne!(on(&words, &[&poor]).out, expected.out);
+        for stores in [[&*poor, &full], [&full, &poor]] {
+            let found = on(&words, &stores);
+            assert_eq!((found.code, found.out), (Some(0), expected.out.clone()), "{}", found.err);
+        }
+    }
+    let json = format!("symbolicate {} --json", report.display());
+    let grade = |stores: &[&Path]| on(&json, stores).json()[0]["images"][0]["grade"].clone();
+    assert_eq!((grade(&[&poor]), grade(&[&poor, &full])), ("names".into(), "lines".into()));
+    let said = on(&json, &[&poor]).err;
+    assert!(said.contains("symdex: found without lines: "), "{said}");
+    // The same word everywhere.
+    let lists = |words: &str| {
+        let list = |store: &Path| on(words, &[store]).json()[0]["grade"].clone();
+        assert_eq!((list(&poor), list(&full)), ("names".into(), "lines".into()), "{words}");
+    };
+    lists("ids --json");
+    lists(&format!("inspect --id {id} --json"));
+    let listed = |store: &Path, json: &[&str]| {
+        let mut list = command();
+        list.args(["store", "ls"]).arg(store).args(json);
+        CommandOutput::from(list.output().expect("the command starts"))
+    };
+    assert_eq!(listed(&poor, &["--json"]).json()[0]["grade"], "names");
+    assert!(listed(&full, &[]).out.contains("  whole   lines    "), "{}", listed(&full, &[]).out);
+    assert!(on("ids", &[&poor]).out.contains("  index  names    "), "{}", on("ids", &[&poor]).out);
+}
+
+#[test]
+fn a_function_without_a_name_is_not_symbolicated() {
+    let root = folder();
+    let id = indexes::id(0xab);
+    let index = indexes::index_of_grade(0xab, 3, Grade::Bounds);
+    fs::write(root.path().join(format!("{id}.symdex")), index).expect("written");
+    let report = root.path().join("list");
+    fs::write(&report, format!("App 0x100001008 0x100000000 {id}\n")).expect("written");
+    let run = |options: &[&str]| {
+        let mut run = command();
+        run.arg("symbolicate").arg(&report).arg("--index").arg(root.path()).args(options);
+        CommandOutput::from(run.output().expect("the command starts"))
+    };
+    let reason = "the index has no name of the function at this address";
+    for options in [&[][..], &["--json"], &["--format", "text"]] {
+        let done = run(options);
+        assert_eq!(done.code, Some(3), "{}", done.err);
+        assert!(done.err.contains("0 of 1 frame symbolicated"), "{}", done.err);
+        assert!(done.err.contains("symdex: found without names: App"), "{}", done.err);
+        assert!(done.err.contains(&format!("not resolved: 1 frame in App: {reason}")), "{}", done.err);
+    }
+    let json = &run(&["--json"]).json()[0];
+    let frame = &json["threads"][0]["frames"][0];
+    assert_eq!((&frame["status"], &json["images"][0]["grade"]), (&"missing_symbol".into(), &"bounds".into()));
+    assert!(frame["reason"].as_str().is_some_and(|said| said.starts_with(reason)), "{frame}");
+    // What is known is there.
+    assert_eq!(
+        (&frame["functions"][0]["function"], &frame["functions"][0]["function_offset"]),
+        (&serde_json::Value::Null, &8.into())
+    );
+    assert_eq!((&json["totals"]["symbolicated"], &json["totals"]["unresolved_app"]), (&0.into(), &1.into()));
 }

@@ -14,6 +14,7 @@ import {
   spelledId,
   whenTyped,
 } from "./dom.js";
+import { WITHOUT } from "./images.js";
 
 const PAGE = 100;
 

@@ -225,6 +225,8 @@ pub(crate) fn remove_beside(index: &Path) -> io::Result<()> {
 mod tests {
     use std::cmp::Reverse;
 
+    use symdex::Grade;
+
     use super::*;
 
     fn provenance(token: &str) -> Provenance {
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn only_the_same_token_improves_an_index_that_is_kept() {
-        let rank = |functions| (functions, 0, Reverse(0), 0, 0, [false; 2], Reverse(0));
+        let rank = |functions| (Grade::Lines, [functions, 0], Reverse(0), [0, 0], [false; 2], Reverse(0));
         let (ci, other) = (provenance("ci"), provenance("other"));
         let decide = |on_conflict, by: Option<&Provenance>, new, put_by: Option<&Provenance>| {
             let options = PutOptions::new().on_conflict(on_conflict).provenance(by.cloned());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use common::{id, index, name_at};
-use symdex::{ImageOffset, Index};
+use common::{id, index, index_of_grade, name_at};
+use symdex::{Grade, ImageOffset, Index};
 use symdex_store::{
     HEDGE_DELAY, IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage,
 };
@@ -192,6 +192,36 @@ fn values_give_the_10000_answers_of_the_index() {
     for offset in (0..10_000).map(|number| ImageOffset(number * 127)) {
         assert_eq!(name_at(&values, offset), name_at(&whole, offset), "{offset:?}");
     }
+}
+
+#[test]
+fn an_index_without_lines_does_not_hide_one_of_a_later_store() {
+    let root = tempfile::tempdir().expect("a folder");
+    let folders = ["a", "b", "c"].map(|name| IndexFolder::new(root.path().join(name)));
+    let [bounds, names] = [Grade::Bounds, Grade::Names].map(|grade| index_of_grade(0xab, 9, grade));
+    let put = |folder: usize, bytes: &[u8]| {
+        folders[folder].publish(&Index::open(bytes).expect("an index")).expect("published");
+    };
+    let find = || {
+        let stores = folders.iter().map(|folder| Box::new(IndexFolder::new(folder.path())) as _);
+        let reader = StoreReader::new(stores.collect(), &ReaderOptions::new());
+        // The second time, all is in memory.
+        let found = [(); 2].map(|()| {
+            let image = reader.find(&id(0xab)).expect("readable").expect("there");
+            (image.metadata().grade(), image.store().url().to_string())
+        });
+        assert_eq!(found[0], found[1]);
+        let [(grade, url), _] = found;
+        (grade, url.chars().last())
+    };
+    put(1, &bounds);
+    assert_eq!(find(), (Grade::Bounds, Some('b')));
+    put(0, &bounds);
+    assert_eq!(find(), (Grade::Bounds, Some('a')), "the first of equal ones");
+    put(1, &names);
+    assert_eq!(find(), (Grade::Names, Some('b')));
+    put(2, &index(0xab, 3));
+    assert_eq!(find(), (Grade::Lines, Some('c')));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, ImageId, Table};
+use symdex::{Arch, Counts, Grade, ImageId, Table};
 
 /// The bytes that a chunk of [`index`] spans.
 const SPAN: u32 = 0x1000;
@@ -37,14 +37,31 @@ pub fn named_index(byte: u8, functions: u16, name: &str) -> Vec<u8> {
 fn functions_called(id: ImageId, functions: u16, name: &str) -> Vec<u8> {
     let frames = (0..functions).map(|number| vec![frame(None, number.into())]);
     let names: Vec<String> = (0..functions).map(|number| format!("{name}{number}")).collect();
-    written(id, frames.collect(), &names)
+    written(id, frames.collect(), &names, &["a.c"])
+}
+
+/// As [`index`], with no more than the index of this grade has. `Grade::Nothing` counts as bounds.
+pub fn index_of_grade(byte: u8, functions: u16, grade: Grade) -> Vec<u8> {
+    let (has_names, has_lines) = (grade >= Grade::Names, grade == Grade::Lines);
+    let of = |number: u16| {
+        let frame = frame(None, number.into());
+        vec![InlineFrame {
+            name: frame.name.filter(|_| has_names),
+            file: frame.file.filter(|_| has_lines),
+            line: frame.line.filter(|_| has_lines),
+            ..frame
+        }]
+    };
+    let names = (0..functions).map(|number| format!("f{number}")).filter(|_| has_names);
+    let files: &[&str] = if has_lines { &["a.c"] } else { &[] };
+    written(id(byte), (0..functions).map(of).collect(), &names.collect::<Vec<_>>(), files)
 }
 
 /// The index of the image `id(byte)` with one function of 0x100 bytes. `depth` functions, all named `name`, are inlined
 /// into one another there.
 pub fn deep_index(byte: u8, depth: u32, name: &str) -> Vec<u8> {
     let frames = (0..u64::from(depth)).map(|depth| frame(depth.checked_sub(1), 0));
-    written(id(byte), vec![frames.collect()], &[name.to_owned()])
+    written(id(byte), vec![frames.collect()], &[name.to_owned()], &["a.c"])
 }
 
 /// The function with this position in the names, inlined into `parent`.
@@ -58,7 +75,7 @@ fn frame(parent: Option<u64>, name: u64) -> InlineFrame {
 }
 
 /// The index of an image with a chunk for each of `functions`, which has these inlined functions, the innermost last.
-fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String]) -> Vec<u8> {
+fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String], files: &[&str]) -> Vec<u8> {
     let count = functions.len() as u64;
     let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
     image.image_size = count.max(1) * u64::from(SPAN);
@@ -79,7 +96,7 @@ fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String]) -> V
         writer.push(encoder.encode(Table::Dwarf, number, &chunk).expect("encodes")).expect("in order");
     }
     let (names, files) =
-        (EncodedStrings::new(names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
+        (EncodedStrings::new(names).expect("names"), EncodedStrings::new(files).expect("files"));
     let counts = Counts { functions: count, ranges: count, ..Counts::default() };
     let mut bytes = Vec::new();
     writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");

@@ -112,7 +112,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
     ///
     /// As [`Self::answer`].
     pub fn new(image: &'i Image<'d>) -> Result<Self, Error> {
-        let mut problems = image.problems();
+        let mut problems = image.missing();
         let memory = Memory::new(MAX_MEMORY);
         let limits = UnitLimits::without_deadline(image, &memory);
         let units = Units::read(image, limits, &mut problems)?;

@@ -276,12 +276,18 @@ impl<'d> Image<'d> {
         Some(self.info.executable.get(after.checked_sub(1)?)?.1)
     }
 
-    /// The parts that the index lacks because of missing files, and because code lies too far apart.
+    /// What answers lack because of missing files.
+    pub(crate) fn missing(&self) -> Problems {
+        let mut problems = Problems::default();
+        self.missing.iter().for_each(|missing| problems.add(missing, 1));
+        problems
+    }
+
+    /// What an index lacks because of missing files, and because code lies too far apart.
     pub(crate) fn problems(&self) -> Problems {
         // A hostile file can have any number of sections.
         const LISTED: usize = 8;
-        let mut problems = Problems::default();
-        self.missing.iter().for_each(|missing| problems.add(missing, 1));
+        let mut problems = self.missing();
         let (listed, others) = self.outside.split_at(self.outside.len().min(LISTED));
         let base = self.info.base;
         for (start, end) in listed {

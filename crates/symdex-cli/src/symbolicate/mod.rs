@@ -52,7 +52,7 @@ use crate::progress::Progress;
 /// next one answers. A store that cannot be reached is reported and not asked again; images that no other source
 /// answers are listed, and the exit code is 1. A new index replaces a damaged one in the store.
 ///
-/// FETCHING. The debug files of images that none of these sources has are fetched from those given with --debug-source;
+/// FETCHING. The debug files of images that none of these sources has with lines are fetched from those given with --debug-source;
 /// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into
 /// the first store, so that an image is fetched once. A fetched file of another image is not used.
 ///
@@ -146,14 +146,15 @@ To answer as atos does:
 JSON, one object per line for each report:
   {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
    \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\",
-     \"reason\", \"matched_by\", \"source\", \"near\"}],
+     \"reason\", \"matched_by\", \"source\", \"grade\", \"near\"}],
    \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"registers\", \"frames\": [{
      \"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"found_by\",
      \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed, lost, other or too_large (see LIMITS). The status of an image is
+missing_symbol (no function, or one without a name), unknown_image, missing, malformed, lost, other or too_large (see
+LIMITS). The grade of an image is the most that its sources answer: lines, names, bounds or nothing. The status of an image is
 found, unused, missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is
 damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
 answers, and other if a store cannot be queried and no other source answers; then so are its frames.
@@ -163,7 +164,7 @@ docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object per line for each image:
   {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\", \"status\", \"reason\",
-   \"matched_by\", \"source\", \"near\"}
+   \"matched_by\", \"source\", \"grade\", \"near\"}
 
 Exit codes:
   0  every frame of the app is answered; with --needs, every image of the app is found

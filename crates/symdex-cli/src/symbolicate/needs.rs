@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
 
 use serde::Serialize;
+use symdex::Grade;
 use symdex_answer::Symbolicator;
 use symdex_report::{ImageOutcome, KnownImageMap, NearView, Unanswered};
 
@@ -26,6 +27,7 @@ struct NeededImage<'s> {
     reason: Option<String>,
     matched_by: Option<&'static str>,
     source: Option<&'s str>,
+    grade: Option<Grade>,
     /// Near matches of this image, as in the JSON of a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
@@ -98,6 +100,7 @@ impl<'s> NeededImage<'s> {
             reason: outcome.reason().map(|reason| reason.into_owned()),
             matched_by: by.map(|by| by.matched.name()),
             source: by.and_then(|by| by.source.as_deref()),
+            grade: by.and_then(|by| by.grade),
             near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
         }
     }
@@ -114,6 +117,9 @@ impl<'s> NeededImage<'s> {
                 Some(how) => format!("by {how}: "),
             };
             say(&how, source)?;
+        }
+        if let Some(grade) = self.grade.filter(|grade| *grade < Grade::Lines) {
+            say("the most that it answers: ", grade.name())?;
         }
         let is_plain =
             matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));

@@ -328,7 +328,7 @@ mod tests {
             store: text(),
             index_size: 1,
             debug_size: 1,
-            grade: Grade::Lines,
+            grade: symdex::Grade::Lines,
             functions: 1,
             symbols: 1,
             warnings: texts(),

@@ -168,7 +168,9 @@ impl ModuleOutcome {
 fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for store in app.symbolicator.stores().stores() {
-        let outcome = match store.open(id) {
+        let opened = store.open(id);
+        let has_lines = matches!(&opened, Ok(Some(image)) if image.metadata().grade() == Grade::Lines);
+        let outcome = match opened {
             Ok(Some(_)) => CandidateOutcome::Found,
             Ok(None) => CandidateOutcome::Absent,
             Err(error) if error.is_damage() || error.is_unsupported() => CandidateOutcome::Damaged,
@@ -179,7 +181,7 @@ fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
             location: store.store().location(id),
             outcome,
         });
-        if outcome == CandidateOutcome::Found {
+        if has_lines {
             break;
         }
     }

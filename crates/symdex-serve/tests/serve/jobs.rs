@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use symdex::Grade;
 use symdex_testkit::folders::{folder, indexes_in, names_in};
 use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
+use symdex_testkit::indexes;
 use symdex_testkit::testdata::debug_file;
 
 use crate::server::{Answer, TestServer, command, command_with_limit, store_of, symdex};
@@ -439,8 +441,24 @@ pub(crate) fn an_uploader_learns_which_images_are_there() {
     let (store, ids) = store_of(&["cxx", "icf"]);
     let server = TestServer::start(store.path(), &[]);
     let absent = "00112233-4455-6677-8899-AABBCCDDEEFF";
-    let missing = server.post_json("/v1/missing", &json!([absent, ids[0], ids[1], absent]));
-    assert_eq!((missing.status, missing.json()), (200, json!([absent, absent])));
+    let stripped = indexes::index_of_grade(0xee, 3, Grade::Bounds);
+    let stripped_id = indexes::id(0xee).to_string();
+    fs::write(store.path().join(format!("{stripped_id}.symdex")), stripped).expect("written");
+    let missing = server.post_json("/v1/missing", &json!([absent, ids[0], stripped_id, ids[1], absent]));
+    let nothing = json!({"id": absent, "grade": "nothing"});
+    let expected = json!([nothing, {"id": stripped_id, "grade": "bounds"}, nothing]);
+    assert_eq!((missing.status, missing.json()), (200, expected));
+    assert_eq!(server.get(&format!("/v1/images/{stripped_id}")).json()["grade"], "bounds");
+    // A function without a name is no answer.
+    let asked = json!([{"id": stripped_id, "addresses": ["0x8"]}, {"id": ids[0], "addresses": ["0x400"]}]);
+    let found = server.post_json("/v1/lookup", &asked).json();
+    let grades = [0, 1].map(|at| (found[at]["status"].clone(), found[at]["grade"].clone()));
+    assert_eq!(grades, [("found".into(), "bounds".into()), ("found".into(), "lines".into())]);
+    let answer = &found[0]["answers"][0];
+    assert_eq!(
+        (&answer["status"], &answer["functions"][0]["function_offset"]),
+        (&json!("missing_symbol"), &json!(8))
+    );
     let wrong = server.post_json("/v1/missing", &json!(["xyz"]));
     assert_eq!(wrong.status, 400);
     assert!(wrong.text().contains("`xyz`"), "{}", wrong.text());

@@ -9,7 +9,7 @@ pub(crate) mod writers;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
-use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{Grade, ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{OnConflict, Provenance, PublishOutcome, PutOptions, Store, StoreEntry, StoredImage};
 
 pub(crate) use symdex_testkit::indexes::*;
@@ -112,6 +112,26 @@ pub(crate) fn behaves_as_a_store(store: &dyn Store) {
     assert!(entries(store).is_empty());
     keeps_who_has_put_an_index(store);
     assert!(entries(store).is_empty());
+    keeps_the_index_of_the_greatest_grade(store);
+    assert!(entries(store).is_empty());
+}
+
+/// An index with lines and few functions is better than one of a stripped binary, in any order.
+fn keeps_the_index_of_the_greatest_grade(store: &dyn Store) {
+    use PublishOutcome::{Kept, Replaced, Unchanged, Written};
+    let [bounds, names] = [Grade::Bounds, Grade::Names].map(|grade| index_of_grade(0xab, 70, grade));
+    let lines = index(0xab, 3);
+    let stated = || store.stat(&id(0xab)).expect("readable").expect("there").grade;
+    assert_eq!((put(store, &bounds), stated()), (Written, Some(Grade::Bounds)));
+    assert_eq!((put(store, &names), stated()), (Replaced, Some(Grade::Names)));
+    assert_eq!((put(store, &lines), stated()), (Replaced, Some(Grade::Lines)));
+    for other in [&bounds, &names] {
+        assert_eq!((put(store, other), stated()), (Kept, Some(Grade::Lines)));
+    }
+    assert_eq!(put(store, &lines), Unchanged);
+    let image = store.open(&id(0xab)).expect("readable").expect("there");
+    assert_eq!((image.metadata().grade(), image.metadata().counts.functions), (Grade::Lines, 3));
+    assert!(store.remove(&id(0xab)).expect("removed"));
 }
 
 /// The provenance of an upload with this token.
