@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use symdex::{ImageId, Index, MappedFile};
+use symdex::{Grade, ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
@@ -302,8 +302,7 @@ impl ImageBuilder<'_> {
         let bytes = (self.existing)(&image.info().id)?;
         let index = Index::open(&bytes[..]).ok()?;
         let lacks_names = self.readable_names && !index.has_readable_names();
-        let counts = index.metadata().counts;
-        let is_empty = counts.ranges == 0 && counts.symbols == 0;
+        let is_empty = index.metadata().grade() == Grade::Nothing;
         if lacks_names || self.unwind_rows && !index.has_unwind_rows() || is_empty && !self.allow_empty {
             return None;
         }

@@ -322,7 +322,7 @@ impl Plan {
 fn give_id(given: &ImageId, contents: &mut [Result<Contents, Failure>], archs: &[String]) -> usize {
     let images = contents.iter_mut().flatten().filter_map(|contents| match contents {
         Contents::Slices(images) => Some(images),
-        Contents::Cache { .. } => None,
+        Contents::Cache { .. } | Contents::Companion(_) => None,
     });
     let images: Vec<&mut HeaderImage> = images.flatten().filter(|image| image.is_of(archs)).collect();
     if images.iter().any(|image| image.id.as_ref() == Some(given)) {

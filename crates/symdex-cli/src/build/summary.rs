@@ -42,7 +42,6 @@ pub(crate) struct ImageSummary {
     functions: u64,
     ranges: u64,
     symbols: u64,
-    names: u64,
     /// What was found in the debug file.
     seen: Seen,
     chunks: u64,
@@ -151,7 +150,6 @@ pub(crate) fn publish(
         functions: counts.functions,
         ranges: counts.ranges,
         symbols: counts.symbols,
-        names: counts.names,
         seen: counts.seen,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
         coverage: built.coverage,
@@ -216,9 +214,9 @@ pub(crate) fn report(
 
 /// What the index of an image without debug information has.
 fn what_is_indexed(summary: &ImageSummary) -> &'static str {
-    match (summary.symbols, summary.names) {
-        (0, _) => "no debug information and no symbols: the index is empty",
-        (_, 0) => "no debug information and no names: only the bounds of functions are indexed",
+    match summary.grade {
+        Grade::Nothing => "no debug information and no symbols: the index is empty",
+        Grade::Bounds => "no debug information and no names: only the bounds of functions are indexed",
         _ => "no debug information: only the symbol table is indexed",
     }
 }
