@@ -163,7 +163,8 @@ impl Class {
         "llvm-symbolizer shows an inlined subroutine, and its function, for code that no range of that function has",
         "an inlined subroutine of another function of the unit covers the address, and the peer's whole answer is that of \
          its chain",
-    );
+    )
+    .described();
     /// Sequences that overlap.
     pub const OVERLAPPING_SEQUENCES: Self = Self::new(
         "overlapping sequences",
