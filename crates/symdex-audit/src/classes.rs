@@ -161,9 +161,10 @@ impl Class {
     pub const INLINED_BEYOND: Self = Self::new(
         "inlined subroutine of another function",
         "llvm-symbolizer shows an inlined subroutine, and its function, for code that no range of that function has",
-        "an inlined subroutine of another function of the unit covers the address, and the peer's whole answer is that of \
-         its chain",
-    );
+        "an inlined subroutine of another function of the unit covers the address, and the peer's whole answer is that \
+         of its chain",
+    )
+    .described();
     /// Sequences that overlap.
     pub const OVERLAPPING_SEQUENCES: Self = Self::new(
         "overlapping sequences",

@@ -362,7 +362,8 @@ impl<'d> Walk<'_, 'd> {
         Ok(Within { inlined: Some(item), stated_inlined: Some(item), code, ..parent })
     }
 
-    /// Adds the code of inlined subroutine number `item` that is outside of the code around it, in its function or beyond.
+    /// Adds the code of inlined subroutine number `item` that is outside of the code around it, in its function or
+    /// beyond.
     fn add_outside(&mut self, stated: &[(u64, u64)], parent: Within, item: u32) -> Result<(), TooMuch> {
         let Self { code, budget, .. } = &*self;
         let (around, function) = (parent.code, parent.function_code);
@@ -449,7 +450,7 @@ fn cut(
     budget: &Budget,
 ) -> Result<Vec<(u64, u64)>, TooMuch> {
     for other in others {
-        budget.take(ranges.len())?;
+        budget.take(1 + ranges.len())?;
         let sides = |(start, end): (u64, u64)| [(start, end.min(other.0)), (start.max(other.1), end)];
         ranges = ranges.into_iter().flat_map(sides).filter(|(start, end)| start < end).collect();
     }

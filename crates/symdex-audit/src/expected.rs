@@ -91,8 +91,8 @@ impl<'d> Facts<'_, 'd> {
     }
 
     /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost is the one with the latest
-    /// start; of several the shortest, then the most deeply nested, then the first. Of those that cover it outside of what
-    /// is around them, the innermost counts if it is nested in the innermost that covers it inside.
+    /// start; of several the shortest, then the most deeply nested, then the first. Of those that cover it outside of
+    /// what is around them, the innermost counts if it is nested in the innermost that covers it inside.
     pub(crate) fn inlined_at(
         &self,
         function: FunctionId,
@@ -117,7 +117,8 @@ impl<'d> Facts<'_, 'd> {
         chains.reduce(deepest).unwrap_or_default()
     }
 
-    /// Every inlined subroutine of `function` at `offset` inside of what is around it, in `buffer`, the innermost first.
+    /// Every inlined subroutine of `function` at `offset` inside of what is around it, in `buffer`, the innermost
+    /// first.
     pub(crate) fn innermost_at(&self, function: FunctionId, offset: u64, buffer: &mut SearchBuffer) {
         self.covering(function, |dies| &dies.by_address, offset, buffer);
     }

@@ -98,8 +98,8 @@ fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
     }
 }
 
-/// A linkage name anywhere along the chain, else the name of `symbol`, else the first plain name in the scope of the DIE
-/// that has it.
+/// A linkage name anywhere along the chain, else the name of `symbol`, else the first plain name in the scope of the
+/// DIE that has it.
 fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&TableFunction<'d>>) -> Name<'d> {
     let (mut name, mut scope) = (None, None);
     for link in chain(facts, die) {

@@ -178,8 +178,8 @@ impl<'q, 'd> Question<'q, 'd> {
         version <= 4 && file == 0 || unit.lines.file(file).is_none()
     }
 
-    /// Whether the inlined subroutine in the frame before `depth`, which the code of the frame at `depth` calls, does not
-    /// state the file of the call.
+    /// Whether the inlined subroutine in the frame before `depth`, which the code of the frame at `depth` calls, does
+    /// not state the file of the call.
     #[must_use]
     pub fn call_has_no_file(&self, depth: usize) -> bool {
         let number = depth.checked_sub(1).and_then(|before| self.position.inlined.iter().rev().nth(before));

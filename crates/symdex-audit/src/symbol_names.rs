@@ -3,8 +3,8 @@
 /// If there are more symbols, none does.
 const MAX_NAMES: usize = 256;
 
-/// The symbol of `names`, the best first, that names a function with this plain name: the best, if all are alike, or the
-/// best of those that end with the plain name, if these are alike.
+/// The symbol of `names`, the best first, that names a function with this plain name: the best, if all are alike, or
+/// the best of those that end with the plain name, if these are alike.
 pub(crate) fn chosen<'d>(names: &[&'d [u8]], plain: &[u8]) -> Option<&'d [u8]> {
     let best_of = |names: &[&'d [u8]]| {
         let (best, others) = names.split_first()?;

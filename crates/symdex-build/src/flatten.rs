@@ -164,20 +164,13 @@ pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut
 
 /// Adds the parts of `a` that are not in `b` to `rest`. Each of the three lists is sorted and disjoint.
 pub(crate) fn subtract(a: &[(u64, u64)], b: &[(u64, u64)], rest: &mut Vec<(u64, u64)>) {
-    let first = a.first().map_or(0, |first| first.0);
-    let mut b = &b[b.partition_point(|range| range.1 <= first)..];
     for &(mut start, end) in a {
-        while let [range, after @ ..] = b
-            && range.0 < end
-        {
+        let first = b.partition_point(|range| range.1 <= start);
+        for range in b[first..].iter().take_while(|range| range.0 < end) {
             if start < range.0 {
                 rest.push((start, range.0));
             }
-            start = start.max(range.1);
-            if range.1 > end {
-                break;
-            }
-            b = after;
+            start = range.1;
         }
         if start < end {
             rest.push((start, end));

@@ -144,7 +144,8 @@ fn inlined_calls_outside_of_their_parents_count_where_nothing_else_does() {
         "1070..1100 f -".to_owned(),
     ];
     assert_eq!(frames(of_f(a)), expected);
-    // What another call claims inside of its parent is that call's, in any order. Code outside of the function is not its.
+    // What another call claims inside of its parent is that call's, in any order. Code outside of the function is not
+    // its.
     let outside = || call("a", (0x1010, 0x1020)).child(call("b", (0x1018, 0x1200)));
     let other = || call("c", (0x1030, 0x1040));
     let expected = [

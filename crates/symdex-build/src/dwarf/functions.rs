@@ -352,21 +352,25 @@ impl<'a, 'd> Walk<'a, 'd> {
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
-    /// Adds the parts of `stated` that are outside of `parent`, the parent of the next node, but inside of its function.
-    /// GCC writes them where it may state one range for each call alone.
+    /// Adds the parts of `stated` that are outside of `parent`, the parent of the next node, but inside of its
+    /// function. GCC writes them where it may state one range for each call alone.
     fn add_outside(&mut self, parent: NonMaxU32) {
         let functions = &mut self.functions;
         let node = |number: NonMaxU32| &functions.nodes[number.index()];
         let function = std::iter::successors(Some(parent), |number| node(*number).parent).last();
         let Some(function) = function.filter(|function| *function != parent) else { return };
         let size = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
-        if size(&self.within) == size(&self.stated) {
+        if self.limits.ranges == 0 || size(&self.within) == size(&self.stated) {
             return;
         }
         let mut outside = Vec::new();
         subtract(&self.stated, functions.ranges(node(parent)), &mut outside);
         self.within.clear();
-        intersect(&outside, functions.ranges(node(function)), &mut self.within);
+        let all = functions.ranges(node(function));
+        for part in outside {
+            let first = all.partition_point(|range| range.1 <= part.0);
+            intersect(&[part], &all[first..], &mut self.within);
+        }
         self.count_more_than_stated();
         if let (false, Ok(number)) = (self.within.is_empty(), u32::try_from(self.functions.nodes.len())) {
             self.functions.ranges_outside.extend_from_slice(&self.within);

@@ -168,8 +168,8 @@ impl<'a, 'd> Names<'a, 'd> {
 
     /// The name of a concrete function that a call enters at image offset `entry`.
     ///
-    /// It is the linkage name, else that of the symbol at that address ([`FunctionSymbol::name_for`]), else the qualified
-    /// name. A linkage name that equals the plain name states nothing if symbols are there and none has it.
+    /// It is the linkage name, else that of the symbol at that address ([`FunctionSymbol::name_for`]), else the
+    /// qualified name. A linkage name that equals the plain name states nothing if symbols are there and none has it.
     pub(crate) fn concrete(
         &mut self,
         stated: Option<StatedName<'d>>,

@@ -1,7 +1,8 @@
 //! Which of several symbols at one address name the same function.
 //!
-//! Names are compared as they are mangled, because demangling costs time and changes with versions. Of C++ names (Itanium)
-//! only the last part of the function's name is read: a source name, or a constructor or destructor after one.
+//! Names are compared as they are mangled, because demangling costs time and changes with versions. Of C++ names
+//! (Itanium) only the last part of the function's name is read: a source name, or a constructor or destructor after
+//! one.
 
 /// Whether both names are equal, or those of one constructor or destructor: compilers make several functions of it
 /// (`C1`, `C2`), whose names read alike, and mostly one has the code of all.

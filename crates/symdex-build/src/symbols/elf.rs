@@ -119,7 +119,8 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
     Ok(())
 }
 
-/// The rank of a symbol that may name code: by its type and whether it has a size, then global before weak before local.
+/// The rank of a symbol that may name code: by its type and whether it has a size, then global before weak before
+/// local.
 ///
 /// The address of an indirect function is that of its resolver, whose own name is better. Some compilers mark code as
 /// data (GHC, Zig), but data without a size is none.
@@ -149,8 +150,8 @@ pub(crate) fn names_nothing(name: &[u8]) -> bool {
         || name.starts_with(b".L")
 }
 
-/// The address in the value of a symbol. On AArch64, the top byte may be a tag of the memory there (HWASan). All bits of
-/// that byte of the address are as bit 55.
+/// The address in the value of a symbol. On AArch64, the top byte may be a tag of the memory there (HWASan). All bits
+/// of that byte of the address are as bit 55.
 pub(crate) fn untagged(is_aarch64: bool, value: u64) -> u64 {
     if is_aarch64 { ((value << 8).cast_signed() >> 8).cast_unsigned() } else { value }
 }

@@ -49,8 +49,8 @@ impl<'i, 'd> FunctionSymbol<'i, 'd> {
     ///
     /// # Errors
     ///
-    /// [`UnitError::TooManyReads`] if `reads` is exceeded. Any number of functions of the debug information may begin at
-    /// one address, so the bytes of the names are counted.
+    /// [`UnitError::TooManyReads`] if `reads` is exceeded. Any number of functions of the debug information may begin
+    /// at one address, so the bytes of the names are counted.
     pub(crate) fn name_for(&self, plain: &[u8], reads: &mut Reads) -> Result<Option<&'d [u8]>, UnitError> {
         const BYTES_AT_A_TIME: usize = 16;
         let only = self.only_name();
@@ -133,8 +133,8 @@ impl<'d> FunctionSymbols<'d> {
     /// The functions that begin at `starts` in `executable` sections.
     ///
     /// A function without a stated end reaches to the next start or to the end of its section. A start without an end,
-    /// inside of a symbol whose end is stated, is mostly a label and begins no function; see [`Inside`]. If it begins one,
-    /// that reaches to the end of the symbol, and later starts hide it.
+    /// inside of a symbol whose end is stated, is mostly a label and begins no function; see [`Inside`]. If it begins
+    /// one, that reaches to the end of the symbol, and later starts hide it.
     pub(crate) fn new(starts: Vec<Start<'d>>, executable: &[(u64, u64)]) -> Self {
         Self::of_entries(starts.into_iter().map(Entry::from).collect(), executable)
     }

@@ -27,8 +27,8 @@ pub(crate) struct Start<'d> {
     pub(crate) end: Option<u64>,
 }
 
-/// What a start without an end is inside of a symbol whose end is stated, and what may begin inside of the start itself,
-/// if its end is stated.
+/// What a start without an end is inside of a symbol whose end is stated, and what may begin inside of the start
+/// itself, if its end is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Inside {
     /// It begins a function inside of a symbol that is no function. Nothing begins inside of it.

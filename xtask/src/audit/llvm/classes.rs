@@ -150,8 +150,8 @@ const LINE_WITHOUT_FILE: Class = Class::new(
 /// A call whose file is not stated, as Zig writes calls.
 const CALL_WITHOUT_FILE: Class = Class::new(
     "call without file",
-    "without the file of a call llvm-symbolizer takes file 0 of the line program, or where that has none the file of the \
-     frame before; both can be wrong, and symdex has none",
+    "without the file of a call llvm-symbolizer takes file 0 of the line program, or where that has none the file of \
+     the frame before; both can be wrong, and symdex has none",
     "the inlined subroutine states no file of the call, there is no file, and the lines are equal or of class \
      \"line zero\"",
 )

@@ -9,7 +9,7 @@ use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
 use symdex_build::{Companions, Image, slices};
 use symdex_testkit::images::debug_file::{
-    BASE, CODE, CODE_FLAGS, Die, Elf, ElfSymbol, ID, MachO, Section, Symbol, Unit, debug_addr,
+    BASE, CODE, CODE_FLAGS, Die, Elf, ElfSymbol, ID, MachO, Section, Symbol, Unit, Value, debug_addr,
     debug_sections, image, macho, object, referring, rnglists, split_unit, supplementary_units, whole, write,
 };
 
@@ -77,6 +77,30 @@ fn llvm_symbolizers_answers_are_compared_too() {
     nothing_explains(&[("f", "/src/a.h", 2)]);
     nothing_explains(&[("f", "/src/a.c", 2), ("f", "/src/a.c", 2)]);
     nothing_explains(&[("", "", 0)]);
+}
+
+#[test]
+fn llvm_symbolizer_has_a_file_for_a_call_that_states_none() {
+    let g = || Die::new(dw::DW_TAG_subprogram).name("g").label("g");
+    let call = || {
+        let call = Die::new(dw::DW_TAG_inlined_subroutine).refers(dw::DW_AT_abstract_origin, "g");
+        call.with(dw::DW_AT_call_line, Value::Number(7))
+    };
+    let classes = |call: Die, outer: (&'static str, &'static str, u32)| {
+        let function = Die::function("f", (CODE.start, CODE.end)).child(call.range((CODE.start, CODE.end)));
+        let unit =
+            Unit::new(whole()).child(function).child(g()).sequence(&[(CODE.start, 1, 2, true)], CODE.end);
+        let file = macho(&[unit], &[("f", CODE.start)]);
+        let file = MachO { debug_offset: 0x4000, ..file }.bytes();
+        let report = audited_with_llvm(&file, &[("g", "/src/a.c", 2), outer]);
+        let unexplained = report.unexplained_len;
+        let peer = report.peers.get(LLVM_SYMBOLIZER);
+        (unexplained == 0).then(|| peer.map_or(Vec::new(), names))
+    };
+    assert_eq!(classes(call(), ("f", "/src/root.c", 7)), Some(vec!["call without file"]));
+    assert_eq!(classes(call(), ("f", "/src/root.c", 8)), None);
+    assert_eq!(classes(Die::inlined("g", 7), ("f", "/src/a.c", 7)), Some(vec![]));
+    assert_eq!(classes(Die::inlined("g", 7), ("f", "/src/root.c", 7)), None);
 }
 
 /// llvm-symbolizer lets a section be no longer than the file; a dSYM has sections without their code.
