@@ -8,6 +8,8 @@ pub(crate) const FRAMES: usize = 16_384;
 pub(crate) const THREADS: usize = 8192;
 /// How many modules, unloaded modules and names of threads a minidump may have, each.
 pub(crate) const ENTRIES: usize = 8192;
+/// How many ranges of memory a minidump may have. A process of Linux has at most 65,530 by default.
+pub(crate) const RANGES: usize = 262_144;
 /// How many unloaded modules are named at the frames of a process. Any number of them can overlap.
 pub(crate) const UNLOADED: usize = 16_384;
 /// How many addresses are looked up in a process while its stacks are walked. A search of the stack looks up as many as
@@ -24,7 +26,7 @@ pub(crate) const REPEATED_NAME: usize = 255;
 /// Returns how many bytes of memory the walk of a file of `size` bytes takes at most, besides the file and the answers.
 ///
 /// ```
-/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 196);
+/// assert_eq!(symdex_minidump::most_memory(1 << 20) >> 20, 216);
 /// ```
 #[must_use]
 pub fn most_memory(size: usize) -> usize {
@@ -32,14 +34,17 @@ pub fn most_memory(size: usize) -> usize {
     const FRAME: usize = 6 << 10;
     /// A frame with its registers, before those past the limits are dropped.
     const WALKED: usize = 2 << 10;
-    /// The bytes of the file that state a module and an unloaded one, and the memory that these take. Their JSON is
-    /// built as trees.
-    const LISTS: [(usize, usize); 2] = [(108, 6 << 10), (24, 2 << 10)];
+    /// The bytes of the file that state a module, an unloaded one and a range of memory, how many of these there may be,
+    /// and the memory that each takes. The JSON of modules is built as a tree.
+    const LISTS: [(usize, usize, usize); 3] =
+        [(108, ENTRIES, 6 << 10), (24, ENTRIES, 2 << 10), (16, RANGES, 128)];
+    /// What is known of an address that was looked up.
+    const LOOKUP: usize = 48;
     /// The memory that a byte of a name takes. JSON and the report have copies.
     const NAMED: usize = 4;
-    let entries = LISTS.map(|(stated, memory)| (size / stated).min(ENTRIES) * memory);
-    let names = size.min(NAME_BYTES) * NAMED;
-    FRAMES * FRAME + POINTERS_INTO_STACK * WALKED + entries.iter().sum::<usize>() + names
+    let lists = LISTS.map(|(stated, limit, memory)| (size / stated).min(limit) * memory);
+    let frames = FRAMES * FRAME + POINTERS_INTO_STACK * WALKED + LOOKUPS * LOOKUP;
+    frames + lists.iter().sum::<usize>() + size.min(NAME_BYTES) * NAMED
 }
 
 #[cfg(test)]
@@ -53,6 +58,7 @@ mod tests {
             ("FRAMES", FRAMES),
             ("THREADS", THREADS),
             ("ENTRIES", ENTRIES),
+            ("RANGES", RANGES),
             ("UNLOADED", UNLOADED),
             ("LOOKUPS", LOOKUPS),
             ("POINTERS_INTO_STACK", POINTERS_INTO_STACK),

@@ -21,6 +21,8 @@ use crate::limits::ENTRIES;
 
 const BEGIN: &str = "-----BEGIN BREAKPAD MICRODUMP-----";
 const END: &str = "-----END BREAKPAD MICRODUMP-----";
+/// How many blocks of memory are read. Breakpad writes one; lines that a log has lost leave gaps.
+const BLOCKS: usize = 1024;
 /// The tag of the lines in Android's log.
 const TAG: &str = "google-breakpad";
 
@@ -159,12 +161,14 @@ impl Microdump {
         Some(())
     }
 
-    /// Adds memory. Returns `None` if it ends past the end of the address space.
+    /// Adds memory. Returns `None` if it ends past the end of the address space, or after too many gaps.
     fn add_memory(&mut self, address: u64, bytes: Vec<u8>) -> Option<()> {
         address.checked_add(bytes.len() as u64)?;
+        let has_room = self.memory.len() < BLOCKS;
         match self.memory.last_mut() {
             Some((start, last)) if *start + last.len() as u64 == address => last.extend(bytes),
-            _ => self.memory.push((address, bytes)),
+            _ if has_room => self.memory.push((address, bytes)),
+            _ => return None,
         }
         Some(())
     }
@@ -246,6 +250,9 @@ mod tests {
             .collect();
         let first = read(&mixed);
         assert_eq!((first.is_cut, first.others, first.memory[0].1.len()), (false, 1, 6));
+        let gaps: String = (0..2000).map(|line| format!("S {:x} 00\r\n", 0x2000 + 2 * line)).collect();
+        let gaps = read(&whole.replace("C 0F", &format!("{gaps}C 0F")));
+        assert_eq!((gaps.is_cut, gaps.memory.len()), (true, BLOCKS));
         let none = Microdump::read(whole.replace("\nC 0F00010000", "").as_bytes()).err();
         assert!(none.is_some_and(|error| error.to_string().contains("no registers")));
         assert!(!is_microdump(format!("{whole}F/DEBUG: #00 pc 0001 /lib.so\n").as_bytes()));

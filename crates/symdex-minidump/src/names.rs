@@ -1,10 +1,12 @@
 //! The modules and names that a minidump has, before they are read. Any number of modules may share one long name.
 
-use minidump::format::MINIDUMP_STREAM_TYPE::{ModuleListStream, ThreadNamesStream, UnloadedModuleListStream};
+use minidump::format::MINIDUMP_STREAM_TYPE::{
+    Memory64ListStream, MemoryListStream, ModuleListStream, ThreadNamesStream, UnloadedModuleListStream,
+};
 
 use crate::dump::Dump;
 use crate::error::Error;
-use crate::limits::{ENTRIES, NAME_BYTES, REPEATED_NAME};
+use crate::limits::{ENTRIES, NAME_BYTES, RANGES, REPEATED_NAME};
 
 /// A list of entries that refer to names and other data by their positions in the file.
 struct List {
@@ -50,6 +52,9 @@ const LISTS: [List; 3] = [
     },
 ];
 
+/// The size of an entry of the lists of memory, of both kinds.
+const MEMORY_DESCRIPTOR: usize = 16;
+
 /// Checks that the lists of the minidump do not have too many entries, and their names not too many bytes.
 pub(crate) fn check_lists<'d>(dump: &'d Dump<'d>, bytes: &[u8]) -> Result<(), Error> {
     for List { stream, what, has_header, entry, name, data } in LISTS {
@@ -68,12 +73,18 @@ pub(crate) fn check_lists<'d>(dump: &'d Dump<'d>, bytes: &[u8]) -> Result<(), Er
         });
         let size = size.fold(0, usize::saturating_add);
         for (what, count, limit) in [(what[0], len, ENTRIES), (what[1], size, NAME_BYTES)] {
-            if count > limit {
-                return Err(Error::TooLarge { what, count, limit });
-            }
+            at_most(what, count, limit)?;
         }
     }
+    for stream in [MemoryListStream, Memory64ListStream] {
+        let list = dump.get_raw_stream(stream as u32).unwrap_or_default();
+        at_most("ranges of memory", list.len() / MEMORY_DESCRIPTOR, RANGES)?;
+    }
     Ok(())
+}
+
+fn at_most(what: &'static str, count: usize, limit: usize) -> Result<(), Error> {
+    if count > limit { Err(Error::TooLarge { what, count, limit }) } else { Ok(()) }
 }
 
 /// The start of `name` on one line. Frames and threads may repeat it any number of times.

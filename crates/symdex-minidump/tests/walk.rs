@@ -296,22 +296,34 @@ fn what_a_microdump_lacks_is_counted() {
 }
 
 #[test]
-fn names_that_many_modules_share_are_counted_before_they_are_copied() {
+fn lists_and_names_are_counted_before_they_are_read() {
     let mut process = x86_64(BASE + 0x1100, STACK, &[0; 8]);
+    let error = |process: &DumpedProcess, stream: u32, at: usize, size: usize, count: u32| {
+        let dump = process.to_bytes();
+        let mut many = [&dump[..], &count.to_le_bytes()].concat();
+        (0..count).for_each(|_| many.extend_from_slice(&dump[at..at + size]));
+        let directory = (32..).step_by(12).find(|at| dump[*at..*at + 4] == stream.to_le_bytes());
+        let directory = directory.expect("the stream");
+        let sizes = [4 + count as usize * size, dump.len()].map(|size| u32::try_from(size).expect("small"));
+        many[directory + 4..directory + 12].copy_from_slice(&sizes.map(u32::to_le_bytes).concat());
+        walk(&many, &mut missing).expect("a minidump").map(|_| ()).map_err(|error| match error {
+            Error::TooLarge { what, count, limit } => format!("{count} {what} > {limit}"),
+            other => other.to_string(),
+        })
+    };
+    let module = |process: &DumpedProcess| {
+        let dump = process.to_bytes();
+        dump.windows(8).rposition(|bytes| bytes == BASE.to_le_bytes()).expect("the module")
+    };
+    let at = module(&process);
+    assert_eq!(error(&process, 4, at, 108, 8192), Ok(()));
+    assert_eq!(error(&process, 4, at, 108, 8193), Err("8193 modules > 8192".to_owned()));
+    // Any 16 bytes are a range of memory.
+    assert_eq!(error(&process, 24, at, 16, 262_145), Err("349526 names of threads > 8192".to_owned()));
     process.modules[0].path = "x".repeat(1 << 20);
-    let dump = process.to_bytes();
-    // The list of modules is the stream before the last one: repeat its entry.
-    let entry = dump.windows(8).rposition(|bytes| bytes == BASE.to_le_bytes()).expect("the module");
-    let mut many = dump.clone();
-    let at = many.len();
-    many.extend(1000u32.to_le_bytes());
-    (0..1000).for_each(|_| many.extend_from_slice(&dump[entry..entry + 108]));
-    let directory = 32 + 2 * 12;
-    let (size, at) = (u32::try_from(4 + 1000 * 108).expect("small"), u32::try_from(at).expect("small"));
-    many[directory + 4..directory + 8].copy_from_slice(&size.to_le_bytes());
-    many[directory + 8..directory + 12].copy_from_slice(&at.to_le_bytes());
-    let error = walk(&many, &mut missing).expect("a minidump").expect_err("too large");
-    assert!(matches!(error, Error::TooLarge { what: "bytes of names of modules", .. }), "{error}");
+    let at = module(&process);
+    let too_long = error(&process, 4, at, 108, 1000).expect_err("too large");
+    assert!(too_long.ends_with("bytes of names of modules > 4194304"), "{too_long}");
 }
 
 #[test]
