@@ -40,8 +40,8 @@ pub(crate) struct Node {
     pub(crate) call_file: Option<NonMaxU32>,
     /// The line of the call.
     pub(crate) call_line: Option<NonMaxU32>,
-    /// The column of the call; 0 if it is not stated.
-    pub(crate) call_column: u32,
+    /// The offset of its entry in the unit, or `u32::MAX` if it does not fit.
+    pub(crate) entry: u32,
     /// The indexes of its ranges in [`Functions::ranges`].
     ranges: std::ops::Range<u32>,
 }
@@ -433,8 +433,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         let number = NonMaxU32::new(self.functions.nodes.len() as u64)?;
         let call_file = attributes.constant(Slot::CallFile).and_then(NonMaxU32::new);
         let call_line = attributes.constant(Slot::CallLine).and_then(NonMaxU32::new);
-        let call_column = attributes.constant(Slot::CallColumn).and_then(|column| u32::try_from(column).ok());
-        let call_column = call_column.unwrap_or(0);
+        let offset = u32::try_from(entry.1.0).unwrap_or(u32::MAX);
         if parent.is_none() {
             if let Some(sequence) = attributes.line_sequence() {
                 let function = u32::try_from(self.functions.places.len()).ok()?;
@@ -442,7 +441,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             }
             self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
         }
-        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, call_column, ranges });
+        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, entry: offset, ranges });
         Some(number)
     }
 

@@ -1,5 +1,6 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
+use gimli::{UnitOffset, constants};
 use symdex::Seen;
 use symdex::write::{InlineFrame, NonMaxU32};
 
@@ -9,11 +10,12 @@ use super::instances::{Instance, instances, stated_sequences};
 use super::lines::Lines;
 use super::rows::Row;
 use super::statements::Statements;
+use super::tables::TableRef;
 use super::units::{UnitEntry, Units};
 use crate::direct::add_column;
 use crate::image::Image;
 use crate::keyed::KeyedMap;
-use crate::limits::UnitLimits;
+use crate::limits::{Reads, UnitLimits};
 use crate::memory::Share;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
@@ -63,7 +65,7 @@ pub(super) fn joined<'d>(
     let mut join = Join {
         image,
         unit: &units.all[unit],
-        with_columns: units.with_columns,
+        columns: units.with_columns.then(|| Columns::new(&units.all[unit])),
         functions: &functions,
         lines,
         share,
@@ -73,7 +75,6 @@ pub(super) fn joined<'d>(
         // More than half of the calls and rows have an inline frame of their own.
         frames: InlineFrames::with_capacity((functions.nodes.len() + lines.rows.len()) / 3 * 2),
         file_numbers: vec![None; lines.files()],
-        columns: KeyedMap::default(),
         out: UnitRanges {
             // Rows that instances cut into pieces are about as many as rows that are merged.
             ranges: Vec::with_capacity(lines.rows.len()),
@@ -106,7 +107,8 @@ pub(super) fn joined<'d>(
 struct Join<'a, 'd> {
     image: &'a Image<'d>,
     unit: &'a UnitEntry<'d>,
-    with_columns: bool,
+    /// If columns are wanted.
+    columns: Option<Columns<'a, 'd>>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
     share: &'a Share<'a>,
@@ -119,8 +121,6 @@ struct Join<'a, 'd> {
     frames: InlineFrames,
     /// The number of each file of the line table, once it is known.
     file_numbers: Vec<Option<Option<NonMaxU32>>>,
-    /// The number of each file and column, if columns are wanted.
-    columns: KeyedMap<(u32, u32), Option<NonMaxU32>>,
     out: UnitRanges<'d>,
 }
 
@@ -238,7 +238,8 @@ impl Join<'_, '_> {
             let node = &self.functions.nodes[number as usize];
             let caller = outer.and_then(|outer| {
                 let file = node.call_file;
-                let file = file.and_then(|file| self.file_and_column(file.get(), node.call_column));
+                let column = self.columns.as_mut().map_or(0, |columns| columns.of_call(node.entry));
+                let file = file.and_then(|file| self.file_and_column(file.get(), column));
                 NonMaxU32::new(u64::from(self.frames.number(outer, file, node.call_line)))
             });
             let callee = Callee { caller, name: node.name };
@@ -276,7 +277,7 @@ impl Join<'_, '_> {
     /// As [`Self::file`]. If columns are wanted, the file has this column, too.
     #[inline]
     fn file_and_column(&mut self, index: u32, column: u32) -> Option<NonMaxU32> {
-        match column != 0 && self.with_columns {
+        match column != 0 && self.columns.is_some() {
             true => self.with_column(index, column),
             false => self.file(index),
         }
@@ -284,7 +285,8 @@ impl Join<'_, '_> {
 
     #[inline(never)]
     fn with_column(&mut self, index: u32, column: u32) -> Option<NonMaxU32> {
-        if let Some(number) = self.columns.get(&(index, column)) {
+        let known = self.columns.as_ref().and_then(|columns| columns.files.get(&(index, column)));
+        if let Some(number) = known {
             return *number;
         }
         const PLACE: usize = 2 * size_of::<((u32, u32), Option<NonMaxU32>)>();
@@ -293,7 +295,39 @@ impl Join<'_, '_> {
             add_column(&mut path, column);
             self.add_path(path)
         });
-        self.columns.insert((index, column), number);
+        self.columns.as_mut().map(|columns| columns.files.insert((index, column), number));
         number
+    }
+}
+
+/// What is needed for columns.
+struct Columns<'a, 'd> {
+    unit: &'a UnitEntry<'d>,
+    /// `None` if it cannot be read.
+    table: Option<TableRef<'a>>,
+    reads: Reads,
+    /// The number of each file and column.
+    files: KeyedMap<(u32, u32), Option<NonMaxU32>>,
+}
+
+impl<'a, 'd> Columns<'a, 'd> {
+    fn new(unit: &'a UnitEntry<'d>) -> Self {
+        let reads = Reads::of_unit(unit.unit.header.length_including_self());
+        Self { unit, table: unit.table().ok(), reads, files: KeyedMap::default() }
+    }
+
+    /// The column of the call at the entry `offset`, or 0. A build does not read it, so it is not among the attributes
+    /// of functions.
+    fn of_call(&mut self, offset: u32) -> u32 {
+        self.read_call(offset).unwrap_or(0)
+    }
+
+    fn read_call(&mut self, offset: u32) -> Option<u32> {
+        let mut entries = self.unit.entries(self.table.as_ref()?, Some(UnitOffset(offset as usize))).ok()?;
+        let specifications = entries.read_abbreviation().ok()??.attributes();
+        self.reads.add(specifications.len()).ok()?;
+        let mut attributes = specifications.iter().map_while(|one| entries.read_attribute(*one).ok());
+        let column = attributes.find(|attribute| attribute.name() == constants::DW_AT_call_column)?;
+        u32::try_from(column.udata_value()?).ok()
     }
 }

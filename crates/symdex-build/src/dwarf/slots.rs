@@ -21,7 +21,6 @@ pub(crate) enum Slot {
     Specification,
     CallFile,
     CallLine,
-    CallColumn,
     LineSequence,
 }
 
@@ -43,7 +42,6 @@ impl Slot {
             constants::DW_AT_specification => Self::Specification,
             constants::DW_AT_call_file => Self::CallFile,
             constants::DW_AT_call_line => Self::CallLine,
-            constants::DW_AT_call_column => Self::CallColumn,
             DW_AT_LLVM_STMT_SEQUENCE => Self::LineSequence,
             _ => return None,
         })
@@ -63,7 +61,7 @@ impl Slot {
             Self::Origin | Self::Specification => {
                 matches!(class, Class::InUnit | Class::InFile | Class::InSup)
             }
-            Self::CallFile | Self::CallLine | Self::CallColumn => matches!(class, Class::Constant),
+            Self::CallFile | Self::CallLine => matches!(class, Class::Constant),
             // Before DWARF 4 constants were the form of offsets.
             Self::LineSequence => matches!(class, Class::LineOffset | Class::Constant),
         }
