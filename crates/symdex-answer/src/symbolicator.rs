@@ -216,6 +216,14 @@ impl Symbolicator {
         Ok(Some(built.grade))
     }
 
+    /// Whether a store has an index of `id` that was [built](Self::build_fetched) from a fetched file. If it has no lines,
+    /// the sources of debug files have none.
+    #[must_use]
+    pub fn was_fetched(&self, id: &ImageId) -> bool {
+        let stated = self.stores.stores().iter().filter_map(|store| store.stat(id).ok().flatten());
+        stated.filter_map(|entry| entry.provenance).any(|provenance| provenance.is_fetched)
+    }
+
     /// The index of `id` that could not be stored.
     pub(crate) fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()

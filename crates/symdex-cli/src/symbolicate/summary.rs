@@ -377,12 +377,12 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
         ),
     };
     let lacking = match by.grade {
-        Some(Grade::Names) => " without lines",
-        Some(Grade::Bounds) => " without names",
-        Some(Grade::Nothing) => " without functions",
+        Some(Grade::Names) => " (without lines)",
+        Some(Grade::Bounds) => " (without names)",
+        Some(Grade::Nothing) => " (without functions)",
         Some(Grade::Lines) | None => "",
     };
-    complain(&format!("{found}{lacking}: {}{answered}", described(&image.image)));
+    complain(&format!("{found}: {}{answered}{lacking}", described(&image.image)));
     for why in &by.passed_over {
         if !said.contains(&why) {
             said.push(why);
