@@ -290,7 +290,8 @@ impl DebugFiles {
         first_error.map_or(Ok(None), |error| Err(unanswered(&error.into())))
     }
 
-    /// Builds the index of the image of `files`, and publishes it with this provenance. If no store takes it, it stays in memory.
+    /// Builds the index of the image of `files`, and publishes it with this provenance. If no store takes it, it stays
+    /// in memory.
     fn build(
         &self,
         files: &ImageFiles,

@@ -43,8 +43,8 @@ impl<'a> Required<'a> {
         self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
     }
 
-    /// Counts an image that was built. `kept` tells whether the index of this id that was there already, and is kept, has
-    /// debug information. Functions without names do not count as such.
+    /// Counts an image that was built. `kept` tells whether the index of this id that was there already, and is kept,
+    /// has debug information. Functions without names do not count as such.
     pub(super) fn built(&mut self, image: &ImageSummary, kept: impl FnOnce() -> bool) {
         if !self.args.require_all {
             return;

@@ -359,8 +359,8 @@ impl Hints {
     }
 }
 
-/// Prints that an image was found, how it was matched unless by its id, what its index lacks, and which of its sources failed. Each failure
-/// is printed once for all images; `said` has those that were.
+/// Prints that an image was found, how it was matched unless by its id, what its index lacks, and which of its sources
+/// failed. Each failure is printed once for all images; `said` has those that were.
 fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
     let found = match by.matched {
         MatchedBy::Id => "found",
