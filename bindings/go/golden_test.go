@@ -87,6 +87,23 @@ func parseOffset(t *testing.T, text string) uint64 {
 	return offset
 }
 
+func TestGrade(t *testing.T) {
+	for _, c := range []struct {
+		counts Counts
+		grade  string
+	}{
+		{Counts{Units: 1}, "nothing"},
+		{Counts{Symbols: 1}, "bounds"},
+		{Counts{Functions: 1, Ranges: 1}, "bounds"},
+		{Counts{Symbols: 1, Names: 1}, "names"},
+		{Counts{Functions: 1, Names: 1, Files: 1}, "lines"},
+	} {
+		if m := (&Metadata{Counts: c.counts}); m.Grade() != c.grade {
+			t.Errorf("%+v: found %s, expected %s", c.counts, m.Grade(), c.grade)
+		}
+	}
+}
+
 func printMetadata(index *Index) string {
 	m := index.Metadata()
 	executable, partial, textExec := []string{}, []string{}, "None"

@@ -123,11 +123,12 @@ test("runtime addresses have 64 bits", () => {
 
 test("the metadata describe the image", () => {
   const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
-  const { base, id, arch, counts, partial } = index.metadata;
+  const { base, id, arch, grade, counts, partial } = index.metadata;
   assert.equal(typeof base, "bigint");
   assert.match(id, /^[0-9a-f]{32}$/);
   assert.equal(index.id, id);
   assert.equal(arch, "arm64");
+  assert.equal(grade, "lines");
   assert.ok(counts.functions > 0 && Array.isArray(partial));
 });
 

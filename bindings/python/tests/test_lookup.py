@@ -166,6 +166,7 @@ def test_metadata(index: symdex.Index) -> None:
     assert (index.id, index.image_name, index.arch) == (metadata.id, metadata.image_name, metadata.arch)
     assert (metadata.id, metadata.arch) == ("4c4c447055553144a1a22a1f1f7676f4", "arm64")
     assert (metadata.base, metadata.image_size, metadata.executable) == (0x100000000, 0x738, [(0x378, 0x738)])
+    assert metadata.grade == "lines"
     assert (metadata.units, metadata.functions, metadata.ranges, metadata.symbols) == (1, 6, 79, 9)
     assert (metadata.names, metadata.files, metadata.partial) == (14, 3, [])
     index.verify()

@@ -14,8 +14,8 @@ use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use symdex_store::Error;
-use symdex_store::PutOptions;
 use symdex_store::create_private_folder;
+use symdex_store::{Provenance, PutOptions};
 use symdex_store::{SharedStore, StoreReader};
 
 /// The number of addresses of an image that are answered from its debug file before its index is built.
@@ -275,7 +275,7 @@ impl DebugFiles {
             // The build runs on a thread of its own: a thread of a pool that waits could start on another report, which
             // may wait for this index.
             let files = image.files.clone().with_companions(self.companions.clone());
-            let built = std::thread::scope(|scope| scope.spawn(|| self.build(&files, on_event)).join());
+            let built = std::thread::scope(|scope| scope.spawn(|| self.build(&files, None, on_event)).join());
             let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
             built.unwrap_or_else(|_| Err(panicked()))
         });
@@ -299,7 +299,8 @@ impl DebugFiles {
         for listed in listed {
             match listed {
                 Ok(listed) if listed.identity.id == *id => {
-                    return self.build(&ImageFiles::new(&file, &listed), on_event).map(Some);
+                    let provenance = Some(Provenance::fetched());
+                    return self.build(&ImageFiles::new(&file, &listed), provenance, on_event).map(Some);
                 }
                 Ok(_) => {}
                 Err(error) => _ = first_error.get_or_insert(error),
@@ -308,10 +309,12 @@ impl DebugFiles {
         first_error.map_or(Ok(None), |error| Err(unanswered(&error.into())))
     }
 
-    /// Builds the index of the image of `files`, and publishes it. If no store takes it, it stays in memory.
+    /// Builds the index of the image of `files`, and publishes it with this provenance. If no store takes it, it stays
+    /// in memory.
     fn build(
         &self,
         files: &ImageFiles,
+        provenance: Option<Provenance>,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<NewIndex, Unanswered> {
         let begun = AtomicU64::new(0);
@@ -333,13 +336,15 @@ impl DebugFiles {
             size => progress(size, size, size),
         }
         let (built, failures) = built.map_err(|failure| unanswered_by(&failure))?;
-        self.publish(built, failures.iter().map(unanswered_by).collect(), on_event)
+        let put = PutOptions::new().provenance(provenance);
+        self.publish(built, failures.iter().map(unanswered_by).collect(), &put, on_event)
     }
 
     fn publish(
         &self,
         built: BuiltIndex,
         failures: Vec<Unanswered>,
+        put: &PutOptions,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<NewIndex, Unanswered> {
         let read = FilesRead { path: PathBuf::from(&built.file), failures };
@@ -353,7 +358,7 @@ impl DebugFiles {
             let _ = create_private_folder(&folder);
         }
         let borrowed = Index::open(index.as_bytes()).map_err(failed)?;
-        let error = match self.stores.publish(&borrowed, &PutOptions::new()) {
+        let error = match self.stores.publish(&borrowed, put) {
             Ok(Some((store, _))) => {
                 return Ok(NewIndex { location: IndexLocation::Stored(Arc::clone(store)), grade, read });
             }

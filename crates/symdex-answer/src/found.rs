@@ -163,8 +163,8 @@ pub(crate) fn ask_index<B: AsRef<[u8]>>(
     Ok((answer_from_index(index, question, scratch)?, index.metadata().grade()))
 }
 
-/// The answers of `image` to `question`, and its grade. An offset whose value the store has lost counts as lost, not as without a
-/// function. So does the image if all values are lost.
+/// The answers of `image` to `question`, and its grade. An offset whose value the store has lost counts as lost, not as
+/// without a function. So does the image if all values are lost.
 pub(crate) fn ask_stored(
     image: &OpenImage,
     question: &Question<'_>,

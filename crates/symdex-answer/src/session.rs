@@ -56,9 +56,9 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-/// Each place is asked for the images of all questions together, as far as no place before it has answered every address
-/// from an index with lines. Addresses that are damaged in one source are answered by the next one that has them, and an
-/// index without lines, such as that of a stripped binary, does not hide one that knows more.
+/// Each place is asked for the images of all questions together, as far as no place before it has answered every
+/// address from an index with lines. Addresses that are damaged in one source are answered by the next one that has
+/// them, and an index without lines, such as that of a stripped binary, does not hide one that knows more.
 impl Source for Session<'_> {
     fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>> {
         let images: Vec<_> = questions.iter().map(|question| question.image).collect();

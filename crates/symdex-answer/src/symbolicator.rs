@@ -186,8 +186,8 @@ impl Symbolicator {
     /// written, and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed
     /// afterwards. `name` is the name of the image, and `location` says where the file comes from.
     ///
-    /// Returns the grade of the index; `None` if the file does not have the image. The file is read in this process; see `symdex-pipeline` for
-    /// untrusted files.
+    /// Returns the grade of the index; `None` if the file does not have the image. The file is read in this process;
+    /// see `symdex-pipeline` for untrusted files.
     ///
     /// # Errors
     ///
@@ -215,6 +215,14 @@ impl Symbolicator {
             }
         }
         Ok(Some(built.grade))
+    }
+
+    /// Whether a store has an index of `id` that was [built](Self::build_fetched) from a fetched file. If it has no
+    /// lines, the sources of debug files have none.
+    #[must_use]
+    pub fn was_fetched(&self, id: &ImageId) -> bool {
+        let stated = self.stores.stores().iter().filter_map(|store| store.stat(id).ok().flatten());
+        stated.filter_map(|entry| entry.provenance).any(|provenance| provenance.is_fetched)
     }
 
     /// The index of `id` that could not be stored.
@@ -252,8 +260,9 @@ impl Symbolicator {
         opened.into_iter().chain(folders).chain(unused).collect()
     }
 
-    /// The index of each of `images` in the first store that has it with lines, or else with the greatest grade, for its
-    /// metadata. `None` if no store has it, or if it cannot be read. Single indexes, folders of indexes and debug files are not searched.
+    /// The index of each of `images` in the first store that has it with lines, or else with the greatest grade, for
+    /// its metadata. `None` if no store has it, or if it cannot be read. Single indexes, folders of indexes and debug
+    /// files are not searched.
     #[must_use]
     pub fn stored_images(&self, images: &[&ReportImage]) -> Vec<Option<OpenImage>> {
         let wanted = self.wanted(images, None);

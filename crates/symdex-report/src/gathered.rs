@@ -18,8 +18,8 @@ pub struct SourceAnswers {
 }
 
 /// The answers for one image from the sources that were asked so far. A [`Source`](crate::Source) with several indexes
-/// of an image uses it: each address gets the best answer, by [`Answer::grade`]. Addresses that are damaged in one index
-/// are answered by the next one that has them, and an index without lines does not hide one with lines.
+/// of an image uses it: each address gets the best answer, by [`Answer::grade`]. Addresses that are damaged in one
+/// index are answered by the next one that has them, and an index without lines does not hide one with lines.
 ///
 /// ```
 /// use symdex::Grade;
@@ -115,8 +115,8 @@ impl GatheredAnswers {
         }
     }
 
-    /// Whether a source of this grade may answer more than those that were asked. If none has [`Grade::Lines`], a source
-    /// with lines does.
+    /// Whether a source of this grade may answer more than those that were asked. If none has [`Grade::Lines`], a
+    /// source with lines does.
     #[must_use]
     pub fn lacks(&self, grade: Grade) -> bool {
         self.best.as_ref().is_none_or(|best| !best.is_whole || best.grade < grade)

@@ -121,8 +121,8 @@ pub struct AnsweredBy {
     /// The name of the index or debug file, for messages. `None` if the source does not state it, or if several
     /// answered.
     pub source: Option<String>,
-    /// The greatest grade of the sources that answered. `None` if they do not state it. The answers for single addresses
-    /// may have less.
+    /// The greatest grade of the sources that answered. `None` if they do not state it. The answers for single
+    /// addresses may have less.
     pub grade: Option<Grade>,
     /// Why other indexes of the image, which were asked before, did not answer every offset: they are damaged,
     /// unsupported or unreadable, or parts of them are lost.

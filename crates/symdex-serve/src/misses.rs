@@ -11,6 +11,7 @@ use symdex_answer::fetch::{
     WantedImage,
 };
 use symdex_pipeline::{FailureKind, Input};
+use symdex_store::Provenance;
 
 use crate::jobs::{BuildResults, Builder};
 use crate::options::ServerOptions;
@@ -49,6 +50,9 @@ pub(crate) fn start(
         .waiting((options.threads / 2).max(1))
         .absent(options.absent);
     Ok(Misses::new(&miss_options, move |wanted| {
+        if wanted.has_index && builder.symbolicator().was_fetched(&wanted.id) {
+            return FetchOutcome::Absent;
+        }
         let fetched = sources.fetch(wanted, |file| build(&builder, wanted, &file));
         let outcome = match fetched {
             Ok(Some(outcome)) => outcome,
@@ -78,7 +82,7 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
     let input = Input::Named { path, name, origin };
-    let put = builder.put_options(false, None);
+    let put = builder.put_options(false, Some(Provenance::fetched()));
     let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &|_, _| false, &|_| ());
     match images.iter().flatten().map(|image| image.grade).max() {
         Some(Grade::Lines) => return Verdict::Used(FetchOutcome::Built),

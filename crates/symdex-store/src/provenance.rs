@@ -44,13 +44,22 @@ pub struct Provenance {
     pub client: Option<IpAddr>,
     /// The SHA-256 of the input, an archive or a debug file, in hexadecimal.
     pub sha256: Option<String>,
+    /// Whether the input was not sent, but fetched from a symbol server. If its index has no lines, it need not be
+    /// fetched again.
+    pub is_fetched: bool,
 }
 
 impl Provenance {
     /// The provenance of an input that was received at this time.
     #[must_use]
     pub fn new(received: SystemTime) -> Self {
-        Self { received, token: None, client: None, sha256: None }
+        Self { received, token: None, client: None, sha256: None, is_fetched: false }
+    }
+
+    /// The provenance of an input that is fetched now from a symbol server.
+    #[must_use]
+    pub fn fetched() -> Self {
+        Self { is_fetched: true, ..Self::new(SystemTime::now()) }
     }
 
     /// Reads what [`Display`](fmt::Display) writes. Members with other names are ignored. `None` for other text.
@@ -69,6 +78,7 @@ impl Provenance {
             token: member("token").map(str::to_owned),
             client: member("client").and_then(|address| address.parse().ok()),
             sha256: member("sha256").map(str::to_owned),
+            is_fetched: member("fetched").is_some(),
         })
     }
 }
@@ -91,6 +101,9 @@ impl fmt::Display for Provenance {
         }
         if let Some(sha256) = &self.sha256 {
             write!(f, ";sha256={}", word(sha256))?;
+        }
+        if self.is_fetched {
+            f.write_str(";fetched=yes")?;
         }
         Ok(())
     }

@@ -19,9 +19,9 @@ pub(super) struct Required<'a> {
     args: &'a RequiredArgs,
     /// The images of `--id` that are in the inputs.
     found: BTreeSet<ImageId>,
-    /// By id and architecture, the images without lines so far: their file and name.
+    /// By id and architecture, the images without debug information so far: their file and name.
     without: BTreeMap<(String, String), (PathBuf, String)>,
-    /// The images whose index has lines.
+    /// The images whose index has debug information.
     with: BTreeSet<(String, String)>,
     /// Archives in archives that were not opened.
     unopened: Vec<Failure>,
@@ -43,15 +43,15 @@ impl<'a> Required<'a> {
         self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
     }
 
-    /// Counts an image that was built. `kept` returns the grade of the index of this id that was there already, and is
-    /// kept.
-    pub(super) fn built(&mut self, image: &ImageSummary, kept: impl FnOnce() -> Option<Grade>) {
+    /// Counts an image that was built. `kept` tells whether the index of this id that was there already, and is kept,
+    /// has debug information. Functions without names do not count as such.
+    pub(super) fn built(&mut self, image: &ImageSummary, kept: impl FnOnce() -> bool) {
         if !self.args.require_all {
             return;
         }
         let key = (image.id.clone(), image.arch.clone());
         let is_kept = image.outcome.as_ref().is_some_and(PublishOutcome::keeps_existing);
-        if image.grade == Grade::Lines || (is_kept && kept() == Some(Grade::Lines)) {
+        if (image.has_dwarf && image.grade >= Grade::Names) || (is_kept && kept()) {
             self.with.insert(key);
         } else {
             self.without.insert(key, (PathBuf::from(&image.file), image.image.clone()));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use symdex::ImageId;
+use symdex::{Grade, ImageId};
 use symdex_build::debug_files::{InputFiles, UnreadArchives};
 use symdex_pipeline::isolate::Protections;
 use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline};
@@ -111,7 +111,8 @@ impl<'a> Build<'a> {
         };
         self.required.built(&image, || {
             let kept = image.id.parse().ok().and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
-            kept.map(|kept| kept.metadata().grade())
+            let kept = kept.as_ref().map(|kept| kept.metadata());
+            kept.is_some_and(|kept| kept.counts.units != 0 && kept.grade() >= Grade::Names)
         });
         // The output of one or two files needs no totals.
         let are_many = self.tasks > 2;

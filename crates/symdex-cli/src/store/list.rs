@@ -56,7 +56,8 @@ JSON:
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
-who has uploaded the index to `symdex serve`, as {\"received\", \"token\", \"client\", \"sha256\"}.
+who has uploaded the index to `symdex serve`, or that it was fetched from a symbol server, as
+{\"received\", \"token\", \"client\", \"sha256\", \"is_fetched\"}.
 
 Exit codes:
   0  every store was listed
@@ -88,6 +89,7 @@ struct ProvenanceView<'a> {
     token: Option<&'a str>,
     client: Option<String>,
     sha256: Option<&'a str>,
+    is_fetched: bool,
 }
 
 impl<'a> From<&'a Provenance> for ProvenanceView<'a> {
@@ -97,6 +99,7 @@ impl<'a> From<&'a Provenance> for ProvenanceView<'a> {
             token: provenance.token.as_deref(),
             client: provenance.client.map(|client| client.to_string()),
             sha256: provenance.sha256.as_deref(),
+            is_fetched: provenance.is_fetched,
         }
     }
 }

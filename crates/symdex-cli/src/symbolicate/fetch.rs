@@ -40,7 +40,8 @@ pub(super) fn misses(
         .built(Duration::MAX)
         .absent(Duration::MAX)
         .failed(Duration::MAX);
-    let (symbolicator, events) = (Arc::clone(symbolicator), Arc::clone(events));
+    let (stores, symbolicator, events) =
+        (Arc::clone(symbolicator), Arc::clone(symbolicator), Arc::clone(events));
     let build = move |wanted: &WantedImage, file: &FetchedFile| {
         let on_event = |event: symdex_answer::Event<'_>| events.on(event);
         let name = wanted.name.as_deref().unwrap_or("debuginfo");
@@ -52,10 +53,15 @@ pub(super) fn misses(
             Err(why) => Verdict::Refused(why.reason().into_owned()),
         }
     };
-    let work = move |wanted: &WantedImage| match sources.fetch(wanted, |file| build(wanted, &file)) {
-        Ok(Some(outcome)) => outcome,
-        Ok(None) => FetchOutcome::Absent,
-        Err(error) => FetchOutcome::Failed(error.to_string()),
+    let work = move |wanted: &WantedImage| {
+        if wanted.has_index && stores.was_fetched(&wanted.id) {
+            return FetchOutcome::Absent;
+        }
+        match sources.fetch(wanted, |file| build(wanted, &file)) {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => FetchOutcome::Absent,
+            Err(error) => FetchOutcome::Failed(error.to_string()),
+        }
     };
     Ok(Some(Misses::new(&options, work)))
 }

@@ -52,9 +52,9 @@ use crate::progress::Progress;
 /// next one answers. A store that cannot be reached is reported and not asked again; images that no other source
 /// answers are listed, and the exit code is 1. A new index replaces a damaged one in the store.
 ///
-/// FETCHING. The debug files of images that none of these sources has with lines are fetched from those given with --debug-source;
-/// without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes are built into
-/// the first store, so that an image is fetched once. A fetched file of another image is not used.
+/// FETCHING. The debug files of images that none of these sources has with lines are fetched from those given with
+/// --debug-source; without it, from the debuginfod servers in the environment variable DEBUGINFOD_URLS. Their indexes
+/// are built into the first store, so that an image is fetched once. A fetched file of another image is not used.
 ///
 /// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks copied from a report state
 /// no ids. Their frames are answered only with --match-by-name or --assume. Such an answer may be of another build:
@@ -152,12 +152,12 @@ JSON, one object per line for each report:
      \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
-The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol (no function, or one without a name), unknown_image, missing, malformed, lost, other or too_large (see
-LIMITS). The grade of an image is the most that its sources answer: lines, names, bounds or nothing. The status of an image is
-found, unused, missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is
-damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source
-answers, and other if a store cannot be queried and no other source answers; then so are its frames.
+The image of a frame is its index in images. The status of a frame is symbolicated, missing_symbol (no function, or
+one without a name), unknown_image, missing, malformed, lost, other or too_large (see LIMITS). The grade of an image
+is the most that its sources answer: lines, names, bounds or nothing. The status of an image is found, unused,
+missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged,
+even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source answers,
+and other if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
 frame_pointer, scan or other; frames of minidumps, microdumps and minidump-stackwalk have it.
 docs/schema/symbolicate.schema.json describes every member.

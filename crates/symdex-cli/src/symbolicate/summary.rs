@@ -360,8 +360,8 @@ impl Hints {
     }
 }
 
-/// Prints that an image was found, how it was matched unless by its id, what its index lacks, and which of its sources failed. Each failure
-/// is printed once for all images; `said` has those that were.
+/// Prints that an image was found, how it was matched unless by its id, what its index lacks, and which of its sources
+/// failed. Each failure is printed once for all images; `said` has those that were.
 fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
     let found = match by.matched {
         MatchedBy::Id => "found",
@@ -378,12 +378,12 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
         ),
     };
     let lacking = match by.grade {
-        Some(Grade::Names) => " without lines",
-        Some(Grade::Bounds) => " without names",
-        Some(Grade::Nothing) => " without functions",
+        Some(Grade::Names) => " (without lines)",
+        Some(Grade::Bounds) => " (without names)",
+        Some(Grade::Nothing) => " (without functions)",
         Some(Grade::Lines) | None => "",
     };
-    complain(&format!("{found}{lacking}: {}{answered}", described(&image.image)));
+    complain(&format!("{found}: {}{answered}{lacking}", described(&image.image)));
     for why in &by.passed_over {
         if !said.contains(&why) {
             said.push(why);

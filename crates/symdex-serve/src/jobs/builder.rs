@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
+use symdex_answer::Symbolicator;
 use symdex_pipeline::{DiskSpace, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
@@ -41,6 +42,11 @@ impl Builder {
     ) -> Result<Self, Failure> {
         let work = options.temporary.clone();
         Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, space })
+    }
+
+    /// The sources of answers, with the stores.
+    pub(crate) fn symbolicator(&self) -> &Symbolicator {
+        &self.publishing.symbolicator
     }
 
     /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. If `wanted`

@@ -71,6 +71,8 @@ struct ProvenanceView {
     client: Option<String>,
     /// Its SHA-256. The first half is the id of its job.
     sha256: Option<String>,
+    /// Whether it was not sent, but fetched from a symbol server.
+    is_fetched: bool,
 }
 
 impl From<&Provenance> for ProvenanceView {
@@ -80,6 +82,7 @@ impl From<&Provenance> for ProvenanceView {
             token: provenance.token.clone(),
             client: provenance.client.map(|client| client.to_string()),
             sha256: provenance.sha256.clone(),
+            is_fetched: provenance.is_fetched,
         }
     }
 }

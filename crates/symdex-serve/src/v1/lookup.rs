@@ -74,8 +74,9 @@ pub(crate) struct LookupResult<'a> {
 struct AddressAnswer<'a> {
     /// The address, as it was asked for, in hexadecimal.
     address: String,
-    /// `symbolicated`, `missing_symbol` (no function, or one without a name), `malformed`, `lost` (the store has lost this part of the index) or `too_large`
-    /// (the functions have more than 2 MiB of text, or the answers of the request more than 64 MiB).
+    /// `symbolicated`, `missing_symbol` (no function, or one without a name), `malformed`, `lost` (the store has lost
+    /// this part of the index) or `too_large` (the functions have more than 2 MiB of text, or the answers of the
+    /// request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
     functions: Vec<FunctionWithOffset<'a>>,

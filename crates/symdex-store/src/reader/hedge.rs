@@ -141,10 +141,10 @@ impl<T> HedgedCalls<T> {
 }
 
 impl StoreReader {
-    /// The image `id` of the first store that answers with an index that has lines. If none has, the one of the greatest
-    /// [grade](symdex::Metadata::grade). If a store has not answered within [`HEDGE_DELAY`], the next one is asked at
-    /// the same time. Stores that have an error in `failures`, which is in the order of the
-    /// stores, are left out. The errors of the others are added there.
+    /// The image `id` of the first store that answers with an index that has lines. If none has, the one of the
+    /// greatest [grade](symdex::Metadata::grade). If a store has not answered within [`HEDGE_DELAY`], the next one is
+    /// asked at the same time. Stores that have an error in `failures`, which is in the order of the stores, are left
+    /// out. The errors of the others are added there.
     pub fn find_noting(&self, id: &ImageId, failures: &mut [Option<Error>]) -> Option<OpenImage> {
         let asked = self.stores().iter().zip(failures).filter(|(_, failure)| failure.is_none());
         let mut asked: Vec<_> = asked.collect();
