@@ -15,7 +15,7 @@ use typed_arena::Arena;
 
 use crate::debug_files::DebugFile;
 use crate::error::Error;
-use crate::limits::Deadline;
+use crate::limits::{Deadline, StopFlag};
 
 pub(crate) use self::search::{Candidate, DWZ, NOT_FOUND, Reference, Refusal};
 
@@ -33,6 +33,7 @@ pub struct Companions {
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
     wanted_address: Cell<Option<u64>>,
+    stop: StopFlag,
     deadline: Cell<Deadline>,
     /// Whether something was omitted because of `max_memory`.
     is_exceeded: Cell<bool>,
@@ -86,9 +87,15 @@ impl Companions {
         self.wanted_address.get()
     }
 
+    /// Ends with [`Error::Stopped`] once the flag is set. The default is no flag.
+    #[must_use]
+    pub fn stop(self, stop: StopFlag) -> Self {
+        Self { stop, ..self }
+    }
+
     /// Begins to load an image.
     pub(crate) fn begin(&self) {
-        self.deadline.set(Deadline::after(self.max_seconds));
+        self.deadline.set(Deadline::after(self.max_seconds).stopped_by(self.stop));
         self.is_exceeded.set(false);
     }
 

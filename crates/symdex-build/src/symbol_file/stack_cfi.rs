@@ -289,3 +289,31 @@ fn evaluated(expression: &[&str], registers: &Registers) -> Option<Operand> {
     }
     stack.pop().filter(|_| stack.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn the_deadline_holds_within_a_record() {
+        static STOP: AtomicBool = AtomicBool::new(true);
+        let mut maker = RowMaker {
+            registers: Registers::of(&Arch::from_name("x86_64").expect("known")).expect("known"),
+            budget: Budget::new(1 << 30, 0).expect("enough"),
+            others: 0,
+            deadline: Deadline::default().stopped_by(Some(&STOP)),
+            table: UnwindTable::default(),
+            rows: Vec::new(),
+            read: 0,
+            lost: 0,
+            misplaced: 0,
+        };
+        let records = |count: usize| "STACK CFI 10 .cfa: $rsp 8 +\n".repeat(count);
+        let place = Place { start: 0, end: 0x100, at: 0, size: 0 };
+        assert!(maker.add(records(100).as_bytes(), &place).is_ok());
+        assert!(matches!(maker.add(records(1000).as_bytes(), &place), Err(Error::Stopped)));
+        assert_eq!(maker.read, CHECKED);
+    }
+}

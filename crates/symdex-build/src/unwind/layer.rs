@@ -145,8 +145,32 @@ pub(super) fn fill_gaps(first: Vec<UnwindRange>, second: Vec<UnwindRange>) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use symdex::UnwindValue;
+    use symdex_testkit::images::debug_file::Elf;
+
     use super::*;
+    use crate::companions::Companions;
+    use crate::limits::Deadline;
+    use crate::memory::Budget;
     use crate::random::Random;
+    use crate::slice::slices;
+
+    #[test]
+    fn the_deadline_holds_within_an_entry() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let (file, companions) = (Elf::default().bytes(), Companions::default());
+        let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
+        let deadline = Deadline::default().stopped_by(Some(&STOP));
+        let limits = Limits { budget: Budget::new(1 << 30, 0).expect("enough"), others: 0, deadline };
+        let mut layer = Layer::new(&image, limits);
+        assert!(layer.begin(0x1000, 0x2000).expect("in time"));
+        STOP.store(true, Ordering::Relaxed);
+        let rules = UnwindRules::new(UnwindValue::Unknown, 0);
+        let late = (0x1000..0x2000).find(|at| layer.add(*at, at + 1, &rules).is_err());
+        assert_eq!(late, Some(0x1000 + CHECKED as u64 - 1));
+    }
 
     /// `text` as rows: letters are rules, blanks gaps.
     fn rows(text: &str) -> Vec<UnwindRange> {
