@@ -181,13 +181,11 @@ impl Batch {
     /// Copies a pipe to a temporary file, and adds that.
     fn add_pipe(&mut self, input: &Input, intake: &Intake, host: &impl Host) -> Result<(), Failure> {
         let name = input.name();
-        let copied = self.unpacker(intake)?.copy(match input {
-            Input::Path(path) => match File::open(path) {
-                Ok(pipe) => Box::new(pipe) as Box<dyn io::Read>,
-                Err(error) => return Ok(self.failures.push(Failure::unreadable(&name, &error))),
-            },
-            _ => Box::new(io::stdin().lock()),
-        });
+        let unpacker = self.unpacker(intake)?;
+        let copied = match input {
+            Input::Path(path) => File::open(path).and_then(|pipe| unpacker.copy(pipe)),
+            _ => unpacker.copy(io::stdin().lock()),
+        };
         let opened = copied.and_then(|path| {
             let file = File::open(&path)?;
             Ok((path, head_of(&file)?, file))
