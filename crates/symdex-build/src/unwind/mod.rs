@@ -155,9 +155,11 @@ mod tests {
     #[test]
     fn bytes_are_found_in_the_section_that_starts_last() {
         let section = |address, bytes| Section { address, bytes };
-        let sections = [section(0x20, &b"cdef"[..]), section(0x10, b"ab"), section(0x22, b"xy"), section(0x11, b"")];
+        let sections =
+            [section(0x20, &b"cdef"[..]), section(0x10, b"ab"), section(0x22, b"xy"), section(0x11, b"")];
         let sections = Sections::new(sections);
-        let found = [0xf, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23, 0x24].map(|address| sections.from(address));
+        let found =
+            [0xf, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23, 0x24].map(|address| sections.from(address));
         let expected = ["", "ab", "b", "", "cdef", "def", "xy", "y", ""];
         assert_eq!(found, expected.map(|text| Some(text.as_bytes()).filter(|text| !text.is_empty())));
     }
