@@ -56,7 +56,7 @@ pub(crate) fn build_image(
     if options.max_memory < LEAST {
         return Err(Error::TooLittleMemory { limit: options.max_memory, least: LEAST });
     }
-    let deadline = Deadline::after(options.max_seconds).less(image.load_time);
+    let deadline = options.deadline().less(image.load_time);
     let mut problems = image.problems();
     let memory = Memory::new(options.max_memory);
     if !memory.take(image.memory()) {
@@ -109,7 +109,7 @@ pub(crate) fn build_parts<'d>(
 
 /// Builds an index that has the unwind rows of an image, and no functions.
 pub(crate) fn build_unwind_rows(image: &Image<'_>, options: &BuildOptions<'_>) -> Result<Vec<u8>, Error> {
-    let deadline = Deadline::after(options.max_seconds).less(image.load_time);
+    let deadline = options.deadline().less(image.load_time);
     let mut problems = image.problems();
     let budget = Budget::new(options.max_memory, image.memory())?;
     let mut build = Build::new(&image.info, max_strings(image), budget, deadline);

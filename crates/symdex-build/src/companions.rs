@@ -11,7 +11,7 @@ use symdex::MappedFile;
 use typed_arena::Arena;
 
 use crate::error::Error;
-use crate::limits::Deadline;
+use crate::limits::{Deadline, StopFlag};
 
 /// Owns bytes that images borrow: decompressed sections, and the files that a debug file refers to.
 ///
@@ -24,6 +24,7 @@ pub struct Companions {
     debug_dirs: Vec<PathBuf>,
     max_memory: Option<usize>,
     max_seconds: Option<u64>,
+    stop: StopFlag,
     deadline: Cell<Deadline>,
     /// Whether something was omitted because of `max_memory`.
     is_exceeded: Cell<bool>,
@@ -55,9 +56,15 @@ impl Companions {
         Self { max_seconds: seconds, ..self }
     }
 
+    /// Ends with [`Error::Stopped`] once the flag is set. The default is no flag.
+    #[must_use]
+    pub fn stop(self, stop: StopFlag) -> Self {
+        Self { stop, ..self }
+    }
+
     /// Begins to load an image.
     pub(crate) fn begin(&self) {
-        self.deadline.set(Deadline::after(self.max_seconds));
+        self.deadline.set(Deadline::after(self.max_seconds).stopped_by(self.stop));
         self.is_exceeded.set(false);
     }
 

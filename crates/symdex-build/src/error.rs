@@ -115,6 +115,9 @@ pub enum Error {
         /// The limit in seconds.
         seconds: u64,
     },
+    /// The flag that stops the build was set.
+    #[error("the build was stopped")]
+    Stopped,
     /// The build needs more memory than it may take.
     #[error(
         "the build needs more memory than {} MB, the limit of --max-memory, for {what}; raise it to build this file",

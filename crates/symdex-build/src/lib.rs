@@ -100,6 +100,7 @@ pub use dwarf::{Declaration, Local, Locals, Variables};
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};
+pub use limits::StopFlag;
 pub use options::{BuildOptions, Built, build};
 pub use readable::Demangle;
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};

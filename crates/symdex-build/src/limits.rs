@@ -4,6 +4,7 @@
 //! lists the limits.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -76,36 +77,53 @@ pub(crate) fn units(size: usize) -> usize {
     UNITS + size / UNIT_BYTES
 }
 
-/// The deadline of a build, if it has a time limit.
+/// The deadline of a build, if it has a time limit, and the flag that stops it before, if it has one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deadline(Option<(Instant, u64)>);
+pub struct Deadline {
+    at: Option<(Instant, u64)>,
+    stop: StopFlag,
+}
+
+/// A flag that stops the work that has it once it is set.
+pub type StopFlag = Option<&'static AtomicBool>;
 
 impl Deadline {
     /// The deadline that many seconds from now; no deadline for `None`.
     #[must_use]
     pub fn after(seconds: Option<u64>) -> Self {
         let at = |seconds| Some((Instant::now().checked_add(Duration::from_secs(seconds))?, seconds));
-        Self(seconds.and_then(at))
+        Self { at: seconds.and_then(at), stop: None }
+    }
+
+    /// The same deadline, which passes at once if the flag is set.
+    #[must_use]
+    pub fn stopped_by(self, stop: StopFlag) -> Self {
+        Self { stop, ..self }
     }
 
     /// The deadline, reduced by the time that was already spent.
     #[must_use]
     pub fn less(self, needed: Duration) -> Self {
-        Self(self.0.map(|(at, seconds)| (at.checked_sub(needed).unwrap_or_else(Instant::now), seconds)))
+        let less =
+            |(at, seconds): (Instant, u64)| (at.checked_sub(needed).unwrap_or_else(Instant::now), seconds);
+        Self { at: self.at.map(less), ..self }
     }
 
     /// Whether the deadline has passed.
     pub(crate) fn is_over(self) -> bool {
-        self.0.is_some_and(|(at, _)| Instant::now() >= at)
+        self.check().is_err()
     }
 
     /// Fails once it has passed.
     ///
     /// # Errors
     ///
-    /// [`Error::TooSlow`].
+    /// [`Error::TooSlow`], and [`Error::Stopped`] if the flag is set.
     pub fn check(self) -> Result<(), Error> {
-        match self.0 {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Error::Stopped);
+        }
+        match self.at {
             Some((at, seconds)) if Instant::now() >= at => Err(Error::TooSlow { seconds }),
             _ => Ok(()),
         }

@@ -6,6 +6,7 @@ use std::io::Write;
 use crate::build::{build_image, build_unwind_rows};
 use crate::error::Error;
 use crate::image::Image;
+use crate::limits::{Deadline, StopFlag};
 use crate::readable::Demangle;
 use crate::report::BuildReport;
 
@@ -39,6 +40,7 @@ pub(crate) const MAX_MEMORY: usize = 1 << 30;
 pub struct BuildOptions<'p> {
     pub(crate) max_memory: usize,
     pub(crate) max_seconds: Option<u64>,
+    pub(crate) stop: StopFlag,
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
     pub(crate) readable_names: Option<Demangle>,
     pub(crate) unwind_rows: bool,
@@ -51,6 +53,7 @@ impl<'p> BuildOptions<'p> {
         Self {
             max_memory: MAX_MEMORY,
             max_seconds: None,
+            stop: None,
             progress: &|_, _| {},
             readable_names: None,
             unwind_rows: false,
@@ -75,6 +78,17 @@ impl<'p> BuildOptions<'p> {
     #[must_use]
     pub fn max_seconds(self, seconds: Option<u64>) -> Self {
         Self { max_seconds: seconds, ..self }
+    }
+
+    /// Ends with [`Error::Stopped`] once the flag is set. The default is no flag.
+    #[must_use]
+    pub fn stop(self, stop: StopFlag) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// When the build has to be done, from now on.
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::after(self.max_seconds).stopped_by(self.stop)
     }
 
     /// Calls `progress` after each unit, with the number of bytes of debug information that are done, and their total.

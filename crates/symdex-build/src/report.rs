@@ -70,7 +70,7 @@ const NO_NAMES: &str =
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
 /// All kinds of losses. The first that fits a reason counts.
-const LOSSES: [Loss; 23] = [
+const LOSSES: [Loss; 24] = [
     // A unit's functions are known when its line table is read.
     loss(
         ": its line table: ",
@@ -114,6 +114,7 @@ const LOSSES: [Loss; 23] = [
     loss("the unwind table ", NO_CALLERS, true),
     loss("unwind entries ", NO_CALLERS, false),
     loss("unwind rows ", NO_CALLERS, false),
+    loss("records STACK CFI", NO_CALLERS, false),
     loss(
         "inlined subroutines nested too deeply",
         "addresses in them lack the innermost inlined functions",

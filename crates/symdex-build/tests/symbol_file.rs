@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table, UnwindValue};
 use symdex_build::{BuildOptions, Error, SymbolFile};
 
 /// The index of a symbol file.
@@ -358,6 +358,38 @@ fn records_that_many_functions_share_are_read_a_few_times() {
 }
 
 #[test]
+fn records_of_unwinding_that_are_lost_are_counted() {
+    let index = |records: &str| {
+        let text = breakpad(&format!("FUNC 0 100 0 f\n{records}"));
+        let file = SymbolFile::read(text.as_bytes()).expect("a symbol file");
+        let built = BuildOptions::new().unwind_rows(true).build_symbol_file_into(&file, Vec::new());
+        Index::open(built.expect("builds").bytes).expect("opens")
+    };
+    let init = "STACK CFI INIT 0 100 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n";
+    let rules = ("rules of the records STACK CFI that an index cannot express", 1);
+    let misplaced = ("records STACK CFI that have no address in their function or end past 4 GiB", 1);
+    let no_record = ("lines of the symbol file that are not records of Breakpad", 1);
+    for (records, lost) in [
+        ("STACK CFI INIT 0 100 .cfa: $rsp $rbx + .ra: .cfa -8 + ^\n".to_owned(), rules),
+        ("STACK CFI INIT 0 100 .ra: .cfa -8 + ^\n".to_owned(), rules),
+        ("STACK CFI INIT 0 100000001 .cfa: $rsp 8 +\n".to_owned(), misplaced),
+        (format!("{init}STACK CFI zz .cfa: $rsp 32 +\n"), misplaced),
+        (format!("{init}STACK CFI 100 .cfa: $rsp 32 +\n"), misplaced),
+        ("STACK CFI 10 .cfa: $rsp 32 +\n".to_owned(), no_record),
+        (format!("{init}STACK CFI INIT 20 zz .cfa: $rsp 32 +\n"), no_record),
+    ] {
+        assert_eq!(losses(&index(&records)), [lost], "{records}");
+    }
+    // As in Breakpad, the order of the addresses counts, and not that of the file.
+    let index = index(&format!("{init}STACK CFI 50 .cfa: $rsp 16 +\nSTACK CFI 10 .cfa: $rsp 32 +\n"));
+    assert_eq!(losses(&index), []);
+    for (at, offset) in [(0, 8), (0x10, 32), (0x50, 16)] {
+        let row = index.unwind_row(ImageOffset(at)).expect("whole").expect("a row");
+        assert_eq!(row.cfa(), UnwindValue::Register { register: 7, offset }, "{at:#x}");
+    }
+}
+
+#[test]
 fn records_of_unwinding_become_unwind_rows() {
     let records = "STACK CFI INIT 1000 40 .cfa: $rsp 8 + .ra: .cfa 8 - ^\n\
         STACK CFI 1001 $rbp: .cfa -16 + ^ .cfa: $rsp 16 +\nSTACK CFI 1004 .cfa: $rbp 16 +\n\
@@ -391,5 +423,6 @@ fn records_of_unwinding_become_unwind_rows() {
         "2008..2010 Register { register: 7, offset: 0 } [(16, Value(Cfa(0)))]".to_owned(),
     ];
     assert_eq!(rows, expected);
-    assert_eq!(losses(&index), [("rules of the records STACK CFI that an index cannot express", 2)]);
+    // `.cfa: $rax 2 *`, `$r12`, `$what`, and the code without a `.cfa`.
+    assert_eq!(losses(&index), [("rules of the records STACK CFI that an index cannot express", 4)]);
 }

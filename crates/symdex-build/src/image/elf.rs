@@ -16,7 +16,7 @@ use crate::companions::{Companions, file_name};
 use crate::error::Error;
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols};
-use crate::unwind::{Section, UnwindTables};
+use crate::unwind::{Section, Sections, UnwindTables};
 
 /// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
@@ -97,7 +97,7 @@ fn unwind_tables<'d, Header: FileHeader<Endian = Little>>(
         let is_index = |section: &&Header::SectionHeader| section.sh_type(ENDIAN) == elf::SHT_ARM_EXIDX;
         let is_loaded = |section: &&Header::SectionHeader| section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC);
         tables.arm_index = file.sections.iter().find(is_index).map(read).unwrap_or_default();
-        tables.others = file.sections.iter().filter(is_loaded).map(read).collect();
+        tables.others = Sections::new(file.sections.iter().filter(is_loaded).map(read));
     }
     tables
 }

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::symbols::macho::LocalSymbols;
 use crate::symbols::stubs::Naming;
 use crate::symbols::{self, FunctionSymbols, Start};
-use crate::unwind::{Section as UnwindSection, UnwindTables};
+use crate::unwind::{Section as UnwindSection, Sections, UnwindTables};
 
 /// The parts of an image of a shared cache that are not at its header.
 pub(crate) struct CachedParts<'a, 'd> {
@@ -220,16 +220,18 @@ fn unwind_tables<'d, Mach: MachHeader<Endian = Endianness>>(
         let read = |section| (section, section_bytes::<Mach>(bytes, segment, section).unwrap_or_default());
         sections.iter().map(read)
     });
+    let mut code = Vec::new();
     let mut tables = UnwindTables { debug_frame, is_swapped: arch.name == "i386", ..UnwindTables::default() };
     for (section, bytes) in sections {
         let read = UnwindSection { address: section.addr(ENDIAN).into(), bytes };
         match section.name() {
             b"__eh_frame" => tables.eh_frame = read,
             b"__unwind_info" => tables.compact = read,
-            _ if is_code(section) => tables.others.push(read),
+            _ if is_code(section) => code.push(read),
             _ => {}
         }
     }
+    tables.others = Sections::new(code);
     tables
 }
 

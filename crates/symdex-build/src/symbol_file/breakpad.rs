@@ -135,16 +135,19 @@ impl<'d> Reading<'d> {
                 }
             }
             STACK => {
-                if (fields.word(), fields.word()) == (CFI, INIT) {
+                let is_cfi = fields.word() == CFI;
+                if is_cfi && fields.word() == INIT {
+                    self.contents.unwind.extend(self.unwind.take());
                     let [start, size] = fields.numbers(false)?;
                     let code_end = start.checked_add(size)?;
                     self.contents.symbols.push(Start { end: Some(code_end), ..Start::nameless(start) });
-                    let unwind = self.unwind.replace(Place { start, end: code_end, at, size: 0 });
-                    self.contents.unwind.extend(unwind);
+                    self.unwind = Some(Place { start, end: code_end, at, size: 0 });
                 }
-                // Records that change the rules follow.
-                if let Some(unwind) = &mut self.unwind {
-                    unwind.size = end - unwind.at;
+                match &mut self.unwind {
+                    // Records that change the rules follow.
+                    Some(unwind) => unwind.size = end - unwind.at,
+                    None if is_cfi => return None,
+                    None => {}
                 }
             }
             _ => return None,

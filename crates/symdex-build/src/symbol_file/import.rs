@@ -11,7 +11,6 @@ use super::{Function, Strings, SymbolFile};
 use crate::build::{Build, Encoded, MORE_STRINGS, Stop};
 use crate::chunker::CHUNK_SPAN;
 use crate::error::Error;
-use crate::limits::Deadline;
 use crate::memory::{Budget, LEAST};
 use crate::merge::Merge;
 use crate::options::{BuildOptions, Built};
@@ -54,7 +53,7 @@ impl BuildOptions<'_> {
         let budget = Budget::new(self.max_memory, file.memory())?;
         let batches = file.batches(budget)?;
         let max_strings = file.bytes.len() as u64 + MORE_STRINGS;
-        let mut build = Build::new(&file.info, max_strings, budget, Deadline::after(self.max_seconds));
+        let mut build = Build::new(&file.info, max_strings, budget, self.deadline());
         build.demangle = self.readable_names;
         let (mut problems, mut counts) = (file.problems.clone(), Counts::default());
         // A symbol file does not tell compile units apart.

@@ -116,7 +116,7 @@ impl<'d> SymbolFile<'d> {
             return Err(Error::NotASymbolFile { found: describe(bytes) });
         };
         let Contents { mut functions, mut symbols, mut unwind, mut problems } = contents;
-        unwind.retain(|place| place.start < place.end && place.end <= MAX_OFFSET);
+        unwind.retain(|place| place.start < place.end);
         unwind.sort_by_key(|place| place.start);
         within_limits(&mut functions, &mut symbols, &mut problems);
         let executable = executable(&functions, &symbols);

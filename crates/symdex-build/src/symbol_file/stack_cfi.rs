@@ -6,7 +6,7 @@ use symdex::write::{EncodedUnwindRows, UnwindRange, UnwindRules, UnwindTable};
 use symdex::{Arch, UnwindRule, UnwindValue};
 
 use super::breakpad::{CFI, Fields, INIT, Lines, STACK, hexadecimal};
-use super::{Place, SymbolFile};
+use super::{MAX_OFFSET, Place, SymbolFile};
 use crate::error::Error;
 use crate::limits::Deadline;
 use crate::memory::Budget;
@@ -14,7 +14,7 @@ use crate::report::Problems;
 
 /// About how many bytes of memory a row takes while it is encoded.
 const ROW: usize = 100;
-/// How many entries are read between two checks of the time and the memory.
+/// How many records are read between two checks of the time and the memory.
 const CHECKED: usize = 256;
 
 /// The registers of an architecture by name, and the one that has the return address.
@@ -48,63 +48,114 @@ pub(super) fn unwind_rows(
     let Some(registers) = Registers::of(&file.info.arch).filter(|_| !file.unwind.is_empty()) else {
         return Ok(None);
     };
-    let (mut table, mut rows) = (UnwindTable::default(), Vec::new());
-    let mut lost = 0;
-    for (number, place) in file.unwind.iter().enumerate() {
-        if number % CHECKED == 0 {
-            deadline.check()?;
-            let size =
-                (2 * ROW).saturating_mul(rows.len()).saturating_add(table.size()).saturating_add(others);
-            budget.check("its unwind rows", size)?;
-        }
+    let mut maker = RowMaker {
+        registers,
+        budget,
+        others,
+        deadline,
+        table: UnwindTable::default(),
+        rows: Vec::new(),
+        read: 0,
+        lost: 0,
+        misplaced: 0,
+    };
+    for place in &file.unwind {
         let records = file.bytes.get(place.at..place.at + place.size).unwrap_or_default();
-        lost += add_rows(records, place, &registers, &mut table, &mut rows);
+        maker.add(records, place)?;
     }
-    problems.add("rules of the records STACK CFI that an index cannot express", lost);
-    Ok(Some(EncodedUnwindRows::new(&table, &rows)?))
+    problems.add("rules of the records STACK CFI that an index cannot express", maker.lost);
+    problems
+        .add("records STACK CFI that have no address in their function or end past 4 GiB", maker.misplaced);
+    Ok(Some(EncodedUnwindRows::new(&maker.table, &maker.rows)?))
 }
 
-/// Adds the rows of a record `STACK CFI INIT` and the records `STACK CFI` after it, each of which changes some rules
-/// from its address on. Returns how many rules are lost.
-fn add_rows(
-    records: &[u8],
-    place: &Place,
-    registers: &Registers,
-    table: &mut UnwindTable,
-    rows: &mut Vec<UnwindRange>,
-) -> u64 {
-    let (mut rules, mut at) = (Rules::default(), place.start);
-    // Of records that overlap, the first one counts.
-    let least = rows.last().map_or(0, |last| last.end);
-    let mut add = |rules: &Rules, start: u64, end: u64| {
-        let (start, end) = (start.max(least), end.min(place.end));
-        let Some(cfa) = rules.cfa.filter(|_| start < end) else { return 0 };
-        let mut written = UnwindRules::new(cfa, registers.of_return);
-        written.registers.clone_from(&rules.registers);
-        let Ok(rules) = table.number(&written) else { return 1 };
-        match rows.last_mut() {
-            Some(last) if last.end == start && last.rules == rules => last.end = end,
-            _ => rows.push(UnwindRange { start, end, rules }),
+/// Makes rows of records.
+struct RowMaker {
+    registers: Registers,
+    budget: Budget,
+    others: usize,
+    deadline: Deadline,
+    table: UnwindTable,
+    rows: Vec<UnwindRange>,
+    /// How many records were read.
+    read: usize,
+    /// How many rules are lost.
+    lost: u64,
+    /// How many records state no code that an index can have.
+    misplaced: u64,
+}
+
+impl RowMaker {
+    /// Adds the rows of a record `STACK CFI INIT` and the records `STACK CFI` after it, each of which changes some
+    /// rules from its address on. They apply in address order, whatever their order in the file.
+    fn add(&mut self, records: &[u8], place: &Place) -> Result<(), Error> {
+        if place.end > MAX_OFFSET {
+            self.misplaced += 1;
+            return Ok(());
         }
-        0
-    };
-    let mut lost = 0;
-    for (_, line) in Lines::new(records) {
-        let mut fields = Fields::new(line);
-        if (fields.word(), fields.word()) != (STACK, CFI) {
-            continue;
+        let mut changes = Vec::new();
+        for (_, line) in Lines::new(records) {
+            self.check()?;
+            let mut fields = Fields::new(line);
+            if (fields.word(), fields.word()) != (STACK, CFI) {
+                continue;
+            }
+            let mut word = fields.word();
+            if word == INIT {
+                // The start and the size were read before.
+                (word, _) = (fields.word(), fields.word());
+            }
+            match hexadecimal(word).filter(|start| (place.start..place.end).contains(start)) {
+                Some(start) => changes.push((start, fields.rest())),
+                None => self.misplaced += 1,
+            }
         }
-        let mut word = fields.word();
-        if word == INIT {
-            // The start and the size were read before.
-            (word, _) = (fields.word(), fields.word());
+        changes.sort_by_key(|(start, _)| *start);
+        // Of records that overlap, the first one counts.
+        let least = self.rows.last().map_or(0, |last| last.end);
+        let (mut rules, mut at) = (Rules::default(), place.start);
+        for (start, text) in changes {
+            self.check()?;
+            self.add_row(&rules, at.max(least), start);
+            rules.change(text, &self.registers);
+            at = start;
         }
-        let Some(start) = hexadecimal(word).filter(|start| (at..place.end).contains(start)) else { continue };
-        lost += add(&rules, at, start);
-        rules.change(fields.rest(), registers);
-        at = start;
+        self.add_row(&rules, at.max(least), place.end);
+        self.lost += rules.lost;
+        Ok(())
     }
-    lost + add(&rules, at, place.end) + rules.lost
+
+    /// Adds a row for `start..end`.
+    fn add_row(&mut self, rules: &Rules, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        let row = rules.cfa.and_then(|cfa| {
+            let mut written = UnwindRules::new(cfa, self.registers.of_return);
+            written.registers.clone_from(&rules.registers);
+            self.table.number(&written).ok()
+        });
+        let Some(rules) = row else {
+            self.lost += 1;
+            return;
+        };
+        match self.rows.last_mut() {
+            Some(last) if last.end == start && last.rules == rules => last.end = end,
+            _ => self.rows.push(UnwindRange { start, end, rules }),
+        }
+    }
+
+    /// Counts a record, and checks the time and the memory from time to time.
+    fn check(&mut self) -> Result<(), Error> {
+        self.read += 1;
+        if !self.read.is_multiple_of(CHECKED) {
+            return Ok(());
+        }
+        self.deadline.check()?;
+        let rows = (2 * ROW).saturating_mul(self.rows.len());
+        let size = rows.saturating_add(self.table.size()).saturating_add(self.others);
+        self.budget.check("its unwind rows", size)
+    }
 }
 
 impl Registers {
@@ -138,7 +189,9 @@ impl Rules {
                 std::iter::from_fn(|| words.next_if(|word| !word.ends_with(':'))).collect();
             let value = evaluated(&expression, registers);
             if name == ".cfa" {
-                self.cfa = Some(value.and_then(Operand::into_value).unwrap_or(UnwindValue::Unknown));
+                let value = value.and_then(Operand::into_value);
+                self.lost += u64::from(value.is_none());
+                self.cfa = Some(value.unwrap_or(UnwindValue::Unknown));
                 continue;
             }
             let register = if name == ".ra" { Some(registers.of_return) } else { registers.number(name) };
@@ -235,4 +288,32 @@ fn evaluated(expression: &[&str], registers: &Registers) -> Option<Operand> {
         stack.push(operand);
     }
     stack.pop().filter(|_| stack.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    #[test]
+    fn the_deadline_holds_within_a_record() {
+        static STOP: AtomicBool = AtomicBool::new(true);
+        let mut maker = RowMaker {
+            registers: Registers::of(&Arch::from_name("x86_64").expect("known")).expect("known"),
+            budget: Budget::new(1 << 30, 0).expect("enough"),
+            others: 0,
+            deadline: Deadline::default().stopped_by(Some(&STOP)),
+            table: UnwindTable::default(),
+            rows: Vec::new(),
+            read: 0,
+            lost: 0,
+            misplaced: 0,
+        };
+        let records = |count: usize| "STACK CFI 10 .cfa: $rsp 8 +\n".repeat(count);
+        let place = Place { start: 0, end: 0x100, at: 0, size: 0 };
+        assert!(maker.add(records(100).as_bytes(), &place).is_ok());
+        assert!(matches!(maker.add(records(1000).as_bytes(), &place), Err(Error::Stopped)));
+        assert_eq!(maker.read, CHECKED);
+    }
 }

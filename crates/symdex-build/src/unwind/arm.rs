@@ -5,7 +5,7 @@ use symdex::write::UnwindRules;
 use symdex::{UnwindRule, UnwindValue};
 
 use super::layer::Layer;
-use super::{Section, UnwindTables};
+use super::{Allowance, Section, UnwindTables};
 use crate::error::Error;
 use crate::report::Problems;
 
@@ -46,6 +46,7 @@ pub(super) fn rows<'d>(
     layer: &mut Layer<'_, 'd>,
     problems: &mut Problems,
 ) -> Result<(), Error> {
+    let mut allowance = Allowance::new(tables.arm_index.bytes.len(), &layer.table);
     let (mut damaged, mut unknown) = (0, 0);
     let mut entries = entries(tables.arm_index).peekable();
     while let Some(entry) = entries.next() {
@@ -54,6 +55,8 @@ pub(super) fn rows<'d>(
             continue;
         }
         let rules = match instructions(tables, entry) {
+            // Entries may share their instructions.
+            Some(Some(instructions)) if !allowance.take(instructions.len(), &layer.table) => continue,
             Some(Some(instructions)) => interpret(&instructions),
             Some(None) => Some(end_of_stack()),
             None => {
@@ -64,10 +67,11 @@ pub(super) fn rows<'d>(
         unknown += u64::from(rules.is_none());
         let mut rules = rules.unwrap_or_else(|| UnwindRules::new(UnwindValue::Unknown, LR));
         rules.holds_at_calls_only = true;
-        layer.add(entry.start, end, &rules);
+        layer.add(entry.start, end, &rules)?;
     }
     problems.add("unwind entries that cannot be read", damaged);
     problems.add("unwind rows that the index cannot express", unknown);
+    allowance.report(problems);
     Ok(())
 }
 
@@ -89,7 +93,7 @@ fn instructions(tables: &UnwindTables<'_>, entry: IndexEntry) -> Option<Option<V
     if word >> 31 != 0 {
         return short(word).map(Some);
     }
-    let (words, _) = tables.bytes_from(follow(address, word)?)?.as_chunks::<4>();
+    let (words, _) = tables.others.from(follow(address, word)?)?.as_chunks::<4>();
     let mut words = words.iter().map(|word| u32::from_le_bytes(*word));
     let first = words.next()?;
     let mut bytes = Vec::new();
@@ -129,15 +133,42 @@ struct Pointer {
 /// What the instructions have done so far.
 struct State {
     pointer: Pointer,
-    /// Where each register was popped from, in the order of the pops.
-    popped: Vec<(u16, Pointer)>,
+    /// Where each register was popped from. Of several pops, the last one counts.
+    popped: Popped,
     /// Where the stack pointer itself was popped from.
     loaded: Option<Pointer>,
 }
 
+/// Where registers were popped from: the core registers, then the doubles.
+struct Popped([Option<Pointer>; 48]);
+
+impl Popped {
+    const DOUBLES: u16 = 16;
+
+    /// The place of a register, which is one of the 16 core registers or of the 32 doubles.
+    fn place(register: u16) -> usize {
+        (if register < D0 { register } else { register - D0 + Self::DOUBLES }).into()
+    }
+
+    fn has(&self, register: u16) -> bool {
+        self.0[Self::place(register)].is_some()
+    }
+
+    fn set(&mut self, register: u16, from: Pointer) {
+        self.0[Self::place(register)] = Some(from);
+    }
+
+    /// The popped registers in ascending order.
+    fn iter(&self) -> impl Iterator<Item = (u16, Pointer)> {
+        let register = |place| if place < Self::DOUBLES { place } else { place - Self::DOUBLES + D0 };
+        (0..).zip(&self.0).filter_map(move |(place, from)| Some((register(place), (*from)?)))
+    }
+}
+
 /// The rules that `instructions` stand for. `None` if the index cannot express them.
 fn interpret(instructions: &[u8]) -> Option<UnwindRules<'static>> {
-    let mut state = State { pointer: Pointer { register: SP, offset: 0 }, popped: Vec::new(), loaded: None };
+    let mut state =
+        State { pointer: Pointer { register: SP, offset: 0 }, popped: Popped([None; 48]), loaded: None };
     let mut bytes = instructions.iter().copied();
     while let Some(byte) = bytes.next() {
         // The stack pointer is known from memory only, so nothing can be popped.
@@ -169,8 +200,7 @@ impl State {
             }
             0x90..=0x9f => {
                 let register = u16::from(byte & 0xf);
-                let is_popped = self.popped.iter().any(|(popped, _)| *popped == register);
-                (!matches!(register, SP | PC) && !is_popped).then_some(())?;
+                (!matches!(register, SP | PC) && !self.popped.has(register)).then_some(())?;
                 self.pointer = Pointer { register, offset: 0 };
             }
             0xa0..=0xa7 => self.pop(4..=4 + low, 4),
@@ -220,24 +250,19 @@ impl State {
             if register == SP {
                 self.loaded = Some(self.pointer);
             }
-            self.popped.push((register, self.pointer));
+            self.popped.set(register, self.pointer);
             self.pointer.offset += size;
         }
     }
 
     fn rules(self) -> UnwindRules<'static> {
-        let Self { pointer, mut popped, loaded } = self;
-        let pops_pc = popped.iter().any(|(register, _)| *register == PC);
+        let Self { pointer, popped, loaded } = self;
         let cfa = match loaded {
             Some(Pointer { register, offset }) => UnwindValue::Loaded { register, offset, add: 0 },
             None => UnwindValue::Register { register: pointer.register, offset: pointer.offset },
         };
-        let mut rules = UnwindRules::new(cfa, if pops_pc { PC } else { LR });
-        // The last pop of a register counts.
-        popped.reverse();
-        popped.sort_by_key(|(register, _)| *register);
-        popped.dedup_by_key(|(register, _)| *register);
-        let others = popped.into_iter().filter(|(register, _)| *register != SP);
+        let mut rules = UnwindRules::new(cfa, if popped.has(PC) { PC } else { LR });
+        let others = popped.iter().filter(|(register, _)| *register != SP);
         rules.registers.extend(others.map(|(register, from)| {
             let value = match loaded.is_none() && from.register == pointer.register {
                 true => UnwindValue::Cfa(from.offset - pointer.offset),

@@ -9,10 +9,9 @@ use symdex::write::{UnwindRules, is_unwind_expression};
 use symdex::{Arch, UnwindRule, UnwindValue};
 
 use super::layer::Layer;
-use super::{Section, UnwindTables};
+use super::{Allowance, Section, UnwindTables};
 use crate::error::Error;
 use crate::keyed::KeyedMap;
-use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -97,20 +96,18 @@ fn rows<'d, S: UnwindSection<Reader<'d>>>(
     let mut context = UnwindContext::new();
     let mut converter =
         Converter { section, is_swapped, unknown: 0, rules: UnwindRules::new(UnwindValue::Unknown, 0) };
-    let mut left = limits::UNWIND_BYTES + limits::UNWIND_BYTES_RATIO * size as u64;
-    let (mut damaged, mut exceeded) = (0, 0);
+    let mut allowance = Allowance::new(size, &layer.table);
+    let mut damaged = 0;
     let end = each_entry(section, bases, |entry| {
         let Ok(entry) = entry else {
             damaged += 1;
             return Ok(());
         };
         // The instructions of a CIE are executed for each entry that refers to it.
-        let cost = (entry.entry_len() as u64).saturating_add(entry.cie().entry_len() as u64);
-        let Some(rest) = left.checked_sub(cost).filter(|_| layer.table.size() <= 2 * size + (1 << 20)) else {
-            exceeded += 1;
+        let cost = entry.entry_len().saturating_add(entry.cie().entry_len());
+        if !allowance.take(cost, &layer.table) {
             return Ok(());
-        };
-        left = rest;
+        }
         if !layer.begin(entry.initial_address(), entry.end_address())? {
             return Ok(());
         }
@@ -127,7 +124,7 @@ fn rows<'d, S: UnwindSection<Reader<'d>>>(
             match table.next_row() {
                 Ok(Some(row)) => {
                     converter.convert(row, entry.cie().encoding());
-                    layer.add(row.start_address(), row.end_address(), &converter.rules);
+                    layer.add(row.start_address(), row.end_address(), &converter.rules)?;
                 }
                 Ok(None) => return Ok(()),
                 Err(_) => {
@@ -139,7 +136,7 @@ fn rows<'d, S: UnwindSection<Reader<'d>>>(
     })?;
     problems.add("unwind entries that cannot be read", damaged + u64::from(end.is_some()));
     problems.add("unwind rows that the index cannot express", converter.unknown);
-    problems.limit("unwind entries left out: they share too much", exceeded);
+    allowance.report(problems);
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(super) fn rows<'d>(
         let end = functions.get(place + 1).map_or(end, |next| next.start);
         let [start, end] = [function.start, end].map(|offset| base.saturating_add(offset));
         lost += u64::from(start > end);
-        let code = || tables.bytes_from(start);
+        let code = || tables.others.from(start);
         let mut rules = match machine.rules(function.encoding, code) {
             Found::Rules(rules) => rules,
             Found::Elsewhere => continue,
@@ -51,7 +51,7 @@ pub(super) fn rows<'d>(
         };
         rules.holds_at_calls_only = true;
         if start < end && layer.begin(start, end)? {
-            layer.add(start, end, &rules);
+            layer.add(start, end, &rules)?;
         }
     }
     problems.add("unwind entries that cannot be read", lost);

@@ -7,6 +7,9 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::report::Problems;
 
+/// How many rows are added between two checks of the time and the memory.
+const CHECKED: usize = 256;
+
 /// Collects the rows of a table, entry by entry.
 pub(super) struct Layer<'i, 'd> {
     pub(super) image: &'i Image<'d>,
@@ -14,6 +17,8 @@ pub(super) struct Layer<'i, 'd> {
     pub(super) table: UnwindTable,
     entries: Vec<Entry>,
     rows: Vec<UnwindRange>,
+    /// How many rows were added. An entry may have any number of them.
+    added: usize,
     outside: u64,
     unwritable: u64,
 }
@@ -30,7 +35,7 @@ struct Entry {
 impl<'i, 'd> Layer<'i, 'd> {
     pub(super) fn new(image: &'i Image<'d>, limits: Limits) -> Self {
         let (table, entries, rows) = (UnwindTable::default(), Vec::new(), Vec::new());
-        Self { image, limits, table, entries, rows, outside: 0, unwritable: 0 }
+        Self { image, limits, table, entries, rows, added: 0, outside: 0, unwritable: 0 }
     }
 
     /// Begins an entry for `start..end` (SVMAs). Returns false if that is no code of the image.
@@ -53,17 +58,25 @@ impl<'i, 'd> Layer<'i, 'd> {
     }
 
     /// Adds a row for `start..end` (SVMAs) to the entry that was begun last.
-    pub(super) fn add(&mut self, start: u64, end: u64, rules: &UnwindRules<'_>) {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::begin`].
+    pub(super) fn add(&mut self, start: u64, end: u64, rules: &UnwindRules<'_>) -> Result<(), Error> {
+        self.added += 1;
+        if self.added.is_multiple_of(CHECKED) {
+            self.limits.check(self.rows.len(), &self.table)?;
+        }
         let Some((entry, (start, end))) = self.entries.last().zip(self.image.offsets(start, end)) else {
-            return;
+            return Ok(());
         };
         let (start, end) = (start.max(entry.start), end.min(entry.end));
         if start >= end {
-            return;
+            return Ok(());
         }
         let Ok(rules) = self.table.number(rules) else {
             self.unwritable += 1;
-            return;
+            return Ok(());
         };
         match self.rows.get_mut(entry.first..).and_then(<[_]>::last_mut) {
             Some(last) if last.end == start && last.rules == rules => last.end = end,
@@ -71,6 +84,7 @@ impl<'i, 'd> Layer<'i, 'd> {
             Some(last) if last.end > start => self.unwritable += 1,
             _ => self.rows.push(UnwindRange { start, end, rules }),
         }
+        Ok(())
     }
 
     /// The rows since the last call, in address order. Where entries overlap, the one that starts last counts, as for
@@ -131,8 +145,32 @@ pub(super) fn fill_gaps(first: Vec<UnwindRange>, second: Vec<UnwindRange>) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use symdex::UnwindValue;
+    use symdex_testkit::images::debug_file::Elf;
+
     use super::*;
+    use crate::companions::Companions;
+    use crate::limits::Deadline;
+    use crate::memory::Budget;
     use crate::random::Random;
+    use crate::slice::slices;
+
+    #[test]
+    fn the_deadline_holds_within_an_entry() {
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let (file, companions) = (Elf::default().bytes(), Companions::default());
+        let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
+        let deadline = Deadline::default().stopped_by(Some(&STOP));
+        let limits = Limits { budget: Budget::new(1 << 30, 0).expect("enough"), others: 0, deadline };
+        let mut layer = Layer::new(&image, limits);
+        assert!(layer.begin(0x1000, 0x2000).expect("in time"));
+        STOP.store(true, Ordering::Relaxed);
+        let rules = UnwindRules::new(UnwindValue::Unknown, 0);
+        let late = (0x1000..0x2000).find(|at| layer.add(*at, at + 1, &rules).is_err());
+        assert_eq!(late, Some(0x1000 + CHECKED as u64 - 1));
+    }
 
     /// `text` as rows: letters are rules, blanks gaps.
     fn rows(text: &str) -> Vec<UnwindRange> {

@@ -14,7 +14,7 @@ use symdex::write::{EncodedUnwindRows, UnwindTable};
 use self::layer::{Layer, fill_gaps};
 use crate::error::Error;
 use crate::image::Image;
-use crate::limits::Deadline;
+use crate::limits::{self, Deadline};
 use crate::memory::Budget;
 use crate::report::Problems;
 
@@ -49,13 +49,55 @@ pub(crate) struct UnwindTables<'d> {
     /// `__unwind_info`.
     pub(crate) compact: Section<'d>,
     /// Sections that these refer to: those of `.ARM.extab`, and code.
-    pub(crate) others: Vec<Section<'d>>,
+    pub(crate) others: Sections<'d>,
 }
 
-impl<'d> UnwindTables<'d> {
-    /// The bytes from `address` on, in the sections that the tables refer to.
-    fn bytes_from(&self, address: u64) -> Option<&'d [u8]> {
-        self.others.iter().find_map(|section| section.from(address))
+/// Sections, to find bytes by their address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sections<'d>(Vec<Section<'d>>);
+
+impl<'d> Sections<'d> {
+    pub(crate) fn new(sections: impl IntoIterator<Item = Section<'d>>) -> Self {
+        let mut sorted: Vec<_> = sections.into_iter().filter(|section| !section.bytes.is_empty()).collect();
+        sorted.sort_by_key(|section| section.address);
+        Self(sorted)
+    }
+
+    /// The bytes from `address` on, in the section that starts last before it. A file may have as many sections as
+    /// entries that refer to them.
+    fn from(&self, address: u64) -> Option<&'d [u8]> {
+        let after = self.0.partition_point(|section| section.address <= address);
+        self.0[..after].last()?.from(address)
+    }
+}
+
+/// How many bytes of unwind information may still be read for the entries of a section. Entries may share them, and
+/// they count for each.
+struct Allowance {
+    left: u64,
+    /// The largest size of the table of rules.
+    max_table: usize,
+    /// How many entries exceeded it.
+    exceeded: u64,
+}
+
+impl Allowance {
+    /// The bytes for a section of `size` bytes, whose rules are added to `table`.
+    fn new(size: usize, table: &UnwindTable) -> Self {
+        let left = limits::UNWIND_BYTES + limits::UNWIND_BYTES_RATIO * size as u64;
+        Self { left, max_table: table.size() + 2 * size + (1 << 20), exceeded: 0 }
+    }
+
+    /// Takes the `cost` bytes of an entry. Returns false if too few are left. The entry is then counted, and left out.
+    fn take(&mut self, cost: usize, table: &UnwindTable) -> bool {
+        let rest = self.left.checked_sub(cost as u64).filter(|_| table.size() <= self.max_table);
+        self.exceeded += u64::from(rest.is_none());
+        self.left = rest.unwrap_or(self.left);
+        rest.is_some()
+    }
+
+    fn report(&self, problems: &mut Problems) {
+        problems.limit("unwind entries left out: they share too much", self.exceeded);
     }
 }
 
@@ -104,4 +146,21 @@ pub(crate) fn unwind_rows(
     }
     layer.report(problems);
     Ok(EncodedUnwindRows::new(&layer.table, &rows)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_in_the_section_that_starts_last() {
+        let section = |address, bytes| Section { address, bytes };
+        let sections =
+            [section(0x20, &b"cdef"[..]), section(0x10, b"ab"), section(0x22, b"xy"), section(0x11, b"")];
+        let sections = Sections::new(sections);
+        let found =
+            [0xf, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23, 0x24].map(|address| sections.from(address));
+        let expected = ["", "ab", "b", "", "cdef", "def", "xy", "y", ""];
+        assert_eq!(found, expected.map(|text| Some(text.as_bytes()).filter(|text| !text.is_empty())));
+    }
 }

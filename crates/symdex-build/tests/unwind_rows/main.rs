@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{ImageOffset, Index, UnwindRule, UnwindValue};
 use symdex_build::{BuildOptions, Companions, Image, slices};
+use symdex_testkit::images::debug_file::{Elf, ElfSection};
 use symdex_testkit::program;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
@@ -98,6 +99,8 @@ fn rows_of_compilers_are_those_of_gimli() {
     for (target, flags) in [
         ("x86_64-linux-gnu", &["-fomit-frame-pointer"][..]),
         ("x86_64-linux-gnu", &["-gz=zlib", "-g"]),
+        // A compressed .debug_frame only.
+        ("x86_64-linux-gnu", &["-gz=zlib", "-g", "-fno-asynchronous-unwind-tables"]),
         ("i686-linux-gnu", &[]),
         ("aarch64-linux-gnu", &["-mbranch-protection=standard"]),
         // The exception index only, and then with .debug_frame.
@@ -265,6 +268,47 @@ fn section(file: &[u8], name: &str) -> std::ops::Range<usize> {
     usize::try_from(start).expect("small")..usize::try_from(start + size).expect("small")
 }
 
+/// Each entry of `.ARM.exidx` has 8 bytes, and its instructions can have 1,022.
+fn entries_that_share_many_instructions_are_left_out_and_counted() {
+    const ENTRIES: u32 = 600;
+    const INDEX: u32 = 0x1_0000;
+    const TABLE: u32 = 0x2_0000;
+    let distance = |from: u32, to: u32| (to.wrapping_sub(from) & 0x7fff_ffff).to_le_bytes();
+    let entry = |number: u32| {
+        let at = INDEX + 8 * number;
+        [distance(at, 0x1000 + 4 * number), distance(at + 4, TABLE)].concat()
+    };
+    // The long form: 255 words of instructions follow. Each instruction adds 8 to the stack pointer.
+    let mut table = 0x81ff_0101u32.to_le_bytes().to_vec();
+    table.resize(4 + 4 * 255, 1);
+    let section = |name: &str, kind: u32, address: u32, bytes: Vec<u8>| ElfSection {
+        name: name.to_owned(),
+        kind,
+        flags: 2,
+        address: address.into(),
+        bytes,
+        ..ElfSection::default()
+    };
+    let index = section(".ARM.exidx", 0x7000_0001, INDEX, (0..ENTRIES).flat_map(entry).collect());
+    let sections = vec![index, section(".ARM.extab", 1, TABLE, table)];
+    let machine = object::elf::EM_ARM;
+    let bytes = Elf { machine, is_64_bit: false, sections, ..Elf::default() }.bytes();
+    let companions = Companions::default();
+    let image = Image::load(&slices(&bytes).expect("an ELF file")[0], "x", &companions).expect("loads");
+    let built = BuildOptions::new().unwind_rows(true).build(&image).expect("builds");
+    let index = Index::open(built.bytes).expect("as written");
+    // 64 KiB, and 8 bytes for each byte of the section.
+    let within = ((1 << 16) + 8 * 8 * u64::from(ENTRIES)) / 1022;
+    let lost = &index.metadata().partial;
+    let lost = lost.iter().find(|partial| partial.reason.starts_with("unwind entries left out"));
+    assert_eq!(lost.map(|lost| lost.count), Some(u64::from(ENTRIES) - within));
+    let row = |offset| index.unwind_row(ImageOffset(offset)).expect("whole").map(|row| row.cfa());
+    let cfa = UnwindValue::Register { register: 13, offset: 8 * 1022 };
+    assert_eq!(row(0x1000), Some(cfa));
+    assert_eq!(row(0x1000 + 4 * (within - 1)), Some(cfa));
+    assert_eq!(row(0x1000 + 4 * within), None);
+}
+
 /// Splits an index of unwind rows into values, which have the rows of their parts.
 fn values_have_the_rows_of_their_parts() {
     let (index, _) = index(&Path::new(TESTDATA).join("elf/gcc-parts.so"));
@@ -303,6 +347,7 @@ symdex_testkit::main! {
     rows_of_another_file_are_found_to_be_wrong,
     rows_of_damaged_tables_are_lost_one_by_one,
     rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings,
+    entries_that_share_many_instructions_are_left_out_and_counted,
     values_have_the_rows_of_their_parts;
     on request: rows_of_a_given_file_are_those_of_its_tables
 }
