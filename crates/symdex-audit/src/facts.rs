@@ -114,6 +114,41 @@ impl<'a, 'd> Facts<'a, 'd> {
         self.units.iter_mut().zip(pieces).for_each(|(unit, pieces)| unit.lines.pieces = pieces);
     }
 
+    /// How many units, ranges of functions and inlined calls, line rows and functions of the symbol table the debug
+    /// file has, in its code or outside of it.
+    fn counts(&self) -> [usize; 4] {
+        let ranges = self.units.iter().map(|unit| unit.dies.addresses.len() / 2).sum();
+        let rows = self.units.iter().map(|unit| unit.lines.addresses.len()).sum();
+        [self.units.len(), ranges, rows, self.table.len()]
+    }
+
+    /// Whether the debug file states anything about code.
+    pub(crate) fn states_code(&self) -> bool {
+        let [_, ranges, rows, symbols] = self.counts();
+        ranges + rows + symbols != 0
+    }
+
+    /// What the debug file has, and why none of its addresses can be compared.
+    pub(crate) fn why_nothing_is_compared(&self) -> String {
+        let [units, ranges, rows, symbols] = self.counts();
+        let code = match &self.image.info().executable[..] {
+            [] => "it has no executable section with a size".to_owned(),
+            code => {
+                let sections = code.iter().map(|(start, end)| format!("{start:#x}..{end:#x}"));
+                let sections: Vec<_> = sections.take(4).collect();
+                let more = if code.len() > sections.len() { ", ..." } else { "" };
+                format!(
+                    "its executable sections ({}{more}, as image offsets) hold none of it",
+                    sections.join(", ")
+                )
+            }
+        };
+        format!(
+            "the debug file has code (units: {units}, ranges of functions and inlined calls: {ranges}, addresses of line \
+             rows: {rows}, functions in its symbol table: {symbols}), but {code}"
+        )
+    }
+
     /// Whether the image is Mach-O.
     pub(crate) fn is_macho(&self) -> bool {
         // An image of a shared cache has no file of its own.

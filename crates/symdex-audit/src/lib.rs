@@ -57,7 +57,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 use symdex::{Index, LinePolicy, Scratch, Table};
 use symdex_build::audit_access::Deadline;
-use symdex_build::{BuildOptions, Error, Image};
+use symdex_build::{BuildOptions, Error, Image, StopFlag};
 
 pub use self::addr2line_peer::ADDR2LINE;
 use self::budget::{Budget, check_limits};
@@ -115,6 +115,7 @@ pub struct AuditOptions<'a> {
     stated: Stated,
     max_memory: usize,
     max_seconds: Option<u64>,
+    stop: StopFlag,
     time_spent: Duration,
     pub(crate) peer: Option<AskedPeer<'a>>,
 }
@@ -125,7 +126,7 @@ impl<'a> AuditOptions<'a> {
     pub fn new() -> Self {
         let (max_memory, max_seconds, time_spent) = (usize::MAX / 4, None, Duration::ZERO);
         let stated = Stated::All;
-        Self { random: 0, seed: 0, stated, max_memory, max_seconds, time_spent, peer: None }
+        Self { random: 0, seed: 0, stated, max_memory, max_seconds, stop: None, time_spent, peer: None }
     }
 
     /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
@@ -162,6 +163,12 @@ impl<'a> AuditOptions<'a> {
         Self { max_seconds: seconds, ..self }
     }
 
+    /// Ends with [`Error::Stopped`] once the flag is set. The default is no flag.
+    #[must_use]
+    pub fn stop(self, stop: StopFlag) -> Self {
+        Self { stop, ..self }
+    }
+
     /// Counts `time`, which was already spent, for example on building the index, as time of the audit.
     #[must_use]
     pub fn time_spent(self, time: Duration) -> Self {
@@ -187,10 +194,11 @@ impl<'a> AuditOptions<'a> {
         index: &Index<B>,
     ) -> Result<AuditReport, Error> {
         let begun = Instant::now();
-        let build = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
+        let build =
+            BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds).stop(self.stop);
         check_limits(image, build)?;
         let spent = self.time_spent + begun.elapsed();
-        let deadline = Deadline::after(self.max_seconds).less(spent);
+        let deadline = Deadline::after(self.max_seconds).stopped_by(self.stop).less(spent);
         let facts = Facts::read(image, &Budget::new(image.debug_size(), self.max_memory, deadline))?;
         let addresses = match self.stated {
             Stated::All => addresses::stated(&facts),
@@ -216,6 +224,12 @@ impl<'a> AuditOptions<'a> {
             Stated::All => add_foreign(&mut report, &facts, index, &instance_lines)?,
             // An instance may have more addresses than were compared.
             Stated::Every(_) | Stated::None => report.coverage = Coverage::default(),
+        }
+        let is_answered =
+            report.symbol_table_only != 0 || report.coverage.ours + report.coverage.expected != 0;
+        let is_all = matches!(self.stated, Stated::All);
+        if report.addresses == 0 || is_all && !is_answered && facts.states_code() {
+            report.nothing_compared.push(facts.why_nothing_is_compared());
         }
         Ok(report)
     }

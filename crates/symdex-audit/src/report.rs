@@ -37,6 +37,8 @@ pub struct AuditReport {
     pub unexplained: Vec<Difference>,
     /// For each slice whose symbol table the builder reads differently from the rules: the first function that differs.
     pub wrong_symbols: Vec<String>,
+    /// For each slice of which no answer was compared: what is in the debug file, and why nothing was compared.
+    pub nothing_compared: Vec<String>,
     /// The size of the code with answers; all 0 if only some addresses were compared.
     pub coverage: Coverage,
 }
@@ -147,7 +149,8 @@ impl AuditReport {
         self.peers.iter().flat_map(of_peer).collect()
     }
 
-    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right.
+    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right. An index
+    /// of which nothing was compared is not right.
     #[must_use]
     pub fn wrong(&self) -> Vec<String> {
         let mut failures = Vec::new();
@@ -155,6 +158,7 @@ impl AuditReport {
             let Self { wrong_len, addresses, .. } = self;
             failures.push(format!("{wrong_len} of {addresses} answers are not those of the debug file"));
         }
+        failures.extend(self.nothing_compared.iter().map(|why| format!("nothing was compared: {why}")));
         let of_symbols = |wrong: &String| format!("the symbol table is read otherwise: {wrong}");
         failures.extend(self.wrong_symbols.iter().map(of_symbols));
         let Coverage { ours, ours_function, expected, expected_function, .. } = self.coverage;
@@ -207,6 +211,7 @@ impl AuditReport {
             *self.lines.entry(producer.clone()).or_default() += lines;
         }
         self.wrong_symbols.extend(higher.wrong_symbols);
+        self.nothing_compared.extend(higher.nothing_compared);
         self.coverage.add(higher.coverage);
     }
 }

@@ -227,6 +227,7 @@ impl Comparison {
                 "every answer of the index equals what the debug file says ({all}, both line policies), but addr2line \
                  differs at {unexplained} of them for no known reason"
             ),
+            (false, 0, _) if !self.report.nothing_compared.is_empty() => "nothing was compared".to_owned(),
             (false, 0, _) => "the index does not hold what the debug file says".to_owned(),
             (false, ..) => format!("{different} of {addresses} answers differ from what the debug file says"),
         }

@@ -61,7 +61,7 @@ fn frame(parent: Option<u64>, name: u64) -> InlineFrame {
 fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String]) -> Vec<u8> {
     let count = functions.len() as u64;
     let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
-    image.image_size = count * u64::from(SPAN);
+    image.image_size = count.max(1) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
     let mut writer = Writer::new(image, SPAN, std::io::Cursor::new(Vec::new()));

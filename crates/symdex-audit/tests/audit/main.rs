@@ -13,6 +13,7 @@ use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
 use symdex_build::{Companions, Error, Image, slices};
 use symdex_testkit::images::debug_file::{BASE, Die, Unit, Value, debug_file, whole};
+use symdex_testkit::indexes::index_of;
 
 /// The report of an audit of the index of `built` against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
@@ -227,6 +228,22 @@ fn another_line_another_range_and_another_file_fail() {
     assert_eq!(empty.coverage.theirs, 0x120);
     let more = audited(&right, &debug_file(&[], &[]));
     assert_eq!((more.coverage.ours, more.failures().len()), (0x120, 2), "{more}");
+}
+
+#[test]
+fn a_comparison_of_nothing_fails_and_says_what_the_file_has() {
+    let elsewhere = (0x9_0000, 0x9_0100);
+    let unit = Unit::new(elsewhere).child(Die::function("f", elsewhere));
+    let file = debug_file(&[unit.sequence(&[(0x9_0000, 1, 2, true)], 0x9_0100)], &[]);
+    let slice = &slices(&file).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
+    let empty = Index::open(index_of(image.info().id.clone(), 0)).expect("whole");
+    let report = audit(&image, &empty).expect("is read");
+    let why = "nothing was compared: the debug file has code (units: 1, ranges of functions and inlined calls: 1, \
+               addresses of line rows: 2, functions in its symbol table: 0), but its executable sections \
+               (0x1000..0x3000, as image offsets) hold none of it";
+    assert_eq!(report.failures(), [why], "{report}");
 }
 
 #[test]
