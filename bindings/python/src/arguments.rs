@@ -83,8 +83,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Offsets {
             };
             return offsets.into_iter().map(offset).collect::<PyResult<_>>().map(Self);
         }
-        let offset = |item: PyResult<Bound<'py, PyAny>>| Ok(ImageOffset(item?.extract()?));
-        given.try_iter()?.map(offset).collect::<PyResult<_>>().map(Self)
+        let offset = |(number, item): (usize, PyResult<Bound<'py, PyAny>>)| {
+            if number.is_multiple_of(1 << 16) {
+                given.py().check_signals()?;
+            }
+            Ok(ImageOffset(item?.extract()?))
+        };
+        given.try_iter()?.enumerate().map(offset).collect::<PyResult<_>>().map(Self)
     }
 }
 

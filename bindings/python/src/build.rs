@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use symdex::ImageId;
 use symdex_pipeline::{
-    Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions,
+    Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, MAX_THREADS, Pipeline, PipelineOptions,
 };
 use symdex_store::{IndexBytes, IndexFolder, PublishOutcome, PutOptions, ReaderOptions, SharedStore};
 
@@ -98,8 +101,8 @@ impl Host for Target {
 /// ``"replace"``. An index that is up to date is not built again.
 ///
 /// Inputs that can be read are built even if others fail. Then the exception of the gravest failure is raised, with a
-/// :class:`BuildResult` as its attribute ``result``; with ``check=False``, the result is returned instead. Ctrl-C ends
-/// the build after the debug file that is being read.
+/// :class:`BuildResult` as its attribute ``result``; with ``check=False``, the result is returned instead. Signals are
+/// handled while a build runs: Ctrl-C ends it. Raises ValueError for more than 1024 jobs.
 ///
 /// Debug files are read in this process. For untrusted files, run ``symdex build --isolate``.
 ///
@@ -133,6 +136,9 @@ pub(crate) fn build(
         }
         (None, store) => store.map(|store| Arc::clone(store.shared())),
     };
+    if jobs > MAX_THREADS.into() {
+        return Err(of_argument(format!("jobs={jobs}: a build has at most {MAX_THREADS} threads")));
+    }
     let rule = on_conflict.parse().map_err(|error| of_argument(format!("on_conflict: {error}")))?;
     let mut options = PipelineOptions::default();
     options.archs = archs.unwrap_or_default();
@@ -145,7 +151,12 @@ pub(crate) fn build(
     let target = Target { store, put: PutOptions::new().on_conflict(rule) };
     let ids: Vec<ImageId> = ids.into_iter().flatten().map(|id| id.0).collect();
     let mut build = Build::default();
-    py.detach(|| build.run(inputs.0, options, &ids, &target))?;
+    let is_main = on_main_thread(py)?;
+    options.stop = is_main.then_some(&STOP);
+    py.detach(|| match is_main {
+        true => watched(|| build.run(inputs.0, options, &ids, &target)),
+        false => build.run(inputs.0, options, &ids, &target).map_err(of_failure),
+    })?;
     build.warnings.iter().try_for_each(|message| warn(py, message))?;
     build.result(py, check)
 }
@@ -159,27 +170,36 @@ struct Build {
     warnings: Vec<String>,
 }
 
-/// Why a build ends early.
-enum Stop {
-    /// It cannot start.
-    Failed(Failure),
-    /// An exception, such as `KeyboardInterrupt`.
-    Raised(PyErr),
+/// Ends the builds that the main thread waits for. Python handles signals on that thread only.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// How long a signal waits until it is handled.
+const PAUSE: Duration = Duration::from_millis(50);
+
+fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    Ok(threading.call_method0("main_thread")?.is(&threading.call_method0("current_thread")?))
 }
 
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-impl From<Stop> for PyErr {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Failed(failure) => of_failure(failure),
-            Stop::Raised(error) => error,
+/// Runs `build` on a thread of its own, and handles signals meanwhile. After an exception of a handler, such as
+/// `KeyboardInterrupt`, ends the build and raises the exception.
+fn watched(build: impl FnOnce() -> Result<(), Failure> + Send) -> PyResult<()> {
+    STOP.store(false, Ordering::Relaxed);
+    let (done, is_done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || done.send(build()));
+        loop {
+            match is_done.recv_timeout(PAUSE) {
+                Ok(result) => return result.map_err(of_failure),
+                Err(RecvTimeoutError::Timeout) => {
+                    let handled = Python::attach(|py| py.check_signals());
+                    handled.inspect_err(|_| STOP.store(true, Ordering::Relaxed))?;
+                }
+                // The thread has panicked, and so does the scope.
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
         }
-    }
+    })
 }
 
 impl Build {
@@ -189,7 +209,7 @@ impl Build {
         options: PipelineOptions,
         ids: &[ImageId],
         target: &Target,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Failure> {
         let pipeline = Pipeline::new(options)?;
         let mut intake = Intake::new(inputs.into_iter().map(Input::Path).collect());
         let (mut found, mut without_arch) = (Vec::new(), None);
@@ -222,12 +242,12 @@ impl Build {
         }
     }
 
-    fn add(&mut self, built: Result<BuiltIndex, Failure>, target: &Target) -> Result<(), Stop> {
+    fn add(&mut self, built: Result<BuiltIndex, Failure>, target: &Target) -> Result<(), Failure> {
         match built.and_then(|built| target.put(built)) {
             Ok(image) => self.images.push(image),
             Err(failure) => self.failures.push(failure),
         }
-        Python::attach(|py| py.check_signals()).map_err(Stop::Raised)
+        Ok(())
     }
 
     fn result(self, py: Python<'_>, check: bool) -> PyResult<BuildResult> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 use symdex::{FrameAddress, Frames, ImageOffset, LinePolicy, Scratch};
 use symdex_store::{IndexAccess, IndexBytes, OpenImage, StoredImage};
 
@@ -20,6 +20,12 @@ thread_local! {
     /// other Python code, which can look up, too.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
+
+/// How many offsets are looked up between two checks for signals.
+const AT_ONCE: usize = 1 << 16;
+
+/// How many answers become Python objects between two checks for signals. Other threads run then, too.
+const CONVERTED_AT_ONCE: usize = 1 << 12;
 
 /// Calls `work` with the working memory of this thread.
 fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -108,9 +114,12 @@ impl Index {
         };
         with_scratch(|scratch| match &self.0 {
             Source::Opened(index) => {
-                index.lookup_many(offsets, policy, scratch, |place, found| {
-                    add(place, found.map_err(of_index));
-                });
+                for (turn, offsets) in offsets.chunks(AT_ONCE).enumerate() {
+                    Python::attach(|py| py.check_signals())?;
+                    index.lookup_many(offsets, policy, scratch, |place, found| {
+                        add(turn * AT_ONCE + place, found.map_err(of_index));
+                    });
+                }
                 Ok(())
             }
             Source::Stored(image) => ask(image, |image| {
@@ -229,16 +238,30 @@ impl Index {
     ///
     /// Raises DamagedError if a part of the index that one of the lookups reads is damaged.
     #[pyo3(signature = (offsets, *, lines="statement"))]
-    fn lookup_many(&self, py: Python<'_>, offsets: Offsets, lines: &str) -> PyResult<Vec<Vec<Frame>>> {
+    fn lookup_many<'py>(
+        &self,
+        py: Python<'py>,
+        offsets: Offsets,
+        lines: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
         let (Offsets(offsets), policy) = (offsets, line_policy(lines)?);
-        py.detach(|| {
+        let answers = py.detach(|| {
             let mut answers: Vec<Vec<Frame>> = offsets.iter().map(|_| Vec::new()).collect();
             self.each(&offsets, policy, |place, found| {
                 answers[place] = frames(found);
                 Ok(())
             })?;
-            Ok(answers)
-        })
+            PyResult::Ok(answers)
+        })?;
+        let list = PyList::empty(py);
+        for (number, frames) in answers.into_iter().enumerate() {
+            if number % CONVERTED_AT_ONCE == 0 {
+                py.check_signals()?;
+                py.detach(|| ());
+            }
+            list.append(frames)?;
+        }
+        Ok(list)
     }
 
     /// As :meth:`lookup_many`, but returns columns with numbers and distinct strings: less memory for many offsets, and

@@ -12,8 +12,8 @@ use symdex::{ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
-    BuildOptions, BuildReport, Companions, Demangle, Identity, Image, SharedCacheImage, Slice, SymbolMaps,
-    TextCoverage, slices,
+    BuildOptions, BuildReport, Companions, Demangle, Identity, Image, SharedCacheImage, Slice, StopFlag,
+    SymbolMaps, TextCoverage, slices,
 };
 use symdex_store::{IndexBuffer, IndexBytes};
 
@@ -115,6 +115,7 @@ pub(crate) struct ImageBuilder<'w> {
     /// The share of the memory for each image that is built at one time.
     pub(crate) max_memory: usize,
     pub(crate) max_seconds: Option<u64>,
+    pub(crate) stop: StopFlag,
     pub(crate) verify: bool,
     /// Whether indexes get readable names.
     pub(crate) readable_names: bool,
@@ -144,7 +145,8 @@ fn slice_name(arch: &str) -> String {
 
 impl ImageBuilder<'_> {
     fn companions(&self) -> Companions {
-        Companions::new(self.debug_dirs.to_vec()).max_memory(self.max_memory).max_seconds(self.max_seconds)
+        let companions = Companions::new(self.debug_dirs.to_vec()).max_memory(self.max_memory);
+        companions.max_seconds(self.max_seconds).stop(self.stop)
     }
 
     /// Builds the index of every wanted image of `file`, in file order, and calls `each` with it. `joins` has the other
@@ -281,7 +283,11 @@ impl ImageBuilder<'_> {
         let progress = |done, total| (self.progress)(size, done, total);
         let options = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
         let demangle = self.readable_names.then_some(symdex_demangle::demangle as Demangle);
-        let options = options.progress(&progress).readable_names(demangle).unwind_rows(self.unwind_rows);
+        let options = options
+            .stop(self.stop)
+            .progress(&progress)
+            .readable_names(demangle)
+            .unwind_rows(self.unwind_rows);
         let built = options.build_into(image, IndexBuffer::new())?;
         let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
         Ok((bytes, built.warnings, built.report))
@@ -312,7 +318,7 @@ impl ImageBuilder<'_> {
         let index = Index::open(index)?;
         index.verify()?;
         let options = AuditOptions::new().max_memory(AUDIT_MEMORY.saturating_mul(self.max_memory));
-        options.max_seconds(self.max_seconds).time_spent(begun.elapsed()).audit(image, &index)
+        options.max_seconds(self.max_seconds).stop(self.stop).time_spent(begun.elapsed()).audit(image, &index)
     }
 }
 

@@ -59,6 +59,9 @@ pub use self::pipeline::{Host, Pipeline, PipelineOptions};
 pub use self::plan::Plan;
 pub use self::space::{DiskSpace, Reservation};
 
+/// The most threads that a build has. More take memory and are no faster.
+pub const MAX_THREADS: u16 = 1024;
+
 /// A pool of this many threads; of one for each core if it is 0.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::ThreadPool;
 use symdex::ImageId;
 use symdex_build::debug_files::{DebugFile, ImageFiles};
-use symdex_build::{SharedCache, SharedCacheImage, SymbolMaps};
+use symdex_build::{SharedCache, SharedCacheImage, StopFlag, SymbolMaps};
 use symdex_store::IndexBytes;
 
 use crate::failure::Failure;
@@ -65,6 +65,8 @@ pub struct PipelineOptions {
     pub max_memory: usize,
     /// How many seconds the index of one image may take.
     pub max_seconds: Option<u64>,
+    /// The flag that ends the builds of this process once it is set. Children ignore it.
+    pub stop: StopFlag,
     /// Whether each index is compared with the debug file. That may take four times the memory.
     pub verify: bool,
     /// Whether indexes get readable names, for readers without a demangler.
@@ -89,6 +91,7 @@ impl Default for PipelineOptions {
             at_once: None,
             max_memory: 1_000_000_000,
             max_seconds: None,
+            stop: None,
             verify: false,
             readable_names: false,
             unwind_rows: false,
@@ -226,6 +229,7 @@ impl Pipeline {
             maps: &self.symbol_maps,
             max_memory: *max_memory,
             max_seconds: *max_seconds,
+            stop: self.options.stop,
             verify: self.options.verify,
             readable_names: self.options.readable_names,
             unwind_rows: self.options.unwind_rows,

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex_pipeline::PipelineOptions;
+use symdex_pipeline::{MAX_THREADS, PipelineOptions};
 use symdex_store::{Error, IndexFolder, OnConflict, PutOptions, ReaderOptions, Store, StoreReader};
 
 use crate::failure::{Failure, complain};
@@ -33,7 +33,7 @@ pub(crate) struct Destination {
 #[derive(clap::Args)]
 pub(crate) struct BuildLimits {
     /// The number of threads. The default is one per core. The number does not affect the indexes
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_THREADS)))]
     jobs: Option<u16>,
     /// The memory limit of all builds together, at least 32MB, not counting the input files, which are mapped. Compile
     /// units that wait for others go to a temporary file; an image that needs more fails, and the others continue. The

@@ -151,6 +151,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         maps: &symbol_maps(&task.symbol_maps)?,
         max_memory: task.max_memory,
         max_seconds: task.max_seconds,
+        stop: None,
         verify: task.verify,
         readable_names: task.readable_names,
         unwind_rows: task.unwind_rows,
