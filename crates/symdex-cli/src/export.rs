@@ -70,7 +70,7 @@ Exit codes:
   3  no such index
   4  the index is damaged
   5  the index is missing
-  6  the index is kept as values (Redis), or was made by a newer symdex
+  6  the index is kept as values (Redis), was made by a newer symdex, or makes too much text
   1  the output cannot be written";
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]

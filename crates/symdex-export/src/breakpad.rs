@@ -6,6 +6,7 @@ use std::io::Write;
 
 use symdex::{Index, LinePolicy, NonMaxU32, debug_id};
 
+use crate::allowance::Strings;
 use crate::function::{Function, each_function};
 use crate::stack_cfi::write_stack_cfi;
 use crate::{Error, Spell};
@@ -22,7 +23,8 @@ use crate::{Error, Spell};
 ///
 /// # Errors
 ///
-/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails.
+/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::Expands`] if it has far more
+/// text than any real one of its size.
 pub fn breakpad<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
@@ -41,8 +43,9 @@ pub fn breakpad<B: AsRef<[u8]>>(
     if !matches!(os, "mac" | "ios") {
         writeln!(out, "INFO CODE_ID {}", hexadecimal(index.id().as_bytes()))?;
     }
-    write_names(index, policy, spell, out)?;
-    each_function(index, policy, |function| write_function(index, function, spell, out))?;
+    let mut strings = Strings::new(index, spell);
+    write_names(index, policy, &mut strings, out)?;
+    each_function(index, policy, |function| write_function(function, &mut strings, out))?;
     write_stack_cfi(index, out)
 }
 
@@ -55,7 +58,7 @@ fn arch(name: &str) -> &str {
 fn write_names<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
-    spell: Spell<'_>,
+    strings: &mut Strings<'_, B>,
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let mut files = BTreeSet::new();
@@ -66,26 +69,24 @@ fn write_names<B: AsRef<[u8]>>(
         inlined.extend(function.calls.iter().map(|inlined| inlined.call.name));
         Ok(())
     })?;
-    let mut strings = index.strings();
     for file in files {
         write!(out, "FILE {} ", number(file))?;
         write_line(out, &line(file.map_or(Ok(&b"??"[..]), |file| strings.file(file))?))?;
     }
     for name in inlined {
         write!(out, "INLINE_ORIGIN {} ", number(name))?;
-        let name = name.map(|name| strings.name(name).map(spell)).transpose()?;
+        let name = name.map(|name| strings.name(name)).transpose()?;
         write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
     }
     Ok(())
 }
 
 fn write_function<B: AsRef<[u8]>>(
-    index: &Index<B>,
     function: &Function,
-    spell: Spell<'_>,
+    strings: &mut Strings<'_, B>,
     out: &mut impl Write,
 ) -> Result<(), Error> {
-    let name = function.name.map(|name| index.strings().name(name).map(spell)).transpose()?;
+    let name = function.name.map(|name| strings.name(name)).transpose()?;
     write!(out, "FUNC {:x} {:x} 0 ", function.range.start, function.range.end - function.range.start)?;
     write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
     for inlined in &function.calls {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use symdex::{Index, LinePolicy, NonMaxU32};
 
 use crate::Error;
+use crate::allowance::Allowance;
 use crate::pieces::{Piece, SourceFrame, each_piece};
 
 /// Code of one function without a hole.
@@ -43,7 +44,7 @@ pub(crate) struct Call {
 }
 
 /// Addresses of one line.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Line {
     pub(crate) range: Range<u64>,
     pub(crate) file: NonMaxU32,
@@ -59,6 +60,7 @@ pub(crate) fn each_function<B: AsRef<[u8]>>(
 ) -> Result<(), Error> {
     let mut function = Function::default();
     let mut numbers = HashMap::new();
+    let mut allowance = Allowance::of(index);
     each_piece(index, policy, &mut |piece| {
         if !function.continues(&piece) {
             if !function.range.is_empty() {
@@ -67,6 +69,8 @@ pub(crate) fn each_function<B: AsRef<[u8]>>(
             function = Function::begin(&piece);
             numbers.clear();
         }
+        // All of a function is in memory, and code may be in many calls.
+        allowance.take(size_of::<Range<u64>>() * piece.frames.len())?;
         function.push(&piece, &mut numbers);
         Ok(())
     })?;
@@ -81,25 +85,6 @@ impl Function {
             function_start: piece.function_start,
             name,
             ..Self::default()
-        }
-    }
-
-    /// The part of the function in `range`, which cuts no line in two. Calls keep their numbers; those elsewhere have
-    /// no ranges.
-    pub(crate) fn part(&self, range: Range<u64>) -> Self {
-        let clip = |of: &Range<u64>| of.start.max(range.start)..of.end.min(range.end);
-        let clipped =
-            |ranges: &[Range<u64>]| ranges.iter().map(clip).filter(|range| !range.is_empty()).collect();
-        let lines = self.lines.iter().filter(|line| range.contains(&line.range.start));
-        let calls = self.calls.iter();
-        Self {
-            function_start: self.function_start,
-            name: self.name,
-            calls: calls
-                .map(|inlined| InlinedCall { ranges: clipped(&inlined.ranges), ..*inlined })
-                .collect(),
-            lines: lines.cloned().collect(),
-            range,
         }
     }
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
 
-use symdex::{Index, LinePolicy, NonMaxU32, StringReader};
+use symdex::{Index, LinePolicy, NonMaxU32};
 
-use crate::function::{Function, each_function};
+use crate::allowance::Strings;
+use crate::function::{Function, InlinedCall, Line, each_function};
 use crate::{Error, Spell};
 
 const MAGIC: u32 = 0x4753_594d;
@@ -39,7 +40,8 @@ const LINE_ADVANCES: std::ops::RangeInclusive<i64> = -4..=10;
 ///
 /// # Errors
 ///
-/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::TooLarge`] for more than 4 GiB.
+/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::TooLarge`] for more than 4 GiB,
+/// [`Error::Expands`] if it has far more text than any real one of its size.
 pub fn gsym<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
@@ -47,23 +49,21 @@ pub fn gsym<B: AsRef<[u8]>>(
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let mut tables = Tables {
-        strings: index.strings(),
-        spell,
+        strings: Strings::new(index, spell),
         text: b"\0??\0".to_vec(),
         names: HashMap::new(),
         files: HashMap::new(),
-        parts_of_paths: HashMap::new(),
+        places: HashMap::new(),
         file_entries: vec![[0, 0]],
     };
     let (mut addresses, mut places, mut functions) = (Vec::new(), Vec::new(), Vec::new());
     each_function(index, policy, |function| {
-        for part in parts(function) {
+        parts(function, |part| {
             addresses.push(part.range.start);
             pad(&mut functions, 4);
             places.push(functions.len());
-            tables.function(&part, &mut functions)?;
-        }
-        Ok(())
+            tables.function(&part, &mut functions)
+        })
     })?;
 
     // Addresses are stored relative to the base, so that readers learn the image offset of each.
@@ -107,54 +107,76 @@ pub fn gsym<B: AsRef<[u8]>>(
     Ok(out.write_all(&functions)?)
 }
 
-/// The parts of a function that have lines and those that have none. A reader of GSYM has no answer, not even the name,
-/// for an address without a line if its function has others.
-fn parts(function: &Function) -> Vec<Function> {
-    let mut parts: Vec<Range<u64>> = Vec::new();
+/// A part of a function: all of its code has lines, or none.
+struct Part<'f> {
+    function: &'f Function,
+    range: Range<u64>,
+    lines: &'f [Line],
+    /// The ranges of inlined calls in it, each with the number of its call. Sorted.
+    calls: Vec<(usize, Range<u64>)>,
+}
+
+/// Calls `each` with the parts of a function that have lines and those that have none, in address order. A reader of
+/// GSYM has no answer, not even the name, for an address without a line if its function has others.
+fn parts<'f>(
+    function: &'f Function,
+    mut each: impl FnMut(Part<'f>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let ranges_of = |(number, inlined): (usize, &'f InlinedCall)| {
+        inlined.ranges.iter().map(move |range| (number, range.clone()))
+    };
+    let mut ranges: Vec<(usize, Range<u64>)> =
+        function.calls.iter().enumerate().flat_map(ranges_of).collect();
+    ranges.sort_by_key(|(_, range)| range.start);
+    let mut ranges = ranges.into_iter().peekable();
+    // Those that begin before the end of the part.
+    let mut open: Vec<(usize, Range<u64>)> = Vec::new();
+    let mut emit = |range: Range<u64>, lines| {
+        open.extend(std::iter::from_fn(|| ranges.next_if(|(_, of_call)| of_call.start < range.end)));
+        open.retain(|(_, of_call)| of_call.end > range.start);
+        let clip = |(number, of_call): &(usize, Range<u64>)| {
+            (*number, of_call.start.max(range.start)..of_call.end.min(range.end))
+        };
+        let mut calls: Vec<_> = open.iter().map(clip).collect();
+        calls.sort_by_key(|(number, of_call)| (*number, of_call.start));
+        each(Part { function, range, lines, calls })
+    };
     let mut at = function.range.start;
-    let mut has_line = false;
-    for line in &function.lines {
-        if at < line.range.start {
-            parts.push(at..line.range.start);
-            has_line = false;
+    for lines in function.lines.chunk_by(|line, next| line.range.end == next.range.start) {
+        let (Some(first), Some(last)) = (lines.first(), lines.last()) else { continue };
+        if at < first.range.start {
+            emit(at..first.range.start, &[])?;
         }
-        match parts.last_mut().filter(|_| has_line) {
-            Some(last) => last.end = line.range.end,
-            None => parts.push(line.range.clone()),
-        }
-        has_line = true;
-        at = line.range.end;
+        at = last.range.end;
+        emit(first.range.start..at, lines)?;
     }
-    if at < function.range.end {
-        parts.push(at..function.range.end);
-    }
-    parts.into_iter().map(|part| function.part(part)).collect()
+    if at < function.range.end { emit(at..function.range.end, &[]) } else { Ok(()) }
 }
 
 /// Strings and files, each once.
 struct Tables<'a, B> {
-    strings: StringReader<'a, B>,
-    spell: Spell<'a>,
+    strings: Strings<'a, B>,
     /// All strings, each with a zero at its end. The first one is empty, the second one is [`NO_NAME`].
     text: Vec<u8>,
     names: HashMap<NonMaxU32, u32>,
     files: HashMap<NonMaxU32, u64>,
-    parts_of_paths: HashMap<Vec<u8>, u32>,
+    /// The place of each string in `text`.
+    places: HashMap<Vec<u8>, u32>,
     /// Folder and name of each file. The first one is "no file".
     file_entries: Vec<[u32; 2]>,
 }
 
 impl<B: AsRef<[u8]>> Tables<'_, B> {
-    fn function(&mut self, function: &Function, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn function(&mut self, function: &Part<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         let size = size32(function.range.end - function.range.start)?;
-        let name = self.name(function.name)?;
+        let name = self.name(function.function.name)?;
         out.extend_from_slice(&size.to_le_bytes());
         out.extend_from_slice(&name.to_le_bytes());
         if !function.lines.is_empty() {
             let lines = self.lines(function)?;
             part(out, LINES, &lines)?;
         }
-        if !function.calls.is_empty() {
+        if !function.function.calls.is_empty() {
             let calls = self.calls(function, name)?;
             part(out, INLINED_CALLS, &calls)?;
         }
@@ -162,14 +184,14 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
     }
 
     /// The line table. All code of the function has lines.
-    fn lines(&mut self, function: &Function) -> Result<Vec<u8>, Error> {
+    fn lines(&mut self, function: &Part<'_>) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let first_line = function.lines.first().map_or(0, |line| line.line);
         signed(&mut out, *LINE_ADVANCES.start());
         signed(&mut out, *LINE_ADVANCES.end());
         unsigned(&mut out, first_line.into());
         let (mut at, mut file, mut last_line) = (function.range.start, 1, i64::from(first_line));
-        for line in &function.lines {
+        for line in function.lines {
             let (next_file, next_line) = (self.file(Some(line.file))?, i64::from(line.line));
             if next_file != file {
                 out.push(SET_FILE);
@@ -184,12 +206,15 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
 
     /// The tree of inlined calls below a root that is the function. Each node ends its list of children with a node
     /// without ranges.
-    fn calls(&mut self, function: &Function, name: u32) -> Result<Vec<u8>, Error> {
+    fn calls(&mut self, function: &Part<'_>, name: u32) -> Result<Vec<u8>, Error> {
+        // The memory of all parts together: a call may be in each part.
+        self.strings.allowance.take(size_of::<(usize, Range<u64>)>() * function.calls.len())?;
+        let mut of_call: HashMap<usize, &[(usize, Range<u64>)]> = HashMap::new();
         let mut children: HashMap<Option<usize>, Vec<usize>> = HashMap::new();
-        for (number, inlined) in function.calls.iter().enumerate() {
-            if !inlined.ranges.is_empty() {
-                children.entry(inlined.call.parent).or_default().push(number);
-            }
+        for ranges in function.calls.chunk_by(|(number, _), (next, _)| number == next) {
+            let Some((number, _)) = ranges.first() else { continue };
+            children.entry(function.function.calls[*number].call.parent).or_default().push(*number);
+            of_call.insert(*number, ranges);
         }
         let mut out = Vec::new();
         ranges(&mut out, std::slice::from_ref(&function.range), function.range.start);
@@ -209,15 +234,17 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
                 open.pop();
                 continue;
             };
-            let inlined = &function.calls[number];
-            ranges(&mut out, &inlined.ranges, *base);
+            let call = function.function.calls[number].call;
+            let own = of_call.get(&number).copied().unwrap_or_default();
+            let own: Vec<Range<u64>> = own.iter().map(|(_, range)| range.clone()).collect();
+            ranges(&mut out, &own, *base);
             let below = take(&mut children, Some(number));
             out.push(u8::from(!below.is_empty()));
-            out.extend_from_slice(&self.name(inlined.call.name)?.to_le_bytes());
-            unsigned(&mut out, self.file(inlined.call.file)?);
-            unsigned(&mut out, inlined.call.line.unwrap_or(0).into());
+            out.extend_from_slice(&self.name(call.name)?.to_le_bytes());
+            unsigned(&mut out, self.file(call.file)?);
+            unsigned(&mut out, call.line.unwrap_or(0).into());
             if !below.is_empty() {
-                open.push((below, inlined.ranges.first().map_or(0, |range| range.start)));
+                open.push((below, own.first().map_or(0, |range| range.start)));
             }
         }
         Ok(out)
@@ -229,8 +256,8 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
         if let Some(place) = self.names.get(&id) {
             return Ok(*place);
         }
-        let name = (self.spell)(self.strings.name(id)?);
-        let place = push_string(&mut self.text, &name)?;
+        let name = self.strings.name(id)?;
+        let place = place_of(&mut self.text, &mut self.places, &name)?;
         self.names.insert(id, place);
         Ok(place)
     }
@@ -247,14 +274,7 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
         let (folder, name) = end_of_folder.map_or((&b""[..], path), |end| (&path[..end], &path[end + 1..]));
         let mut entry = [0; 2];
         for (place, part) in entry.iter_mut().zip([folder, name]) {
-            *place = match self.parts_of_paths.get(part) {
-                Some(known) => *known,
-                None => {
-                    let new = push_string(&mut self.text, part)?;
-                    self.parts_of_paths.insert(part.to_vec(), new);
-                    new
-                }
-            };
+            *place = place_of(&mut self.text, &mut self.places, part)?;
         }
         let number = self.file_entries.len() as u64;
         self.file_entries.push(entry);
@@ -263,14 +283,18 @@ impl<B: AsRef<[u8]>> Tables<'_, B> {
     }
 }
 
-/// Adds a string. A zero would end it.
-fn push_string(text: &mut Vec<u8>, string: &[u8]) -> Result<u32, Error> {
+/// The place of a string in `text`, to which it is added if it is new. A zero would end it.
+fn place_of(text: &mut Vec<u8>, places: &mut HashMap<Vec<u8>, u32>, string: &[u8]) -> Result<u32, Error> {
     if string.is_empty() {
         return Ok(0);
+    }
+    if let Some(place) = places.get(string) {
+        return Ok(*place);
     }
     let place = size32(text.len())?;
     text.extend(string.iter().map(|byte| if *byte == 0 { b' ' } else { *byte }));
     text.push(0);
+    places.insert(string.to_vec(), place);
     Ok(place)
 }
 

@@ -4,9 +4,10 @@ use std::io::Write;
 use std::ops::Range;
 
 use serde::Serialize;
-use symdex::{Index, LinePolicy, StringReader};
+use symdex::{Index, LinePolicy};
 
-use crate::function::{Function, each_function};
+use crate::allowance::Strings;
+use crate::function::{Function, InlinedCall, each_function};
 use crate::{Error, Spell};
 
 /// The image, in the first line.
@@ -20,14 +21,13 @@ struct ImageLine<'a> {
     image_size: String,
 }
 
-/// A function. Addresses are image offsets, ranges are half-open. What is not known is null.
+/// The first members of a function. Its lists follow: `inlined`, of [`InlinedView`], and `lines`, of [`LineView`].
+/// Addresses are image offsets, ranges are half-open. What is not known is null.
 #[derive(Serialize)]
-struct FunctionLine {
+struct FunctionHead {
     start: String,
     end: String,
     name: Option<String>,
-    inlined: Vec<InlinedView>,
-    lines: Vec<LineView>,
 }
 
 /// A call that is inlined.
@@ -55,7 +55,8 @@ struct LineView {
 ///
 /// # Errors
 ///
-/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails.
+/// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::Expands`] if it has far more
+/// text than any real one of its size.
 pub fn json<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
@@ -71,35 +72,59 @@ pub fn json<B: AsRef<[u8]>>(
         image_size: hexadecimal(metadata.image_size),
     };
     write_line(out, &image)?;
-    let mut strings = index.strings();
-    each_function(index, policy, |function| write_line(out, &view(function, &mut strings, spell)?))
+    let mut strings = Strings::new(index, spell);
+    each_function(index, policy, |function| write_function(function, &mut strings, out))
 }
 
-fn view<B: AsRef<[u8]>>(
+/// Writes a function, list by list: it can have any number of calls and lines, each with a long path.
+fn write_function<B: AsRef<[u8]>>(
     function: &Function,
-    strings: &mut StringReader<'_, B>,
-    spell: Spell<'_>,
-) -> Result<FunctionLine, Error> {
-    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let name = function.name.map(|name| strings.name(name).map(|name| lossy(&spell(name)))).transpose()?;
-    let mut inlined = Vec::with_capacity(function.calls.len());
-    for inlined_call in &function.calls {
-        let call = inlined_call.call;
-        inlined.push(InlinedView {
+    strings: &mut Strings<'_, B>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let name = function.name.map(|name| strings.name(name)).transpose()?;
+    let [start, end] = span(&function.range);
+    let head = FunctionHead { start, end, name: name.map(|name| lossy(&name)) };
+    let mut head = serde_json::to_vec(&head).map_err(std::io::Error::from)?;
+    // The lists are further members.
+    head.pop();
+    out.write_all(&head)?;
+    out.write_all(b",\"inlined\":")?;
+    write_list(out, &function.calls, |InlinedCall { call, ranges, .. }| {
+        Ok(InlinedView {
             parent: call.parent,
-            name: call.name.map(|name| strings.name(name).map(|name| lossy(&spell(name)))).transpose()?,
+            name: call.name.map(|name| strings.name(name)).transpose()?.map(|name| lossy(&name)),
             call_file: call.file.map(|file| strings.file(file).map(lossy)).transpose()?,
             call_line: call.line,
-            ranges: inlined_call.ranges.iter().map(span).collect(),
-        });
-    }
-    let mut lines = Vec::with_capacity(function.lines.len());
-    for line in &function.lines {
+            ranges: ranges.iter().map(span).collect(),
+        })
+    })?;
+    out.write_all(b",\"lines\":")?;
+    write_list(out, &function.lines, |line| {
         let [start, end] = span(&line.range);
-        lines.push(LineView { start, end, file: lossy(strings.file(line.file)?), line: line.line });
+        Ok(LineView { start, end, file: lossy(strings.file(line.file)?), line: line.line })
+    })?;
+    Ok(out.write_all(b"}\n")?)
+}
+
+/// Writes what `view` makes of each of `items`, as a list.
+fn write_list<T, V: Serialize>(
+    out: &mut impl Write,
+    items: &[T],
+    mut view: impl FnMut(&T) -> Result<V, Error>,
+) -> Result<(), Error> {
+    out.write_all(b"[")?;
+    for (number, item) in items.iter().enumerate() {
+        if number != 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, &view(item)?).map_err(std::io::Error::from)?;
     }
-    let [start, end] = span(&function.range);
-    Ok(FunctionLine { start, end, name, inlined, lines })
+    Ok(out.write_all(b"]")?)
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn span(range: &Range<u64>) -> [String; 2] {

@@ -15,6 +15,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allowance;
 mod breakpad;
 mod function;
 mod gsym;
@@ -47,6 +48,15 @@ pub enum Error {
         /// The format.
         format: &'static str,
         /// The most that it can have.
+        limit: u64,
+    },
+    /// The index is small, and makes far more output than any index of a real image.
+    #[error(
+        "its names, paths and inlined calls take more than {limit} bytes, the limit for an index of its size; no debug \
+         file is known that makes so many, so the index may have been made to fill the memory or the disk"
+    )]
+    Expands {
+        /// How many bytes they may take.
         limit: u64,
     },
 }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{BuildOptions, SymbolFile, find};
-use symdex_export::{breakpad, gsym};
+use symdex_export::{Error, breakpad, gsym, json};
 use symdex_testkit::{corpora, program};
 
 use common::{POLICIES, addresses, answer, each_index, each_index_of_testdata, gsym_answers, raw, testdata};
@@ -19,7 +19,77 @@ symdex_testkit::main!(
     corpora_that_are_imported_again_answer_as_before,
     gsym_of_llvm_answers_as_llvm_does,
     big_endian_gsym_of_llvm_answers_as_llvm_does,
+    calls_and_lines_with_gaps_are_exported_once,
+    small_indexes_that_make_much_output_are_refused,
 );
+
+/// The index of a symbol file with a function of 1 MB, and these further records.
+fn of_records(records: impl IntoIterator<Item = String>) -> Index<Vec<u8>> {
+    let records: Vec<String> = records.into_iter().collect();
+    let module = "MODULE Linux x86_64 000102030405060708090A0B0C0D0E0F0 x\n";
+    imported(format!("{module}{}\n", records.join("\n")).as_bytes())
+}
+
+/// Lines of one byte with gaps between them.
+fn lines_with_gaps(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|number| format!("{:x} 1 {} 0", 0x1000 + 2 * number, number % 100 + 1))
+}
+
+const FUNCTION: &str = "FUNC 1000 100000 0 f";
+
+/// GSYM needs a function for each line and for each gap. If each of these had all calls, they would exceed what an
+/// index may make.
+fn calls_and_lines_with_gaps_are_exported_once() {
+    const COUNT: usize = 20_000;
+    let head = ["FILE 0 /a/b.c", "INLINE_ORIGIN 0 g", FUNCTION].map(str::to_owned);
+    let calls = (0..COUNT).map(|number| format!("INLINE 0 {} 0 0 {:x} 1", number + 1, 0x1000 + 2 * number));
+    let index = of_records(head.into_iter().chain(calls).chain(lines_with_gaps(COUNT)));
+    let mut bytes = Vec::new();
+    gsym(&index, LinePolicy::Exact, &raw, &mut bytes).expect("within the limits");
+    assert!(bytes.len() < 200 * COUNT, "{}", bytes.len());
+    let again = imported(&bytes);
+    let mut scratch = Scratch::default();
+    for address in [0x1000, 0x1001, 0x1000 + COUNT as u64, 0x1000 + 2 * COUNT as u64 - 2, 0xf_0000] {
+        let (expected, _) = expressible(full_answer(&index, address, LinePolicy::Exact, &mut scratch).0);
+        let (found, _) = expressible(full_answer(&again, address, LinePolicy::Exact, &mut scratch).0);
+        assert_eq!(found, expected, "{address:#x}");
+    }
+}
+
+fn small_indexes_that_make_much_output_are_refused() {
+    const COUNT: usize = 4000;
+    let long = "p".repeat(65_000);
+    let [short_file, long_file] = ["b.c", &long].map(|name| format!("FILE 0 /{name}"));
+    let [short_name, long_name] = ["g", &long].map(|name| format!("INLINE_ORIGIN 0 {name}"));
+    let calls = |name: &str| {
+        let head = [short_file.clone(), name.to_owned(), FUNCTION.to_owned()];
+        let calls =
+            (0..COUNT).map(|number| format!("INLINE 0 {} 0 0 {:x} 1", number + 1, 0x1000 + 2 * number));
+        of_records(head.into_iter().chain(calls))
+    };
+    let lines = |file: &str| {
+        let head = [file.to_owned(), FUNCTION.to_owned()];
+        of_records(head.into_iter().chain(lines_with_gaps(COUNT)))
+    };
+    let is_refused = |index: &Index<Vec<u8>>| {
+        let policy = LinePolicy::Exact;
+        [
+            breakpad(index, policy, &raw, "Linux", &mut std::io::sink()),
+            gsym(index, policy, &raw, &mut std::io::sink()),
+            json(index, policy, &raw, &mut std::io::sink()),
+        ]
+        .map(|result| match result {
+            Ok(()) => false,
+            Err(Error::Expands { limit }) => limit >= 64 << 20,
+            Err(error) => panic!("{error}"),
+        })
+    };
+    // Each line has its path in JSON, and each call its name.
+    assert_eq!(is_refused(&lines(&short_file)), [false; 3]);
+    assert_eq!(is_refused(&lines(&long_file)), [false, false, true]);
+    assert_eq!(is_refused(&calls(&short_name)), [false; 3]);
+    assert_eq!(is_refused(&calls(&long_name)), [false, false, true]);
+}
 
 /// What one address answers: its frames, the start of its function, and the table.
 type Answer = (Vec<Answered>, Option<u64>, Option<Table>);

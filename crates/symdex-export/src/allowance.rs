@@ -1,0 +1,73 @@
+//! What an index may make when it is written as text.
+
+use symdex::{Index, NonMaxU32, StringReader};
+
+use crate::{Error, Spell};
+
+/// How many bytes of names, paths and inlined calls an index may make, beside [`EXPORT_BYTES_RATIO`].
+pub(crate) const EXPORT_BYTES: u64 = 64 << 20;
+/// How many further such bytes it may make for each of its bytes. Names share their parts, and lines share paths: a
+/// small hostile index can have gigabytes of both.
+pub(crate) const EXPORT_BYTES_RATIO: u64 = 1 << 10;
+
+/// The bytes that an index may still make.
+pub(crate) struct Allowance {
+    left: u64,
+    limit: u64,
+}
+
+impl Allowance {
+    pub(crate) fn of<B: AsRef<[u8]>>(index: &Index<B>) -> Self {
+        let limit =
+            EXPORT_BYTES.saturating_add(EXPORT_BYTES_RATIO.saturating_mul(index.as_bytes().len() as u64));
+        Self { left: limit, limit }
+    }
+
+    /// Takes `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Expands`] if too few are left.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        self.left = self.left.checked_sub(bytes as u64).ok_or(Error::Expands { limit: self.limit })?;
+        Ok(())
+    }
+}
+
+/// The names and files of an index, which count against its allowance each time they are read.
+pub(crate) struct Strings<'a, B> {
+    reader: StringReader<'a, B>,
+    spell: Spell<'a>,
+    pub(crate) allowance: Allowance,
+}
+
+impl<'a, B: AsRef<[u8]>> Strings<'a, B> {
+    pub(crate) fn new(index: &'a Index<B>, spell: Spell<'a>) -> Self {
+        Self { reader: index.strings(), spell, allowance: Allowance::of(index) }
+    }
+
+    /// The name, as the output is to have it.
+    pub(crate) fn name(&mut self, id: NonMaxU32) -> Result<Vec<u8>, Error> {
+        let name = (self.spell)(self.reader.name(id)?);
+        self.allowance.take(name.len())?;
+        Ok(name)
+    }
+
+    /// The path of a file.
+    pub(crate) fn file(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
+        let path = self.reader.file(id)?;
+        self.allowance.take(path.len())?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_document_has_these_limits() {
+        let limits = [("EXPORT_BYTES", EXPORT_BYTES), ("EXPORT_BYTES_RATIO", EXPORT_BYTES_RATIO)];
+        symdex_testkit::limits::are_documented(&limits, include_str!("allowance.rs"));
+    }
+}
