@@ -51,6 +51,7 @@ impl Request {
             .inlines(self.inlines)
             .demangle(self.demangle)
             .only_missing(self.only_missing)
+            .output(self.format)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use symdex::{ImageOffset, Table};
 
 use crate::known::KnownAnswers;
+use crate::limits::AnswerBytes;
 use crate::text::lossy_text;
 
 /// A function at an offset: the concrete function, or one that is inlined into it.
@@ -104,6 +105,14 @@ impl Function {
         size_of::<Self>() + self.texts.len()
     }
 
+    /// How many bytes it has in an output, at most. Every limit of outputs counts this. JSON has the linkage name, too,
+    /// even if it is the readable one, and keys.
+    pub(crate) fn written_size(&self, is_json: bool) -> usize {
+        let Texts { written, written_name, .. } = self.texts;
+        let more = if is_json { written_name as usize + AnswerBytes::KEYS } else { 0 };
+        written as usize + more + AnswerBytes::OF_FUNCTION
+    }
+
     /// `text`, one of the texts of this function, on one line, as [`symdex_demangle::printable`] returns it.
     pub(crate) fn printable<'f>(&'f self, text: &'f str) -> Cow<'f, str> {
         if self.texts.is_plain { Cow::Borrowed(text) } else { symdex_demangle::printable(text.into()) }
@@ -134,6 +143,22 @@ pub fn source_file_name(path: &str) -> &str {
         Some((directory, name)) if !directory.is_empty() && !name.is_empty() => name,
         _ => path,
     }
+}
+
+/// How many bytes `text` has in an output, at most: control characters and quotes are escaped, and once more in JSON
+/// that is a string of JSON.
+fn written_len(text: &str) -> u32 {
+    let is_as_it_is = |byte: u8| matches!(byte, b' '..=b'~') & !matches!(byte, b'"' | b'\\');
+    if text.bytes().fold(true, |plain, byte| plain & is_as_it_is(byte)) {
+        return u32::try_from(text.len()).unwrap_or(u32::MAX);
+    }
+    let len = |c: char| match c {
+        '"' | '\\' => 4,
+        // `\\u0001`; a text has `\u{1}`.
+        c if c.is_control() => 7,
+        c => c.len_utf8(),
+    };
+    u32::try_from(text.chars().map(len).sum::<usize>()).unwrap_or(u32::MAX)
 }
 
 /// The names and the file of a function, as an index states them.
@@ -171,6 +196,9 @@ pub(crate) struct Texts {
     has_file: bool,
     /// Whether all characters are printable ones of ASCII.
     is_plain: bool,
+    /// As [`written_len`]: the readable name and the file, and the linkage name.
+    written: u32,
+    written_name: u32,
 }
 
 impl Texts {
@@ -188,7 +216,22 @@ impl Texts {
         let all: Arc<str> = [name_text, readable, file_text].concat().into();
         let is_plain = all.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
         let (has_name, has_file) = (name.is_some(), file.is_some());
-        Self { all, name_end, readable_end, has_name, has_readable, has_file, is_plain }
+        let (written, written_name) = (0, 0);
+        let mut texts = Self {
+            all,
+            name_end,
+            readable_end,
+            has_name,
+            has_readable,
+            has_file,
+            is_plain,
+            written,
+            written_name,
+        };
+        let size = |text: Option<&str>| text.map_or(0, written_len);
+        let written = (size(texts.readable()).saturating_add(size(texts.file())), size(texts.name()));
+        (texts.written, texts.written_name) = written;
+        texts
     }
 
     /// Whether they are those of `raw`. Returns `false` for texts that are not UTF-8.

@@ -36,17 +36,21 @@ impl AnswerBytes {
         Self { left: ANSWER_BYTES.max(size.saturating_mul(OUTPUT_PER_BYTE)).into() }
     }
 
-    /// What a function has in the output besides its names and file: punctuation, numbers, and keys of JSON.
+    /// What a function has in any output besides its names and file: punctuation and numbers.
     pub(crate) const OF_FUNCTION: usize = 64;
+    /// What it has besides in JSON: keys.
+    pub(crate) const KEYS: usize = 72;
 
-    /// Takes what the functions at an address have in the output: their names, readable and as linkage names, and
-    /// files. Returns whether the limit allows them. It allows 2 MiB for one address.
+    /// Takes what the functions at an address have in JSON: their names, readable and as linkage names, and files.
+    /// Returns whether the limit allows them. It allows 2 MiB for one address.
     pub fn take_functions(&self, functions: &[Function]) -> bool {
-        let size = |function: &Function| {
-            let [name, file] = [function.name(), function.file()].map(|text| text.map_or(0, str::len));
-            2 * name + file + Self::OF_FUNCTION
-        };
-        self.take(functions.iter().map(size).sum())
+        self.take_frame(functions, true, 0)
+    }
+
+    /// Takes what the functions at a frame with `size` bytes of text have in the output. Many formats repeat the text
+    /// for each function. Returns as [`Self::take_functions`].
+    pub(crate) fn take_frame(&self, functions: &[Function], is_json: bool, size: usize) -> bool {
+        self.take(functions.iter().map(|function| function.written_size(is_json) + size).sum())
     }
 
     /// Takes the `size` bytes of the answer at an address. Returns whether the limit allows them.

@@ -47,6 +47,7 @@ pub struct Options {
     pub(crate) inlines: bool,
     pub(crate) demangle: bool,
     pub(crate) only_missing: bool,
+    pub(crate) output: OutputFormat,
 }
 
 impl Default for Options {
@@ -57,6 +58,7 @@ impl Default for Options {
             inlines: true,
             demangle: true,
             only_missing: false,
+            output: OutputFormat::Json,
         }
     }
 }
@@ -99,5 +101,12 @@ impl Options {
     #[must_use]
     pub fn only_missing(self, only_missing: bool) -> Self {
         Self { only_missing, ..self }
+    }
+
+    /// Sets the format in which the report will be written. Answers may have 64 MiB in it, or 16 times the report. The
+    /// default is JSON, whose answers are the longest.
+    #[must_use]
+    pub fn output(self, output: OutputFormat) -> Self {
+        Self { output, ..self }
     }
 }

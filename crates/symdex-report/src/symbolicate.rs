@@ -5,11 +5,12 @@ use std::sync::Arc;
 use symdex::ImageOffset;
 
 use crate::ask::{AskedImage, FoundAnswers, ask, push_distinct};
+use crate::format::FormatKind;
 use crate::function::Function;
 use crate::images::without_code;
 use crate::limits::AnswerBytes;
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
-use crate::options::Options;
+use crate::options::{Options, OutputFormat};
 use crate::outcome::{ImageOutcome, Unresolved};
 use crate::report::{Frame, Report, SymbolDetail, Thread, to_u32};
 use crate::source::{MatchedBy, Source};
@@ -173,10 +174,15 @@ pub fn symbolicate<'r, 't>(
     let FoundAnswers { answers, .. } = found;
     // Any number of frames may repeat an answer.
     let left = AnswerBytes::written(report.text.len());
+    let is_json = match options.output {
+        OutputFormat::Json => true,
+        OutputFormat::Native => report.format().kind() != FormatKind::Text,
+        OutputFormat::Text => false,
+    };
     let outcome = |frame: &Frame, target: LookupTarget| {
-        let size = |answer: u32| {
-            let frames = answers[answer as usize].as_deref().unwrap_or_default();
-            size_of_output(frames, frame.site.span().len())
+        let take = |answer: u32| {
+            let functions = answers[answer as usize].as_deref().unwrap_or_default();
+            left.take_frame(functions, is_json, frame.site.span().len())
         };
         let answer = match (target.offset, target.image) {
             (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
@@ -184,7 +190,7 @@ pub fn symbolicate<'r, 't>(
                 let AskedImage { outcome, positions } = &images[image];
                 match (outcome, asked[image].1.binary_search(&offset)) {
                     (ImageOutcome::Found(_), Ok(position)) => match positions[position] {
-                        answer if left.take(size(answer)) => FrameAnswer::Source(answer),
+                        answer if take(answer) => FrameAnswer::Source(answer),
                         _ => FrameAnswer::TooLarge,
                     },
                     (ImageOutcome::NoId, _) => FrameAnswer::NoId,
@@ -280,14 +286,4 @@ impl<'r> Symbolicated<'r, '_> {
             }
         }
     }
-}
-
-/// How many bytes of output an answer has for a frame with `size` bytes of text. Many formats repeat the text for each
-/// function.
-fn size_of_output(frames: &[Function], size: usize) -> usize {
-    let names = |frame: &Function| {
-        let texts = [frame.readable(), frame.file()];
-        texts.into_iter().flatten().map(str::len).sum::<usize>()
-    };
-    frames.iter().map(|frame| names(frame) + size + AnswerBytes::OF_FUNCTION).sum()
 }

@@ -5,7 +5,8 @@ mod common;
 use common::App;
 use symdex::{ImageOffset, Table};
 use symdex_report::{
-    Answer, Answers, Function, Options, Question, Report, Unanswered, Unresolved, most_memory, symbolicate,
+    Answer, Answers, Function, Options, OutputFormat, Question, Report, Unanswered, Unresolved, most_memory,
+    symbolicate,
 };
 
 /// A source whose functions all have a name of 1 MiB, which begins with the offset.
@@ -29,7 +30,7 @@ fn list(offsets: impl Iterator<Item = u64>) -> String {
 /// How many frames of a list are answered, how many are marked as too large, and how many bytes are written.
 fn answered(list: &str) -> (usize, usize, usize) {
     let report = Report::parse(list.as_bytes()).expect("a list");
-    let symbolicated = symbolicate(&report, &mut long_names, &Options::new());
+    let symbolicated = symbolicate(&report, &mut long_names, &Options::new().output(OutputFormat::Native));
     let count = |why: Option<&Unresolved>| {
         symbolicated
             .frames()
@@ -59,6 +60,39 @@ fn frames_that_repeat_an_answer_past_the_limit_are_marked() {
     assert_eq!(some + too_large, 1500);
     assert!((1000..1024).contains(&some), "{some}");
     assert!(size < 65 << 20, "{size}");
+}
+
+/// Control characters and quotes take more bytes in an output than in an index, and JSON has each name twice.
+#[test]
+fn answers_are_counted_as_they_are_written() {
+    for character in ["\u{1}", "\"", "x"] {
+        let name = character.repeat(10_000);
+        let mut source = |question: &Question<'_>| -> Result<Answers, Unanswered> {
+            let function = || Function::new(Table::Dwarf, Some(name.as_bytes()), Some(name.as_bytes()));
+            Ok(question
+                .offsets
+                .iter()
+                .map(|_| Answer::functions(vec![function()]))
+                .collect::<Vec<_>>()
+                .into())
+        };
+        let list = list((0..7000).map(|_| 16));
+        let report = Report::parse(list.as_bytes()).expect("a list");
+        for format in [OutputFormat::Native, OutputFormat::Text, OutputFormat::Json] {
+            let symbolicated = symbolicate(&report, &mut source, &Options::new().output(format));
+            let mut out = Vec::new();
+            match format {
+                OutputFormat::Json => {
+                    serde_json::to_writer(&mut out, &symbolicated.view(&[])).expect("memory")
+                }
+                OutputFormat::Text => symbolicated.write_text(&mut out).expect("memory"),
+                OutputFormat::Native => symbolicated.write(&mut out).expect("memory"),
+            }
+            // The frames without an answer have about 200 bytes of JSON.
+            assert!(out.len() < (64 << 20) + 7000 * 300, "{character:?} {format:?}: {}", out.len());
+            assert!(out.len() > 6 << 20, "{character:?} {format:?}: {}", out.len());
+        }
+    }
 }
 
 /// For a larger report, the output of the answers is at most 16 times the report.

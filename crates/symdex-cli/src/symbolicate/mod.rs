@@ -181,6 +181,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         return formats::list(format == OutputFormat::Json);
     }
     let options = args.names.options().addresses(args.addresses).only_missing(args.only_missing);
+    let options = options.output(format);
     let work = Work {
         reports: &args.reports,
         sources: &args.sources,

@@ -204,7 +204,7 @@ fn answer(
     let mut reading = out.reserved().another(most_memory(bytes.len()) as u64)?;
     let report = Report::parse(bytes).map_err(not_a_report)?;
     reading.shrink(report.memory() as u64);
-    let symbolicated = symbolicate(&report, &mut source, &options.stated.of_report());
+    let symbolicated = symbolicate(&report, &mut source, &options.stated.of_report().output(format));
     let is_unasked = StoreFailures::of(&symbolicated).check()?;
     let written = match format {
         OutputFormat::Native => symbolicated.write(&mut *out),
