@@ -25,6 +25,8 @@ export class Answers {
   /** The memory of the module, and where the next answer is in it. */
   #numbers;
   #at = 0;
+  /** Whether strings of a call may not have been read, for lack of stack. */
+  #isUnread = false;
   /** The maps of all open indexes. */
   #places = new Set();
 
@@ -45,21 +47,28 @@ export class Answers {
     return framesAt(this.#cached, place, this.strings, offset);
   }
 
+  /** Must come before each call whose answers are read. */
+  prepare(exports) {
+    // The module then sends the strings again.
+    if (this.#isUnread) exports.forget_strings();
+    this.#isUnread = true;
+  }
+
   /** Prepares {@link Answers#next} for the answers of a call of `engine`, which has returned `address`. */
   begin(engine, address) {
+    if (address === 0) throw new SymdexError("closed", "the index is closed");
     engine.refresh();
     const { numbers } = engine;
     const at = address >>> 2;
     const known = numbers[at];
     const strings = this.strings;
-    // An earlier call had strings that were not read, for lack of stack.
-    if (strings.length < known) throw new WebAssembly.RuntimeError("strings are missing");
     if (strings.length > known) {
       strings.length = known;
       this.#clear();
     }
     const added = numbers[at + 4];
     if (added > 0) this.#decode(engine.decode(numbers[at + 1], numbers[at + 2]), numbers, numbers[at + 3] >>> 2, added);
+    this.#isUnread = false;
     this.#numbers = numbers;
     this.#at = at + 5;
   }

@@ -70,13 +70,15 @@ export class Index {
   }
 
   static open(bytes, { name } = {}) {
+    const given = bytesOf(bytes, "bytes of an index");
+    const encodedName = name === undefined ? undefined : encoder.encode(name);
     const from = engine();
     return from.guard((exports) => {
-      from.input(bytesOf(bytes, "bytes of an index"));
+      from.input(given);
       const number = exports.index_open();
       if (number < 0) throw from.failure();
-      if (name !== undefined) {
-        from.input(encoder.encode(name));
+      if (encodedName !== undefined) {
+        from.input(encodedName);
         exports.index_name(number);
       }
       return new Index({ engine: from, number, places: from.answers.open() });
@@ -116,16 +118,17 @@ export class Index {
   }
 
   lookup(offset, options) {
-    const { engine: from, number, places } = this.#open;
     const at = offsetOf(offset);
     const exact = isExact(options);
     const readable = isReadable(options);
+    // Options may run code of the caller, which may close the index, and whose number another one then has.
+    const { engine: from, number, places } = this.#open;
     const ofOptions = placesOf(places, exact, readable);
     const place = from.isBroken ? undefined : ofOptions.get(at);
     if (place !== undefined) return from.answers.cached(place, at);
     const answer = from.guard((exports) => {
-      const address = exports.lookup(number, at, exact, readable);
-      from.answers.begin(from, address >>> 0);
+      from.answers.prepare(exports);
+      from.answers.begin(from, exports.lookup(number, at, exact, readable) >>> 0);
       return from.answers.next(at, ofOptions);
     });
     if (answer instanceof SymdexError) throw answer;
@@ -133,10 +136,11 @@ export class Index {
   }
 
   lookupMany(offsets, options) {
-    const { engine: from, number, places } = this.#open;
+    void this.#open;
     const asked = Array.from(offsets, offsetOf);
     const exact = isExact(options);
     const readable = isReadable(options);
+    const { engine: from, number, places } = this.#open;
     const ofOptions = placesOf(places, exact, readable);
     return from.guard((exports) => {
       const answers = new Array(asked.length);
@@ -148,8 +152,8 @@ export class Index {
       }
       if (others.length === 0) return answers;
       from.input(new Uint8Array(Float64Array.from(others, (at) => asked[at]).buffer));
-      const address = exports.lookup_many(number, exact, readable);
-      from.answers.begin(from, address >>> 0);
+      from.answers.prepare(exports);
+      from.answers.begin(from, exports.lookup_many(number, exact, readable) >>> 0);
       for (const at of others) answers[at] = from.answers.next(asked[at], ofOptions);
       return answers;
     });
@@ -201,12 +205,16 @@ function builtOf(from) {
 
 /** Calls a function of the module that reads a report. Returns its result as bytes of their own. */
 function readReport(call, report, indexes, options) {
-  const from = engine();
   const { assume = {}, ...rest } = options;
-  const numbers = Array.from(indexes, (index) => Index._numberIn(from, index));
-  const request = encoder.encode(JSON.stringify({ ...rest, assume: Object.entries(assume), indexes: numbers }));
+  // All code of the caller runs before the numbers are taken: it may close indexes and open others.
+  const stated = JSON.parse(JSON.stringify({ ...rest, assume: Object.entries(assume) }));
+  const given = Array.from(indexes);
+  const bytes = bytesOf(report, "report");
+  const from = engine();
+  const numbers = given.map((index) => Index._numberIn(from, index));
+  const request = encoder.encode(JSON.stringify({ ...stated, indexes: numbers }));
   return from.guard((exports) => {
-    from.input(request, bytesOf(report, "report"));
+    from.input(request, bytes);
     const isRead = exports[call](request.length);
     const result = isRead ? from.result().slice() : from.failure();
     exports.release();

@@ -130,6 +130,12 @@ pub extern "C" fn lookup(number: u32, offset: f64, is_exact: bool, demangle: boo
     })
 }
 
+/// Forgets the strings that were sent. JavaScript calls it if it may not have read those of the last call.
+#[unsafe(no_mangle)]
+pub extern "C" fn forget_strings() {
+    with(|state| state.sent.forget());
+}
+
 /// The answers at the offsets in the input, which are numbers of 64 bits in the format of IEEE 754, in their order.
 /// Returns where their numbers are.
 #[unsafe(no_mangle)]

@@ -39,8 +39,13 @@ impl SentStrings {
     /// Forgets all strings if they take much memory.
     pub(crate) fn make_room(&mut self) {
         if self.size > MAX_SIZE || self.count > MAX_STRINGS {
-            *self = Self { forgotten: self.forgotten.wrapping_add(1), ..Self::default() };
+            self.forget();
         }
+    }
+
+    /// Forgets all strings.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { forgotten: self.forgotten.wrapping_add(1), ..Self::default() };
     }
 
     /// The number of a text of `size` bytes that is sent now.

@@ -98,3 +98,35 @@ test("without memory for the bytes, the error says so and the open indexes stay"
   assert.throws(() => Index.open(huge), (error) => error instanceof SymdexError && error.kind === "out_of_memory");
   assert.ok(index.lookupMany([0]).length === 1);
 });
+
+/** What `iterable` yields. Then it runs `last`. */
+function* thenRun(iterable, last) {
+  yield* iterable;
+  last();
+}
+
+test("code of the caller that closes the index in a call gets an error, and no answer of another index", () => {
+  const [plain, other] = [read("golden/v1/plain-1.symdex"), read("golden/v1/inline-dwarf4-1.symdex")];
+  const isClosed = { name: "SymdexError", kind: "closed" };
+  // The answers that are read now do not have the strings of the calls below.
+  const large = Index.open(other);
+  large.lookupMany(new Float64Array(100_000).fill(0x3cf));
+  for (const opensAnother of [false, true]) {
+    const others = [];
+    const replaced = (index) => () => {
+      index.close();
+      if (opensAnother) others.push(Index.open(other));
+    };
+    const of = (call) => {
+      const index = Index.open(plain);
+      assert.throws(() => call(index, replaced(index)), isClosed);
+    };
+    of((index, replace) => index.lookupMany(thenRun([0, 1], replace)));
+    of((index, replace) => index.lookupMany([0], { get lines() { return void replace(); } }));
+    of((index, replace) => index.lookup(0, { get demangle() { return void replace(); } }));
+    of((index, replace) => symbolicate("App 0x1 0x1", thenRun([index], replace)));
+    of((index, replace) => symbolicate("App 0x1 0x1", [index], { get format() { return void replace(); } }));
+    others.forEach((index) => assert.notEqual(index.lookup(0x3cf), null));
+  }
+  assert.notEqual(large.lookup(0x3cf), null);
+});
