@@ -13,7 +13,7 @@ use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch, Seen, Table};
 use symdex_build::debug_files::{DebugFile, JoinedImage};
-use symdex_build::{Companions, DirectLookup, Image, slices};
+use symdex_build::{Companions, DirectLookup, FileSymbols, Image, slices};
 use symdex_testkit::images::debug_file::{
     BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections, write,
 };
@@ -177,10 +177,11 @@ fn the_tag_of_a_value_of_aarch64_is_no_part_of_the_address() {
     let aarch64 = file(elf::EM_AARCH64);
     assert_eq!(symbols(&aarch64), ["1000..1010 f", "1ff0..2000 before", "2000..2004 counter"]);
     let bytes = aarch64.bytes();
-    let found = symdex_build::data_symbol(&bytes, None, 0x2003).expect("a symbol");
+    let of_file = FileSymbols::read(&bytes, None).expect("an ELF file");
+    let found = of_file.data(0x2003).expect("a symbol");
     assert_eq!((&found.name[..], found.start, found.size), (&b"counter"[..], 0x2000, 4));
-    assert_eq!(symdex_build::data_symbol(&bytes, None, tag | 0x2003), None);
-    assert_eq!(symdex_build::symbol_addresses(&bytes, None, b"counter", 1), [0x2001]);
+    assert_eq!(of_file.data(tag | 0x2003), None);
+    assert_eq!(of_file.named(b"counter"), [0x2000..0x2004]);
     assert_eq!(symbols(&file(elf::EM_X86_64)), ["1ff0..3000 before"]);
 }
 
