@@ -67,7 +67,7 @@ impl<'d> FileSymbols<'d> {
     ///
     /// let file = std::fs::read("../../testdata/elf/gcc-parts.so")?;
     /// let symbols = FileSymbols::read(&file, None).expect("an ELF file");
-    /// assert_eq!(symbols.named(b"rescale"), [0x1160..0x1195]);
+    /// assert_eq!(symbols.named(b"rescale"), vec![std::ops::Range { start: 0x1160, end: 0x1195 }]);
     /// assert_eq!(symbols.data(0x4038).map(|symbol| symbol.name), Some(b"log_size".to_vec()));
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -231,7 +231,7 @@ mod tests {
     fn a_name_leads_to_the_addresses_of_its_symbols() {
         let elf = read("elf/gcc-parts.so");
         let elf = FileSymbols::read(&elf, None).expect("an ELF file");
-        assert_eq!(elf.named(b"rescale"), [0x1160..0x1195]);
+        assert_eq!(elf.named(b"rescale"), vec![Range { start: 0x1160, end: 0x1195 }]);
         assert_eq!(elf.named(b"rescal"), [], "a part of a name");
         assert_eq!(elf.named(b"fetch"), [], "it is not defined");
         let macho = read("dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4");
