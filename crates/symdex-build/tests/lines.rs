@@ -309,8 +309,8 @@ const STMT_SEQUENCE: gimli::DwAt = gimli::DwAt(0x3e0c);
 fn merged(version: u16, offsets: [u32; 2]) -> Unit {
     let form = if version < 4 { dw::DW_FORM_data4 } else { dw::DW_FORM_sec_offset };
     let function = |name, offset: u32| {
-        // Without linkage names, the symbol names both.
-        let function = Die::function(name, (0x1000, 0x1100)).linkage_name(name);
+        // Without linkage names, or with one that is the plain name, the symbol names both.
+        let function = Die::function("plain", (0x1000, 0x1100)).linkage_name(name);
         function.with(STMT_SEQUENCE, Value::Form(form, offset.to_le_bytes().to_vec()))
     };
     Unit::new((CODE.start, CODE.end))

@@ -304,7 +304,8 @@ fn answer_all(
             mapped().iter().filter_map(|file| FileSymbols::read(file, arch)).collect::<Vec<_>>()
         })
     };
-    let (companions, loaded) = (Companions::new(sources.debug_dirs.clone()).files(&sources.packages), OnceCell::new());
+    let (companions, loaded) =
+        (Companions::new(sources.debug_dirs.clone()).files(&sources.packages), OnceCell::new());
     let declaration = |address| {
         let variables: &Option<Variables<'_, '_>> = variables.get_or_init(|| {
             let loaded: &Option<Image<'_>> =
