@@ -152,7 +152,7 @@ fn a_listing_of_archives_is_built() {
 
 #[test]
 fn the_command_of_the_gradle_task_fails_for_a_stripped_library() {
-    use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+    use symdex_testkit::images::debug_file::{BASE, Die, Elf, ElfSymbol, Unit, debug_sections};
     let script = shell("Gradle");
     let task = blocks("Gradle", "kotlin")[0].replace("\", \"", " ");
     assert!(
@@ -165,8 +165,11 @@ fn the_command_of_the_gradle_task_fails_for_a_stripped_library() {
     let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
     work.write(&format!("{libraries}/libapp.so"), &elf(1).debug(debug_sections(&[unit])).bytes());
     work.succeeds(&script, 1);
-    work.write(&format!("{libraries}/libvendor.so"), &elf(2).bytes());
+    let symbols = vec![ElfSymbol::function("f", BASE + 0x1000, 0x10)];
+    work.write(&format!("{libraries}/libvendor.so"), &Elf { symbols, ..elf(2) }.bytes());
     work.fails(&script, "no input has debug information of libvendor.so");
+    work.write(&format!("{libraries}/libvendor.so"), &elf(2).bytes());
+    work.fails(&script, "nothing to answer");
     fs::remove_dir_all(work.root.path().join("build")).expect("removed");
     work.fails(&script, "cannot read");
 }

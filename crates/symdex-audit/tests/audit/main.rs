@@ -11,9 +11,14 @@ use std::time::Duration;
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
-use symdex_build::{Companions, Error, Image, slices};
+use symdex_build::{BuildOptions, Companions, Error, Image, slices};
 use symdex_testkit::images::debug_file::{BASE, Die, Unit, Value, debug_file, whole};
 use symdex_testkit::indexes::index_of;
+
+/// The index of an image, even an empty one.
+fn built_index(image: &Image<'_>) -> Vec<u8> {
+    BuildOptions::new().allow_empty(true).build(image).expect("builds").bytes
+}
 
 /// The report of an audit of the index of `built` against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
@@ -21,7 +26,7 @@ fn audited(built: &[u8], against: &[u8]) -> AuditReport {
         let slice = &slices(file).expect("a Mach-O file")[0];
         let companions = Companions::default();
         let image = Image::load(slice, "made-up", &companions).expect("loads");
-        symdex_build::build(&image).expect("builds").bytes
+        built_index(&image)
     };
     let index = Index::open(image(built)).expect("just written");
     let slice = &slices(against).expect("a Mach-O file")[0];
@@ -48,7 +53,7 @@ fn error(file: &[u8], options: AuditOptions<'_>) -> Error {
     let slice = &slices(file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let index = Index::open(symdex_build::build(&image).expect("builds").bytes).expect("just written");
+    let index = Index::open(built_index(&image)).expect("just written");
     options.audit(&image, &index).expect_err("past a limit")
 }
 

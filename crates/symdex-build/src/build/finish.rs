@@ -39,7 +39,8 @@ impl<'d> Build<'_, 'd> {
         self.deadline.check()?;
         self.budget.check_names(self.pools.size())?;
         counts.seen = self.seen;
-        compare(&counts, self.merged_functions, &self.encoded, self.allow_empty, &mut problems)?;
+        let covered = (&self.coverage, &self.encoded);
+        compare(&counts, self.merged_functions, covered, self.allow_empty, &mut problems)?;
         let mut strings = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(has_dwarf, self.coverage);
         if let Some(demangle) = self.demangle {

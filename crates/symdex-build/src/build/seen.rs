@@ -4,38 +4,31 @@ use symdex::write::ChunkRanges;
 use symdex::{Counts, Seen, Table};
 
 use crate::error::Error;
-use crate::report::Problems;
+use crate::report::{Problems, TextCoverage};
 
 /// What the chunks of an index have, counted where they are encoded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EncodedCounts {
-    chunks: [u64; 2],
-    /// The ranges of both tables. A range that touches several chunks counts in each.
-    ranges: [u64; 2],
+    /// Bytes of code that the ranges of both tables cover.
+    covered: [u64; 2],
     has_inlined: bool,
     has_lines: bool,
 }
 
 impl EncodedCounts {
     pub(super) fn add(&mut self, table: Table, chunk: &ChunkRanges) {
-        let number = usize::from(table == Table::SymbolTable);
-        self.chunks[number] += 1;
-        self.ranges[number] += chunk.ranges.len() as u64;
+        let covered: u64 = chunk.ranges.iter().map(|range| range.end - range.start).sum();
+        self.covered[usize::from(table == Table::SymbolTable)] += covered;
         if table == Table::Dwarf {
             self.has_inlined = self.has_inlined || chunk.frames.iter().any(|frame| frame.parent.is_some());
             self.has_lines = self.has_lines || chunk.frames.iter().any(|frame| frame.line.is_some());
         }
     }
-
-    /// Whether the ranges that were merged are those that were encoded.
-    fn has_all(&self, counts: &Counts) -> bool {
-        let merged = [counts.ranges, counts.symbols];
-        (0..2).all(|table| (merged[table]..=merged[table] + self.chunks[table]).contains(&self.ranges[table]))
-    }
 }
 
 /// Compares what was found, `counts.seen`, with what the index has. `merged` is the number of functions that units
-/// have given to the merge. What an index lacks without being empty is counted in `problems`.
+/// have given to the merge, and `coverage` has the bytes that were merged. What an index lacks without being empty is
+/// counted in `problems`.
 ///
 /// # Errors
 ///
@@ -44,14 +37,15 @@ impl EncodedCounts {
 pub(super) fn compare(
     counts: &Counts,
     merged: u64,
-    encoded: &EncodedCounts,
+    (coverage, encoded): (&TextCoverage, &EncodedCounts),
     allow_empty: bool,
     problems: &mut Problems,
 ) -> Result<(), Error> {
     let Seen { functions, inlined, rows, symbols, functions_outside, symbols_outside } = counts.seen;
     let nothing = |found: String, why: &str| Err(Error::NothingIndexed { found, why: why.to_owned() });
-    if functions != merged || !encoded.has_all(counts) {
-        let found = format!("{functions} functions and {} ranges", counts.ranges + counts.symbols);
+    let covered = [coverage.dwarf, coverage.symbol_table];
+    if functions != merged || covered != encoded.covered {
+        let found = format!("{functions} functions and code of {} bytes", covered[0].max(covered[1]));
         return nothing(found, "some were lost on the way to the index, which is a fault of symdex");
     }
     if functions != 0 && counts.functions == 0 {
@@ -90,15 +84,16 @@ mod tests {
         encoded: EncodedCounts,
         allow_empty: bool,
     ) -> Result<Vec<String>, String> {
+        let coverage = TextCoverage { dwarf: 4, symbol_table: 2, ..TextCoverage::default() };
+        let coverage = if counts == Counts::default() { TextCoverage::default() } else { coverage };
         let mut problems = Problems::default();
-        let compared = compare(&counts, merged, &encoded, allow_empty, &mut problems);
+        let compared = compare(&counts, merged, (&coverage, &encoded), allow_empty, &mut problems);
         compared.map(|()| problems.lost().keys().cloned().collect()).map_err(|error| error.to_string())
     }
 
     const SEEN: Seen =
         Seen { functions: 2, inlined: 1, rows: 3, symbols: 2, functions_outside: 0, symbols_outside: 0 };
-    const WHOLE: EncodedCounts =
-        EncodedCounts { chunks: [2, 1], ranges: [4, 2], has_inlined: true, has_lines: true };
+    const WHOLE: EncodedCounts = EncodedCounts { covered: [4, 2], has_inlined: true, has_lines: true };
 
     fn whole() -> Counts {
         Counts { functions: 2, ranges: 3, symbols: 2, seen: SEEN, ..Counts::default() }
@@ -113,18 +108,15 @@ mod tests {
     fn an_index_without_what_was_found_is_refused() {
         let refused = |counts, merged, encoded| result(counts, merged, encoded, true).expect_err("refused");
         assert!(refused(whole(), 1, WHOLE).contains("a fault of symdex"), "a unit was not merged");
-        for ranges in [[2, 2], [6, 2], [4, 1], [4, 4]] {
-            assert!(refused(whole(), 2, EncodedCounts { ranges, ..WHOLE }).contains("a fault of symdex"));
+        for covered in [[3, 2], [5, 2], [4, 1], [4, 3]] {
+            assert!(refused(whole(), 2, EncodedCounts { covered, ..WHOLE }).contains("a fault of symdex"));
         }
         assert!(refused(Counts { functions: 0, ..whole() }, 2, WHOLE).contains("2 functions"));
-        let encoded = EncodedCounts { ranges: [4, 0], ..WHOLE };
-        assert!(refused(Counts { symbols: 0, ..whole() }, 2, encoded).contains("2 symbols"));
+        assert!(refused(Counts { symbols: 0, ..whole() }, 2, WHOLE).contains("2 symbols"));
         for (functions_outside, symbols_outside) in [(1, 0), (0, 1)] {
             let seen = Seen { functions_outside, symbols_outside, ..Seen::default() };
             let counts = Counts { seen, ..Counts::default() };
-            assert!(
-                refused(counts, 0, EncodedCounts::default()).contains("outside of its executable sections")
-            );
+            assert!(refused(counts, 0, WHOLE).contains("outside of its executable sections"));
         }
     }
 
@@ -144,7 +136,6 @@ mod tests {
         );
         let seen = Seen { symbols: 2, functions_outside: 3, ..Seen::default() };
         let counts = Counts { symbols: 2, seen, ..Counts::default() };
-        let encoded = EncodedCounts { chunks: [0, 1], ranges: [0, 2], ..EncodedCounts::default() };
-        assert!(result(counts, 0, encoded, false).expect("has symbols")[0].starts_with("functions of"));
+        assert!(result(counts, 0, WHOLE, false).expect("has symbols")[0].starts_with("functions of"));
     }
 }
