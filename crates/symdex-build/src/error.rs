@@ -41,9 +41,9 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// The file has nothing that answers an address.
+    /// The file has code and nothing that answers an address there.
     #[error(
-        "nothing to answer: it has no functions, neither in debug information nor in symbols nor in unwind information; {} \
+        "nothing to answer: it has code and no functions, neither in debug information nor in symbols nor in unwind information; {} \
          (--allow-empty publishes an empty index)",
         if lost.is_empty() { "give the file as it was before it was stripped, or its debug file" } else { lost }
     )]

@@ -120,8 +120,8 @@ impl<'p> BuildOptions<'p> {
         Self { unwind_rows, ..self }
     }
 
-    /// Whether an image without any function gets an empty index. The default is `false`: the build fails with
-    /// [`Error::NothingFound`].
+    /// Whether an image that has code and no function gets an empty index. The default is `false`: the build fails with
+    /// [`Error::NothingFound`]. An image without code always gets one.
     #[must_use]
     pub fn allow_empty(self, allow_empty: bool) -> Self {
         Self { allow_empty, ..self }

@@ -75,7 +75,7 @@ pub struct PipelineOptions {
     pub readable_names: bool,
     /// Whether indexes get unwind rows, for unwinding stacks from registers and memory.
     pub unwind_rows: bool,
-    /// Whether an image without any function gets an empty index instead of a failure.
+    /// Whether an image that has code and no function gets an empty index instead of a failure.
     pub allow_empty: bool,
     /// How children are started. `None`, the default, builds in this process. The limits are set by the options above.
     pub isolation: Option<Isolation>,

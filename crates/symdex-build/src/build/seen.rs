@@ -33,7 +33,7 @@ impl EncodedCounts {
 /// # Errors
 ///
 /// [`Error::NothingIndexed`] if functions or symbols were found and the index has none of them, or not all that were
-/// merged; [`Error::NothingFound`] if there is nothing to answer, unless `allow_empty` is set.
+/// merged; [`Error::NothingFound`] if the image has code and nothing to answer, unless `allow_empty` is set.
 pub(super) fn compare(
     counts: &Counts,
     merged: u64,
@@ -59,7 +59,9 @@ pub(super) fn compare(
         let found = format!("{functions_outside} functions and {symbols_outside} function symbols");
         return nothing(found, "all of them lie outside of its executable sections");
     }
-    if is_empty && !allow_empty {
+    // An image without code, such as a framework of resources, lacks nothing.
+    let has_code = coverage.executable != 0 || !problems.lost().is_empty();
+    if is_empty && has_code && !allow_empty {
         const LISTED: usize = 3;
         let lost: Vec<&str> = problems.lost().keys().take(LISTED).map(String::as_str).collect();
         return Err(Error::NothingFound { lost: lost.join("; ") });
@@ -84,8 +86,9 @@ mod tests {
         encoded: EncodedCounts,
         allow_empty: bool,
     ) -> Result<Vec<String>, String> {
-        let coverage = TextCoverage { dwarf: 4, symbol_table: 2, ..TextCoverage::default() };
-        let coverage = if counts == Counts::default() { TextCoverage::default() } else { coverage };
+        let whole = TextCoverage { executable: 9, dwarf: 4, symbol_table: 2, ..TextCoverage::default() };
+        let nothing = TextCoverage { executable: 9, ..TextCoverage::default() };
+        let coverage = if counts == Counts::default() { nothing } else { whole };
         let mut problems = Problems::default();
         let compared = compare(&counts, merged, (&coverage, &encoded), allow_empty, &mut problems);
         compared.map(|()| problems.lost().keys().cloned().collect()).map_err(|error| error.to_string())
@@ -125,6 +128,12 @@ mod tests {
         let empty = |allow_empty| result(Counts::default(), 0, EncodedCounts::default(), allow_empty);
         assert!(empty(false).expect_err("refused").contains("nothing to answer"));
         assert_eq!(empty(true), Ok(Vec::new()));
+        let (coverage, encoded) = Default::default();
+        let mut problems = Problems::default();
+        let without_code = compare(&Counts::default(), 0, (&coverage, &encoded), false, &mut problems);
+        assert!(without_code.is_ok(), "there is nothing to lack");
+        problems.add("a debug file is missing", 1);
+        assert!(compare(&Counts::default(), 0, (&coverage, &encoded), false, &mut problems).is_err());
     }
 
     #[test]

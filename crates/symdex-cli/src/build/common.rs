@@ -49,8 +49,8 @@ pub(crate) struct BuildLimits {
     /// index that exists already without readable names is built again
     #[arg(long)]
     readable_names: bool,
-    /// Publish an empty index for an image that has no functions, neither in debug information nor in symbols nor in
-    /// unwind information, such as a stripped program of Go. The default is a failure of its file
+    /// Publish an empty index for an image that has code and no functions, neither in debug information nor in symbols
+    /// nor in unwind information, such as a stripped program of Go. The default is a failure of its file
     #[arg(long)]
     allow_empty: bool,
 }

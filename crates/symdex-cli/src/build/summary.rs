@@ -201,7 +201,7 @@ pub(crate) fn report(
     if reporting.verbosity() == Verbosity::Quiet {
         return Ok(0);
     }
-    if !summary.has_dwarf && !are_many {
+    if summary.grade == Grade::Nothing || !summary.has_dwarf && !are_many {
         say("warning", what_is_indexed(summary));
     }
     warnings.iter().for_each(|warning| say("warning", warning));
@@ -215,7 +215,7 @@ pub(crate) fn report(
 /// What the index of an image without debug information has.
 fn what_is_indexed(summary: &ImageSummary) -> &'static str {
     match summary.grade {
-        Grade::Nothing => "no debug information and no symbols: the index is empty",
+        Grade::Nothing => "nothing to answer: the index is empty",
         Grade::Bounds => "no debug information and no names: only the bounds of functions are indexed",
         _ => "no debug information: only the symbol table is indexed",
     }
