@@ -128,6 +128,13 @@ impl<'a, 'd> Facts<'a, 'd> {
         ranges + rows + symbols != 0
     }
 
+    /// Whether the image has code, or the debug file has functions that may be its code. A framework of resources has
+    /// neither.
+    pub(crate) fn has_code(&self) -> bool {
+        let [_, ranges, _, symbols] = self.counts();
+        !self.image.info().executable.is_empty() || ranges + symbols != 0
+    }
+
     /// What the debug file has, and why none of its addresses can be compared.
     pub(crate) fn why_nothing_is_compared(&self) -> String {
         let [units, ranges, rows, symbols] = self.counts();

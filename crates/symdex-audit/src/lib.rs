@@ -229,7 +229,9 @@ impl<'a> AuditOptions<'a> {
         let is_answered =
             report.symbol_table_only != 0 || report.coverage.ours + report.coverage.expected != 0;
         let is_all = matches!(self.stated, Stated::All);
-        if report.addresses == 0 || is_all && !is_answered && facts.states_code() {
+        // An image without code has nothing to compare.
+        let is_nothing = report.addresses == 0 && facts.has_code();
+        if is_nothing || is_all && !is_answered && facts.states_code() && facts.has_code() {
             report.nothing_compared.push(facts.why_nothing_is_compared());
         }
         Ok(report)

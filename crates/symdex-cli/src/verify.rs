@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use symdex::{Index, Metadata, Partial, VerifiedCounts};
+use symdex::{Grade, Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, JoinedImage};
 use symdex_build::{Companions, SymbolMaps};
@@ -81,8 +81,8 @@ Exit codes:
   4  an index or debug file is damaged
   6  an index was made by a newer symdex
   5  an index or debug file is missing
-  1  answers differ from the debug file
-  3  the debug file or the folder has no such image
+  1  answers differ from the debug file, or nothing was compared
+  3  the debug file or the folder has no such image, or an index is empty although its image has code
 If several apply, the first of these after 0 counts.";
 
 /// An index, or the failure for a path without one.
@@ -190,6 +190,10 @@ fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &Symbol
     let verified = index.and_then(|index| {
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
         checked.whole = Some(IndexContents::new(index.metadata(), verified));
+        if index.metadata().grade() == Grade::Nothing && !index.metadata().executable.is_empty() {
+            let what = "the index is empty: its image has code, and no address has an answer";
+            return Err(Failure::of_file(&path, FailureKind::NotFound, what));
+        }
         let Some(debug_file) = &args.against else { return Ok(()) };
         let beside: Vec<_> =
             symdex_build::search(debug_file).companions.into_iter().map(DebugFile::on_disk).collect();
@@ -216,9 +220,13 @@ impl IndexContents {
 impl Comparison {
     fn new(report: AuditReport) -> Self {
         let AuditReport { addresses, wrong_len: different, unexplained_len, .. } = report;
-        let failures = report.failures();
+        let mut failures = report.failures();
+        if addresses == 0 && failures.is_empty() {
+            failures.push("nothing was compared: the image has no code".to_owned());
+        }
         let unexplained = unexplained_len - different;
-        Self { equal: report.wrong().is_empty(), addresses, different, unexplained, failures, report }
+        let equal = report.wrong().is_empty() && addresses != 0;
+        Self { equal, addresses, different, unexplained, failures, report }
     }
 
     /// The result of the comparison, as text.
@@ -233,7 +241,9 @@ impl Comparison {
                 "every answer of the index equals what the debug file says ({all}, both line policies), but addr2line \
                  differs at {unexplained} of them for no known reason"
             ),
-            (false, 0, _) if !self.report.nothing_compared.is_empty() => "nothing was compared".to_owned(),
+            (false, 0, _) if !self.report.nothing_compared.is_empty() || *addresses == 0 => {
+                "nothing was compared".to_owned()
+            }
             (false, 0, _) => "the index does not hold what the debug file says".to_owned(),
             (false, ..) => format!("{different} of {addresses} answers differ from what the debug file says"),
         }

@@ -205,7 +205,10 @@ fn a_file_with_nothing_to_answer_gets_an_index_only_if_that_is_wanted() {
         let wanted = build(out.path(), &[&[&stripped[..], "--allow-empty", "--force"], options].concat());
         assert_eq!((wanted.code, names_in(out.path()).len()), (Some(0), 1), "{}", wanted.err);
         assert!(wanted.err.contains("the index is empty"), "{}", wanted.err);
-        // The index that exists is not one to keep.
+        // The index that exists is not one to keep, and not one that is right.
+        let verified = symdex(["verify", text(&out.path().join(&names_in(out.path())[0]))]);
+        assert_eq!(verified.code, Some(3), "{}", verified.err);
+        assert!(verified.err.contains("the index is empty"), "{}", verified.err);
         assert_eq!(build(out.path(), &[&stripped]).code, Some(3));
         fs::remove_file(out.path().join(&names_in(out.path())[0])).expect("removed");
     }
@@ -239,4 +242,20 @@ fn an_image_that_states_no_id_gets_that_of_the_command_line() {
         assert_eq!(stated.code, Some(0), "{}", stated.err);
         assert_eq!(names_in(out.path()).len(), 2);
     }
+}
+
+#[test]
+fn an_image_without_code_lacks_nothing_and_proves_nothing() {
+    let (root, out) = (folder(), folder());
+    let resources = root.path().join("resources");
+    fs::write(&resources, Elf { code: Some(0), is_unsized: true, ..Elf::default() }.bytes())
+        .expect("written");
+    let built = build(out.path(), &[text(&resources), "--verify"]);
+    assert_eq!((built.code, names_in(out.path()).len()), (Some(0), 1), "{}", built.err);
+    assert!(built.err.contains("the index is empty"), "{}", built.err);
+    let index = out.path().join(&names_in(out.path())[0]);
+    assert_eq!(symdex(["verify", text(&index)]).code, Some(0));
+    let compared = symdex(["verify", text(&index), "--against", text(&resources)]);
+    assert_eq!(compared.code, Some(1), "{}", compared.err);
+    assert!(compared.out.contains("nothing was compared"), "{}{}", compared.out, compared.err);
 }

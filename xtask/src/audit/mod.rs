@@ -177,5 +177,7 @@ fn failures(corpus: &Corpus) -> Vec<String> {
     };
     let findings = findings(&output::total(corpus));
     let of_all = findings.iter().map(|finding| format!("all of {}: {finding}", corpus.name));
-    corpus.slices.iter().flat_map(of_slice).chain(of_all).collect()
+    let compared: u64 = corpus.slices.iter().map(|slice| slice.report.addresses).sum();
+    let nothing = (compared == 0).then(|| format!("all of {}: nothing was compared", corpus.name));
+    corpus.slices.iter().flat_map(of_slice).chain(of_all).chain(nothing).collect()
 }
