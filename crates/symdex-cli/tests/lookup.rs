@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use common::{command, debug_file, dsym, folder, index_of, symdex, symdex_on, without_debug_information};
 use serde_json::json;
+use symdex_testkit::images::debug_file::{Elf, ElfSection, ElfSymbol};
 
 /// The answer at 0x400 of inline-dwarf4, whose base is 0x100000000: `row` is inlined into `mip`, and `mip` into
 /// `pyramid`, which starts at 0x3a0. The lines are those of llvm-symbolizer.
@@ -393,4 +394,36 @@ fn a_closed_pipe_is_not_a_failure() {
         let finished = common::CommandOutput::from(child.wait_with_output().expect("ended"));
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
     }
+}
+
+/// A file with a function at 1 MiB and a larger one in the upper half of the address space, as in a kernel.
+#[test]
+fn a_debug_file_answers_in_all_of_its_code_however_far_apart() {
+    let (root, base, low) = (folder(), 0xffff_ffff_8100_0000, 0x10_0000);
+    let boot = ElfSection {
+        name: ".boot".to_owned(),
+        kind: object::elf::SHT_PROGBITS.0,
+        flags: 6,
+        address: low,
+        bytes: vec![0x90; 0x20],
+        ..ElfSection::default()
+    };
+    let symbols =
+        vec![ElfSymbol::function("kernel", base + 0x1000, 0x40), ElfSymbol::function("boot", low, 0x20)];
+    let elf = Elf { base, symbols, sections: vec![boot], other_segments: vec![low], ..Elf::default() };
+    let path = root.path().join("vmlinux");
+    fs::write(&path, elf.bytes()).expect("written");
+    let said = |args: &str| symdex_on(&path, args);
+    for (address, name) in [("0x100004", "boot"), ("0xffffffff81001004", "kernel")] {
+        let found = said(&format!("lookup {{}} --svma {address}"));
+        assert_eq!(found.code, Some(0), "{}", found.err);
+        assert!(found.out.contains(&format!("{name} + 0x4")), "{}", found.out);
+        assert_eq!(said(&format!("atos -o {{}} {address}")).out, format!("{name} (in vmlinux) + 4\n"));
+        let symbolized = said(&format!("llvm-symbolizer -e {{}} {address}")).out;
+        assert!(symbolized.starts_with(&format!("{name}\n")), "{symbolized}");
+    }
+    assert_eq!(said("lookup {} --svma 0x1000").code, Some(3), "there is no code");
+    // An index has the larger part, and says what it lacks.
+    let built = said(&format!("build {{}} -o {}", root.path().join("indexes").display()));
+    assert!(built.err.contains("the code at 0x100000..0x100020 is not in the 4 GiB"), "{}", built.err);
 }

@@ -1,5 +1,7 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
+mod inlined;
+
 use std::borrow::Cow;
 
 use gimli::UnitOffset;
@@ -10,10 +12,10 @@ use super::names::{Name, Names};
 use super::slots::Slot;
 use super::units::{EntryId, UnitEntry, Units};
 use super::walk::Walker;
-use crate::flatten::{intersect, join, subtract};
+use crate::flatten::join;
 use crate::image::Image;
 use crate::keyed::KeyedMap;
-use crate::limits::{self, UnitError, UnitLimits};
+use crate::limits::{UnitError, UnitLimits};
 use crate::memory::Share;
 use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
@@ -312,100 +314,6 @@ impl<'a, 'd> Walk<'a, 'd> {
         self.push(entry, None, 0, name, attributes, first)
     }
 
-    fn inlined(
-        &mut self,
-        entry: EntryId,
-        attributes: &Attributes<'d>,
-        parent: NonMaxU32,
-    ) -> Option<NonMaxU32> {
-        let depth = self.functions.nodes[parent.index()].depth + 1;
-        if depth > limits::DEPTH {
-            self.too_deep += 1;
-            return Some(parent);
-        }
-        let first = self.functions.ranges.len();
-        let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
-        let lies_in = |one: &(u64, u64)| {
-            let around = around.get(around.partition_point(|around| around.1 < one.1));
-            around.is_some_and(|around| around.0 <= one.0)
-        };
-        let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
-        // A range inside a range of the parent lies in one executable section, because each range of the parent does.
-        if let Some(one) = plain.filter(lies_in) {
-            self.functions.ranges.push(one);
-        } else {
-            self.read_ranges(attributes);
-            if self.stated.is_empty() {
-                // Its children have their own ranges, which may still be right.
-                return Some(parent);
-            }
-            self.within.clear();
-            let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
-            let first = self.stated.first().map_or(0, |first| first.0);
-            let first = around.partition_point(|around| around.1 <= first);
-            intersect(&self.stated, &around[first..], &mut self.within);
-            self.count_more_than_stated();
-            self.functions.ranges.extend_from_slice(&self.within);
-            self.add_outside(parent);
-        }
-        let name = self.inlined_name(entry, attributes);
-        self.push(entry, Some(parent), depth, name, attributes, first)
-    }
-
-    /// Adds the parts of `stated` that are outside of `parent`, the parent of the next node, but inside of its
-    /// function. GCC writes them where it may state one range for each call alone.
-    fn add_outside(&mut self, parent: NonMaxU32) {
-        let functions = &mut self.functions;
-        let node = |number: NonMaxU32| &functions.nodes[number.index()];
-        let function = std::iter::successors(Some(parent), |number| node(*number).parent).last();
-        let Some(function) = function.filter(|function| *function != parent) else { return };
-        let size = |ranges: &[(u64, u64)]| ranges.iter().map(|(start, end)| end - start).sum::<u64>();
-        if self.limits.ranges == 0 || size(&self.within) == size(&self.stated) {
-            return;
-        }
-        let mut outside = Vec::new();
-        subtract(&self.stated, functions.ranges(node(parent)), &mut outside);
-        self.within.clear();
-        let all = functions.ranges(node(function));
-        for part in outside {
-            let first = all.partition_point(|range| range.1 <= part.0);
-            intersect(&[part], &all[first..], &mut self.within);
-        }
-        self.count_more_than_stated();
-        if let (false, Ok(number)) = (self.within.is_empty(), u32::try_from(self.functions.nodes.len())) {
-            self.functions.ranges_outside.extend_from_slice(&self.within);
-            self.functions.outside.push((number, self.functions.ranges_outside.len()));
-        }
-    }
-
-    /// The number in `inlined` of an inlined subroutine's name.
-    fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
-        let origin = attributes.origin_key();
-        if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
-            return Some(*known);
-        }
-        if self.unnamed.len() >= NAMES_AT_A_TIME {
-            self.name_inlined();
-        }
-        let number = NonMaxU32::new((self.inlined.len() + self.unnamed.len()) as u64)?;
-        self.unnamed.push((entry, *attributes));
-        let is_there = |origin| self.names.units.entry(self.unit, origin).is_some();
-        if let Some(origin) = origin.filter(|_| attributes.origin().is_some_and(is_there)) {
-            self.by_origin.insert(origin, number);
-        }
-        Some(number)
-    }
-
-    /// Finds the names of the inlined subroutines in `unnamed`.
-    fn name_inlined(&mut self) {
-        let unnamed = std::mem::take(&mut self.unnamed);
-        for stated in self.names.stated_names(&unnamed) {
-            let name = self.names.inlined(stated);
-            let number = self.number(name);
-            self.inlined.push(number);
-        }
-    }
-
     /// The number of a name in this unit.
     fn number(&mut self, name: Option<Name<'d>>) -> Option<NonMaxU32> {
         let name = Hashed::new(name?);
@@ -443,21 +351,6 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, entry: offset, ranges });
         Some(number)
-    }
-
-    /// Counts the ranges in `within` that the entry does not list against the limit of range-list entries. An entry
-    /// with one range has as many ranges in `within` as its parent has in that range.
-    fn count_more_than_stated(&mut self) {
-        let more = self.within.len().saturating_sub(self.stated.len()) as u64;
-        self.functions.range_entries += more.min(self.limits.ranges);
-        match self.limits.ranges.checked_sub(more) {
-            Some(left) => self.limits.ranges = left,
-            None => {
-                self.limits.ranges = 0;
-                self.bad_ranges += 1;
-                self.within.clear();
-            }
-        }
     }
 
     /// Sets `stated` to the ranges of an entry. Returns the SVMA at which the first listed range starts.

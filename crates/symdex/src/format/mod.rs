@@ -6,15 +6,17 @@
 //! is checked against a limit. Real images stay far below each limit.
 
 mod bits;
+mod counts;
 mod grade;
 pub(crate) mod header;
 pub(crate) mod metadata;
 pub(crate) mod pages;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
+pub use counts::{Counts, Partial, Seen};
 pub use grade::Grade;
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Counts, Metadata, Partial, Seen, Table};
+pub use metadata::{Metadata, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
 
 pub use crate::error::SectionKind;
