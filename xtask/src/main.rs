@@ -22,8 +22,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["dist", words @ ..] if let Some(arguments) = dist::Arguments::parse(words) => dist::run(&arguments),
         ["fuzz", words @ ..] => fuzz::run(words),
-        ["audit" | "corpus" | "instructions" | "names" | "scale" | "testdata", ..] => match run_chore(&words)
-        {
+        ["audit" | "corpus" | "instructions" | "scale" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
             Err(error) => Err(error),
