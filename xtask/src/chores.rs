@@ -7,7 +7,6 @@ mod corpus;
 mod host;
 mod installed;
 mod instructions;
-mod scale;
 mod testdata;
 mod tools;
 
@@ -26,9 +25,6 @@ fn main() -> ExitCode {
         }
         // A process whose instructions are counted.
         ["counted", task, file] => instructions::counted(task, file.as_ref()),
-        ["scale", words @ ..] if let Some(arguments) = scale::Arguments::parse(words) => {
-            scale::run(&arguments)
-        }
         ["testdata"] => testdata::make(),
         ["testdata", "--check"] => testdata::check(),
         _ => {
