@@ -17,7 +17,6 @@ mod input;
 mod lookups;
 mod machine;
 mod markdown;
-mod minidumps;
 mod plots;
 mod questions;
 mod readers;
@@ -33,7 +32,6 @@ use tool::{READERS, Tool};
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores] [-o FOLDER]
-       cargo xtask bench --minidumps FOLDER [--minidumps FOLDER]... [--runs N]
        cargo xtask bench --service [--soak | --hostile [--only TEXT]] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
@@ -42,9 +40,6 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores
     --builds             measure builds only, for example of files of several gigabytes
     --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
                          benchmark starts on this machine (redis-server, and moto in target/moto)
-    --minidumps FOLDER   compare `symdex minidump` with minidump-stackwalk on the minidumps in FOLDER instead: CPU,
-                         memory, frames. Indexes and symbol files are made of their modules that are files of this
-                         machine. Needs minidump-stackwalk and dump_syms
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
     --soak               the memory of the server over a million requests instead
@@ -85,7 +80,6 @@ struct Arguments {
     runs: usize,
     builds_alone: bool,
     stores: bool,
-    minidumps: Vec<PathBuf>,
     service: bool,
     soak: bool,
     hostile: bool,
@@ -101,7 +95,6 @@ impl Arguments {
         match (self.service, self.stores) {
             (true, _) => bench_service(self),
             (_, true) => bench_stores(self),
-            _ if !self.minidumps.is_empty() => minidumps::run(&self.minidumps, self.runs),
             _ => bench(self),
         }
     }
@@ -113,7 +106,6 @@ impl Arguments {
             runs: 5,
             builds_alone: flags.contains(&"--builds"),
             stores: flags.contains(&"--stores"),
-            minidumps: Vec::new(),
             service: flags.contains(&"--service"),
             soak: flags.contains(&"--soak"),
             hostile: flags.contains(&"--hostile"),
@@ -124,7 +116,6 @@ impl Arguments {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
                 ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
-                ["--minidumps", folder] => arguments.minidumps.push(folder.into()),
                 ["--only", text] => arguments.only = (*text).to_owned(),
                 ["-o", folder] => arguments.folder = folder.into(),
                 _ => return None,

@@ -23,7 +23,6 @@ use symdex_store::IndexFolder;
 use self::load::Length;
 use self::requests::{Asked, Request};
 use self::server::Server;
-pub use self::server::binary;
 use crate::cost::median;
 use crate::input::Input;
 use crate::tool::Tool;
