@@ -22,7 +22,6 @@ mod questions;
 mod readers;
 mod report;
 mod service;
-mod stores;
 mod tool;
 
 use input::Input;
@@ -31,15 +30,13 @@ use report::{InputFigures, LookupFigures, Report};
 use tool::{READERS, Tool};
 
 const USAGE: &str = "\
-usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores] [-o FOLDER]
+usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
        cargo xtask bench --service [--soak | --hostile [--only TEXT]] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
     --runs N             the number of runs; the report has their medians (default: 5)
     --builds             measure builds only, for example of files of several gigabytes
-    --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
-                         benchmark starts on this machine (redis-server, and moto in target/moto)
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
     --soak               the memory of the server over a million requests instead
@@ -57,7 +54,6 @@ fn main() -> ExitCode {
             Tool::named(tool).and_then(|tool| builds::run(tool, Path::new(file), Path::new(to)))
         }
         ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
-        ["ask-store", task] => stores::ask::run(Path::new(task)),
         words => match Arguments::parse(words) {
             Some(arguments) => arguments.run(),
             None => {
@@ -79,7 +75,6 @@ struct Arguments {
     corpora: Vec<String>,
     runs: usize,
     builds_alone: bool,
-    stores: bool,
     service: bool,
     soak: bool,
     hostile: bool,
@@ -88,15 +83,11 @@ struct Arguments {
 }
 
 /// The options without a value.
-const FLAGS: [&str; 5] = ["--builds", "--stores", "--service", "--soak", "--hostile"];
+const FLAGS: [&str; 4] = ["--builds", "--service", "--soak", "--hostile"];
 
 impl Arguments {
     fn run(&self) -> Result<()> {
-        match (self.service, self.stores) {
-            (true, _) => bench_service(self),
-            (_, true) => bench_stores(self),
-            _ => bench(self),
-        }
+        if self.service { bench_service(self) } else { bench(self) }
     }
 
     fn parse(words: &[&str]) -> Option<Self> {
@@ -105,7 +96,6 @@ impl Arguments {
             corpora: Vec::new(),
             runs: 5,
             builds_alone: flags.contains(&"--builds"),
-            stores: flags.contains(&"--stores"),
             service: flags.contains(&"--service"),
             soak: flags.contains(&"--soak"),
             hostile: flags.contains(&"--hostile"),
@@ -143,13 +133,6 @@ fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
         tool => anyhow::bail!("{} does not answer in process", tool.name()),
     }?;
     Ok(serde_json::to_writer(std::io::stdout(), &figures)?)
-}
-
-fn bench_stores(arguments: &Arguments) -> Result<()> {
-    let scratch = tempfile::tempdir()?;
-    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
-    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    stores::run(&inputs, arguments.runs, &arguments.folder)
 }
 
 fn bench_service(arguments: &Arguments) -> Result<()> {
