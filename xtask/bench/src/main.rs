@@ -31,7 +31,7 @@ use tool::{READERS, Tool};
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
-       cargo xtask bench --service [--soak | --hostile [--only TEXT]] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+       cargo xtask bench --service [--soak] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
@@ -40,8 +40,6 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDE
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
     --soak               the memory of the server over a million requests instead
-    --hostile            what other clients notice while a client abuses the server instead
-    --only TEXT          only the cases of --hostile whose names have this text
     -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
 ";
 
@@ -77,13 +75,11 @@ struct Arguments {
     builds_alone: bool,
     service: bool,
     soak: bool,
-    hostile: bool,
-    only: String,
     folder: PathBuf,
 }
 
 /// The options without a value.
-const FLAGS: [&str; 4] = ["--builds", "--service", "--soak", "--hostile"];
+const FLAGS: [&str; 3] = ["--builds", "--service", "--soak"];
 
 impl Arguments {
     fn run(&self) -> Result<()> {
@@ -98,15 +94,12 @@ impl Arguments {
             builds_alone: flags.contains(&"--builds"),
             service: flags.contains(&"--service"),
             soak: flags.contains(&"--soak"),
-            hostile: flags.contains(&"--hostile"),
-            only: String::new(),
             folder: "docs/bench".into(),
         };
         for pair in pairs.chunks(2) {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
                 ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
-                ["--only", text] => arguments.only = (*text).to_owned(),
                 ["-o", folder] => arguments.folder = folder.into(),
                 _ => return None,
             }
@@ -136,11 +129,7 @@ fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
 }
 
 fn bench_service(arguments: &Arguments) -> Result<()> {
-    let mode = match (arguments.soak, arguments.hostile) {
-        (false, false) => service::Mode::Load,
-        (true, _) => service::Mode::Soak,
-        (_, true) => service::Mode::Hostile(&arguments.only),
-    };
+    let mode = if arguments.soak { service::Mode::Soak } else { service::Mode::Load };
     let scratch = tempfile::tempdir()?;
     let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
     let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
