@@ -5,26 +5,18 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs the benchmarks with `words` as their arguments. After `--wholesym` and `--framehop`, these are the files for
-/// which answers are compared.
+/// Runs the benchmarks with `words` as their arguments.
 ///
 /// # Errors
 /// Cargo cannot be run, or the benchmarks failed and have printed their error.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let (package, words) = match words {
-        ["--wholesym", files @ ..] => ("symdex-bench-wholesym", files),
-        ["--framehop", files @ ..] => ("symdex-bench-framehop", files),
-        words => ("symdex-bench", words),
-    };
     let status = crate::cargo()
         .args([
             "run",
             "--quiet",
             "--release",
             "--locked",
-            "--package",
-            package,
             "--manifest-path",
             "xtask/bench/Cargo.toml",
             "--target-dir",

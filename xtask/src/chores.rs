@@ -7,8 +7,6 @@ mod corpus;
 mod host;
 mod installed;
 mod instructions;
-mod names;
-mod scale;
 mod testdata;
 mod tools;
 
@@ -27,10 +25,6 @@ fn main() -> ExitCode {
         }
         // A process whose instructions are counted.
         ["counted", task, file] => instructions::counted(task, file.as_ref()),
-        ["names"] => names::run(),
-        ["scale", words @ ..] if let Some(arguments) = scale::Arguments::parse(words) => {
-            scale::run(&arguments)
-        }
         ["testdata"] => testdata::make(),
         ["testdata", "--check"] => testdata::check(),
         _ => {

@@ -22,8 +22,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["dist", words @ ..] if let Some(arguments) = dist::Arguments::parse(words) => dist::run(&arguments),
         ["fuzz", words @ ..] => fuzz::run(words),
-        ["audit" | "corpus" | "instructions" | "names" | "scale" | "testdata", ..] => match run_chore(&words)
-        {
+        ["audit" | "corpus" | "instructions" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -47,9 +46,8 @@ fn main() -> ExitCode {
 /// # Errors
 /// Cargo cannot be run.
 fn run_chore(words: &[&str]) -> Result<ExitCode> {
-    // An optimised audit compares millions of addresses in a tenth of the time. A simulation draws millions of numbers.
-    let profile =
-        if matches!(words.first(), Some(&("audit" | "instructions" | "scale"))) { "release" } else { "dev" };
+    // An optimised audit compares millions of addresses in a tenth of the time.
+    let profile = if matches!(words.first(), Some(&("audit" | "instructions"))) { "release" } else { "dev" };
     let status = cargo()
         .args(["run", "--quiet", "--package", "xtask", "--features", "chores", "--bin", "xtask-chores"])
         .args(["--profile", profile, "--"])

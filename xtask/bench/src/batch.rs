@@ -55,7 +55,7 @@ fn ask(input: &Input, base: u64, offsets: &[u64], folder: &Path) -> Result<Cost>
     let mut command = vec![llvm("llvm-symbolizer")?];
     command.extend(["--no-demangle", "--functions=linkage", "--no-debuginfod", "--obj"].map(str::to_owned));
     command.push(input.file.to_str().context("a path that is not UTF-8")?.to_owned());
-    measure(&Streams { stdin: Some(questions), stdout: Some(answers), ..Streams::default() }, &command)
+    measure(&Streams { stdin: Some(questions), stdout: Some(answers) }, &command)
 }
 
 /// Parses the output: for each frame a line with its name and a line with its source location, and an empty line at the

@@ -31,8 +31,6 @@ pub struct Cost {
 pub struct Streams {
     pub stdin: Option<PathBuf>,
     pub stdout: Option<PathBuf>,
-    /// The exit codes besides 0 that are no failure.
-    pub accepted: Vec<i32>,
 }
 
 /// Measures `command`. A separate process runs it as its only child, so that the figures cover nothing else.
@@ -74,8 +72,7 @@ pub fn measured(streams: &Streams, command: &[String]) -> Result<Cost> {
         (exit, wall, sampler.join().unwrap_or_default())
     });
     let exit = exit?;
-    let is_accepted = exit.code().is_some_and(|code| code == 0 || streams.accepted.contains(&code));
-    ensure!(is_accepted, "{program} ended with {exit}");
+    ensure!(exit.success(), "{program} ended with {exit}");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     // The unit is bytes on Apple's systems and kilobytes on others.

@@ -17,13 +17,11 @@ mod input;
 mod lookups;
 mod machine;
 mod markdown;
-mod minidumps;
 mod plots;
 mod questions;
 mod readers;
 mod report;
 mod service;
-mod stores;
 mod tool;
 
 use input::Input;
@@ -32,24 +30,16 @@ use report::{InputFigures, LookupFigures, Report};
 use tool::{READERS, Tool};
 
 const USAGE: &str = "\
-usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores] [-o FOLDER]
-       cargo xtask bench --minidumps FOLDER [--minidumps FOLDER]... [--runs N]
-       cargo xtask bench --service [--soak | --hostile [--only TEXT]] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
+       cargo xtask bench --service [--soak] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
     --runs N             the number of runs; the report has their medians (default: 5)
     --builds             measure builds only, for example of files of several gigabytes
-    --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
-                         benchmark starts on this machine (redis-server, and moto in target/moto)
-    --minidumps FOLDER   compare `symdex minidump` with minidump-stackwalk on the minidumps in FOLDER instead: CPU,
-                         memory, frames. Indexes and symbol files are made of their modules that are files of this
-                         machine. Needs minidump-stackwalk and dump_syms
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
     --soak               the memory of the server over a million requests instead
-    --hostile            what other clients notice while a client abuses the server instead
-    --only TEXT          only the cases of --hostile whose names have this text
     -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
 ";
 
@@ -62,7 +52,6 @@ fn main() -> ExitCode {
             Tool::named(tool).and_then(|tool| builds::run(tool, Path::new(file), Path::new(to)))
         }
         ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
-        ["ask-store", task] => stores::ask::run(Path::new(task)),
         words => match Arguments::parse(words) {
             Some(arguments) => arguments.run(),
             None => {
@@ -84,26 +73,17 @@ struct Arguments {
     corpora: Vec<String>,
     runs: usize,
     builds_alone: bool,
-    stores: bool,
-    minidumps: Vec<PathBuf>,
     service: bool,
     soak: bool,
-    hostile: bool,
-    only: String,
     folder: PathBuf,
 }
 
 /// The options without a value.
-const FLAGS: [&str; 5] = ["--builds", "--stores", "--service", "--soak", "--hostile"];
+const FLAGS: [&str; 3] = ["--builds", "--service", "--soak"];
 
 impl Arguments {
     fn run(&self) -> Result<()> {
-        match (self.service, self.stores) {
-            (true, _) => bench_service(self),
-            (_, true) => bench_stores(self),
-            _ if !self.minidumps.is_empty() => minidumps::run(&self.minidumps, self.runs),
-            _ => bench(self),
-        }
+        if self.service { bench_service(self) } else { bench(self) }
     }
 
     fn parse(words: &[&str]) -> Option<Self> {
@@ -112,20 +92,14 @@ impl Arguments {
             corpora: Vec::new(),
             runs: 5,
             builds_alone: flags.contains(&"--builds"),
-            stores: flags.contains(&"--stores"),
-            minidumps: Vec::new(),
             service: flags.contains(&"--service"),
             soak: flags.contains(&"--soak"),
-            hostile: flags.contains(&"--hostile"),
-            only: String::new(),
             folder: "docs/bench".into(),
         };
         for pair in pairs.chunks(2) {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
                 ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
-                ["--minidumps", folder] => arguments.minidumps.push(folder.into()),
-                ["--only", text] => arguments.only = (*text).to_owned(),
                 ["-o", folder] => arguments.folder = folder.into(),
                 _ => return None,
             }
@@ -154,19 +128,8 @@ fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
     Ok(serde_json::to_writer(std::io::stdout(), &figures)?)
 }
 
-fn bench_stores(arguments: &Arguments) -> Result<()> {
-    let scratch = tempfile::tempdir()?;
-    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
-    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    stores::run(&inputs, arguments.runs, &arguments.folder)
-}
-
 fn bench_service(arguments: &Arguments) -> Result<()> {
-    let mode = match (arguments.soak, arguments.hostile) {
-        (false, false) => service::Mode::Load,
-        (true, _) => service::Mode::Soak,
-        (_, true) => service::Mode::Hostile(&arguments.only),
-    };
+    let mode = if arguments.soak { service::Mode::Soak } else { service::Mode::Load };
     let scratch = tempfile::tempdir()?;
     let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
     let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();

@@ -10,8 +10,8 @@ use symdex::{Index, Table};
 /// The number of addresses of each kind.
 const LOOKUPS: usize = 100_000;
 /// The number of frames of a crash report, and of distinct addresses among them.
-pub const REPORT_FRAMES: usize = 100;
-pub const REPORT_ADDRESSES: usize = 60;
+const REPORT_FRAMES: usize = 100;
+const REPORT_ADDRESSES: usize = 60;
 
 /// The image offsets to look up.
 #[derive(Serialize, Deserialize)]

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use self::size::Size;
 use self::summary::Summary;
 
 mod android;
@@ -12,7 +11,6 @@ mod compilers;
 mod debian;
 mod recipes;
 mod scatter;
-mod size;
 mod summary;
 mod variants;
 mod wheels;
@@ -21,8 +19,6 @@ mod wheels;
 pub(crate) struct Arguments {
     out: PathBuf,
     parts: Vec<Part>,
-    /// The dSYM to copy.
-    from: Option<PathBuf>,
 }
 
 /// A part of the corpus.
@@ -33,8 +29,6 @@ enum Part {
     Wheels,
     /// A dSYM in which functions of all units are interleaved.
     Scatter,
-    /// Copies of a dSYM.
-    Size(Size),
 }
 
 impl Part {
@@ -49,14 +43,13 @@ impl Part {
         }
     }
 
-    fn name(&self) -> String {
+    fn name(&self) -> &'static str {
         match self {
-            Self::Android => "android".to_owned(),
-            Self::Compilers => "compilers".to_owned(),
-            Self::Debian => "debian".to_owned(),
-            Self::Wheels => "wheels".to_owned(),
-            Self::Scatter => "scatter".to_owned(),
-            Self::Size(size) => format!("size-{}", size.word),
+            Self::Android => "android",
+            Self::Compilers => "compilers",
+            Self::Debian => "debian",
+            Self::Wheels => "wheels",
+            Self::Scatter => "scatter",
         }
     }
 }
@@ -64,18 +57,15 @@ impl Part {
 impl Arguments {
     /// Parses the words after `corpus`. Returns `None` if they are invalid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
-        let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new(), from: None };
+        let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new() };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "-o" => arguments.out = words.next()?.into(),
-                "--from" => arguments.from = Some(words.next()?.into()),
-                "size" => arguments.parts.push(Part::Size(Size::parse(words.next()?)?)),
                 part => arguments.parts.push(Part::named(part)?),
             }
         }
-        let has_size = arguments.parts.iter().any(|part| matches!(part, Part::Size(_)));
-        (!arguments.parts.is_empty() && has_size == arguments.from.is_some()).then_some(arguments)
+        (!arguments.parts.is_empty()).then_some(arguments)
     }
 }
 
@@ -95,11 +85,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Part::Debian => debian::make(&folder)?,
             Part::Wheels => wheels::make(&folder)?,
             Part::Scatter => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
-            Part::Size(size) => {
-                let from = arguments.from.as_deref().context("--from is missing")?;
-                print!("{}", size::make(size, from, &folder)?);
-                continue;
-            }
         }
         print!("{}\n{}", folder.display(), Summary::of(&folder)?);
     }

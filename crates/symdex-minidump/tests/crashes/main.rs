@@ -22,8 +22,7 @@ symdex_testkit::main!(
     arm64_stacks_are_those_of_gdb,
     thumb_stacks_are_those_of_gdb,
     indexes_and_debug_files_have_unwind_rows,
-    real_minidumps_have_the_frames_of_rust_minidump;
-    on request: minidumps_for_the_benchmarks,
+    real_minidumps_have_the_frames_of_rust_minidump,
 );
 
 /// The functions of the program.
@@ -105,14 +104,8 @@ fn check_all(captures: &[Capture], indexes: &mut Indexes, functions: &[&str]) {
 }
 
 fn x86_64_stacks_are_those_of_gdb() {
-    let captures = x86_64_captures();
-    let mut indexes = Indexes::of(&captures);
-    check_all(&captures, &mut indexes, &["leaf", "middle", "compare", "in_handler", "main", "_start"]);
-}
-
-fn x86_64_captures() -> Vec<Capture> {
     let program = programs::compile("cc", &["-O1", "-g", "-fomit-frame-pointer", "-Wl,-z,lazy"]);
-    [
+    let captures = [
         capture_native(&program, "leaf", "run leaf\npython capture()\n"),
         capture_native(&program, "callback", "run callback\npython capture()\n"),
         capture_native(
@@ -123,7 +116,9 @@ fn x86_64_captures() -> Vec<Capture> {
         // The prologue of the function, the stub of the PLT and the resolver of the dynamic linker.
         capture_native(&program, "prologue", "break *middle\nrun leaf\npython steps(120)\n"),
     ]
-    .concat()
+    .concat();
+    let mut indexes = Indexes::of(&captures);
+    check_all(&captures, &mut indexes, &["leaf", "middle", "compare", "in_handler", "main", "_start"]);
 }
 
 fn arm64_stacks_are_those_of_gdb() {
@@ -181,33 +176,6 @@ fn indexes_and_debug_files_have_unwind_rows() {
         let symbolicator = Symbolicator::open(&options, &mut |skipped| panic!("{skipped}"));
         let symbolicator = symbolicator.expect("opens");
         assert_eq!(frames_of(&dump, &mut symbolicator.session(&|_| ())), expected);
-    }
-}
-
-/// The environment variable that names the folder to which minidumps are written.
-const WRITE_MINIDUMPS: &str = "SYMDEX_TEST_WRITE_MINIDUMPS";
-
-/// The environment variable that names a large program, and its arguments.
-const LARGE_PROGRAM: &str = "SYMDEX_TEST_LARGE_PROGRAM";
-
-/// Writes the stacks of x86_64 as minidumps, and that of a large program when it first writes: by default `opt-19
-/// --version`, most of whose code is in LLVM's library.
-fn minidumps_for_the_benchmarks() {
-    let folder = std::env::var_os(WRITE_MINIDUMPS);
-    let folder = std::path::PathBuf::from(folder.expect("SYMDEX_TEST_WRITE_MINIDUMPS names a folder"));
-    let command = std::env::var(LARGE_PROGRAM).unwrap_or_else(|_| "/usr/bin/opt-19 --version".to_owned());
-    let (path, arguments) = command.split_once(' ').unwrap_or((&command, ""));
-    let program = programs::copy_of(path);
-    let script = format!("break write\nrun {arguments}\npython capture()\n");
-    for (name, captures) in
-        [("small", x86_64_captures()), ("large", capture_native(&program, "large", &script))]
-    {
-        let (indexes, folder) = (Indexes::of(&captures), folder.join(name));
-        std::fs::create_dir_all(&folder).expect("created");
-        for (number, capture) in captures.iter().enumerate() {
-            std::fs::write(folder.join(format!("{number:03}.dmp")), indexes.minidump(capture))
-                .expect("written");
-        }
     }
 }
 

@@ -23,15 +23,6 @@ pub(crate) fn compile(compiler: &str, options: &[&str]) -> PathBuf {
     program
 }
 
-/// A copy of the program at `path`, in a folder of its own.
-pub(crate) fn copy_of(path: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crash-large");
-    std::fs::create_dir_all(&folder).expect("created");
-    let copy = folder.join("program");
-    std::fs::copy(path, &copy).expect("copied");
-    copy
-}
-
 /// The registers of a processor, in the order of a minidump.
 fn registers(target: Target) -> (Processor, Vec<String>) {
     let names = |names: &str| names.split(' ').map(str::to_owned).collect::<Vec<_>>();

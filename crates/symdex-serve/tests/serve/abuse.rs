@@ -1,4 +1,4 @@
-//! Clients that ask for too much. `cargo xtask bench --service --hostile` has the cases that need time and memory.
+//! Clients that ask for too much.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -15,25 +15,8 @@ pub struct Connection {
     received: Vec<u8>,
 }
 
-/// The head of a request with a body of `length` bytes.
-pub fn head(method: &str, path: &str, headers: &[(&str, &str)], length: usize) -> Vec<u8> {
-    head_of(method, path, headers, Some(length))
-}
-
-/// The head of a request. Without `length`, `headers` say where the body ends.
-pub fn head_of(method: &str, path: &str, headers: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n");
-    let length = length.map(|length| length.to_string());
-    let length = length.as_ref().map(|length| ("content-length", &**length));
-    for (name, value) in headers.iter().copied().chain(length) {
-        head += &format!("{name}: {value}\r\n");
-    }
-    head += "\r\n";
-    head.into_bytes()
-}
-
 /// The status of an answer, if its first line has arrived.
-pub fn status(answer: &[u8]) -> Option<u16> {
+fn status(answer: &[u8]) -> Option<u16> {
     std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
 }
 

@@ -84,9 +84,6 @@ pub fn run(server: &Server, request: &Request, connections: u32, length: Length)
         .args(["-c", &connections.to_string(), "-m", "POST", "-T", request.content_type, "-D"])
         .arg(body.path())
         .arg(format!("http://{}{}", server.address, request.path));
-    if let Some(authorization) = &request.authorization {
-        command.args(["-H", authorization]);
-    }
     let before = server.cpu()?;
     let output = command.output().context(INSTALL)?;
     let cpu = server.cpu()?.saturating_sub(before);

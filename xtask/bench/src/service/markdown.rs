@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use super::hostile::Case;
 use super::{Load, Report, load, peer, soak};
 
 const METHOD: &str = "\
@@ -26,9 +25,6 @@ pub fn render(report: &Report) -> Result<String, fmt::Error> {
     }
     if let Some(figures) = &report.soak {
         of_soak(&mut text, figures)?;
-    }
-    if !report.hostile.is_empty() {
-        of_hostile(&mut text, &report.hostile)?;
     }
     Ok(text)
 }
@@ -79,31 +75,6 @@ fn of_soak(text: &mut String, figures: &soak::Figures) -> fmt::Result {
     }
     let cpu = time(*cpu);
     writeln!(text, "\n{seconds:.0} s, {cpu} of CPU time of the server for each. {failed} failed.")
-}
-
-fn of_hostile(text: &mut String, cases: &[Case]) -> fmt::Result {
-    writeln!(
-        text,
-        "The probe asks for `/healthz` every 100 ms, and another client, with a token of its own, for 100 addresses.\n"
-    )?;
-    let columns = "| abuse | how it ended | probe p50 | p99 | max | failed | lookup p50 | p99 | max | failed \
-                   | peak RSS | RSS at the end | connections after it | memory free after it |";
-    writeln!(text, "{columns}\n|{}", " --- |".repeat(14))?;
-    for case in cases {
-        let watched = &case.watched;
-        let [probe, lookup] = [&watched.probe, &watched.lookup].map(|waits| {
-            let [p50, p99, max] = [waits.p50, waits.p99, waits.max].map(time);
-            format!("{p50} | {p99} | {max} | {}", waits.failed)
-        });
-        let note = if case.note.is_empty() { String::new() } else { format!("; {}", case.note) };
-        let [peak, last, free] = [watched.peak_rss, watched.last_rss, case.free_memory].map(bytes);
-        let (name, ends, connections) = (case.name, ends(&case.ends), case.connections);
-        writeln!(
-            text,
-            "| {name} | {ends}{note} | {probe} | {lookup} | {peak} | {last} | {connections} | {free} |"
-        )?;
-    }
-    writeln!(text)
 }
 
 fn ends(ends: &BTreeMap<String, u64>) -> String {

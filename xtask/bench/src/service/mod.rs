@@ -4,7 +4,6 @@
 //! from this machine too, and share its CPUs.
 
 mod client;
-mod hostile;
 mod load;
 mod markdown;
 mod peer;
@@ -23,7 +22,6 @@ use symdex_store::IndexFolder;
 use self::load::Length;
 use self::requests::{Asked, Request};
 use self::server::Server;
-pub use self::server::binary;
 use crate::cost::median;
 use crate::input::Input;
 use crate::tool::Tool;
@@ -34,13 +32,11 @@ const CONNECTIONS: [u32; 4] = [1, 8, 64, 512];
 const SECONDS: u32 = 10;
 
 /// What is measured.
-pub enum Mode<'a> {
+pub enum Mode {
     /// Requests a second, and latencies.
     Load,
     /// Memory over a million requests.
     Soak,
-    /// What other clients notice of abuse, in the cases whose names have this text.
-    Hostile(&'a str),
 }
 
 #[derive(Serialize)]
@@ -54,7 +50,6 @@ struct Report {
     loads: Vec<Load>,
     peer: Option<peer::Figures>,
     soak: Option<soak::Figures>,
-    hostile: Vec<hostile::Case>,
 }
 
 /// The figures of one kind of request.
@@ -84,7 +79,7 @@ struct Cold {
 ///
 /// # Errors
 /// oha is not installed, or the server fails.
-pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode<'_>) -> Result<()> {
+pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode) -> Result<()> {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
     let (oha, binary) = (load::version()?, server::binary()?);
     let scratch = tempfile::tempdir()?;
@@ -103,7 +98,6 @@ pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode<'_>) -> Resu
         loads: Vec::new(),
         peer: None,
         soak: None,
-        hostile: Vec::new(),
     };
     let name = match mode {
         Mode::Load => {
@@ -116,17 +110,6 @@ pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode<'_>) -> Resu
         Mode::Soak => {
             report.soak = Some(soak::run(&binary, &store, &asked)?);
             "service-soak"
-        }
-        Mode::Hostile(only) => {
-            let costly = hostile::costly_report();
-            if let Some([_, debug_file]) = &costly {
-                let size = debug_file.metadata()?.len();
-                let input = Input { name: "costly".to_owned(), file: debug_file.clone(), size };
-                publish(&input, scratch.path(), &store)?;
-            }
-            let costly = costly.as_ref().map(|[report, _]| report.as_path());
-            report.hostile = hostile::run(&binary, &store, &asked, costly, only)?;
-            "service-hostile"
         }
     };
     std::fs::create_dir_all(folder)?;
@@ -158,12 +141,12 @@ fn index_size(store: &Path) -> Result<u64> {
 fn load_of(binary: &Path, store: &Path, request: &Request, runs: usize) -> Result<Option<Load>> {
     let Request { name, path, .. } = request;
     eprintln!("{name} ...");
-    let bytes = request.bytes(&[]);
+    let bytes = request.bytes();
     let mut colds = Vec::new();
     let mut answer_size = 0;
     for _ in 0..runs {
         let begun = Instant::now();
-        let server = Server::start(binary, store, &[])?;
+        let server = Server::start(binary, store)?;
         let start = begun.elapsed().as_secs_f64();
         let ask = || {
             let begun = Instant::now();
@@ -187,7 +170,7 @@ fn load_of(binary: &Path, store: &Path, request: &Request, runs: usize) -> Resul
     };
     let mut warm = Vec::new();
     for connections in CONNECTIONS {
-        let server = Server::start(binary, store, &[])?;
+        let server = Server::start(binary, store)?;
         load::run(&server, request, 8, Length::Requests(1000))?;
         warm.push(load::run(&server, request, connections, Length::Seconds(SECONDS))?);
     }

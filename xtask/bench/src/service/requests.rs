@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 use symdex::{Index, Metadata};
 
-use super::client::head;
 use crate::questions::Questions;
 
 /// What the indexes of the service are asked for.
@@ -22,15 +21,18 @@ pub struct Request {
     pub path: &'static str,
     pub content_type: &'static str,
     pub body: Vec<u8>,
-    /// A further header.
-    pub authorization: Option<String>,
 }
 
 impl Request {
     /// The bytes of the request.
-    pub fn bytes(&self, headers: &[(&str, &str)]) -> Vec<u8> {
-        let headers: Vec<_> = [("content-type", self.content_type)].iter().chain(headers).copied().collect();
-        [head("POST", self.path, &headers, self.body.len()), self.body.clone()].concat()
+    pub fn bytes(&self) -> Vec<u8> {
+        let Self { path, content_type, body, .. } = self;
+        let length = body.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {content_type}\r\n\
+             content-length: {length}\r\n\r\n"
+        );
+        [head.as_bytes(), body].concat()
     }
 }
 
@@ -66,8 +68,7 @@ pub fn all(asked: &[Asked]) -> Result<Vec<Request>> {
     let memory_map: Vec<_> = memory_map.collect();
     let stack: Vec<_> = frames(asked, 100).map(|(number, offset)| json!([number, offset])).collect();
     let v5 = json!({"jobs": [{"memoryMap": memory_map, "stacks": [stack]}]});
-    let request =
-        |name, path, content_type, body| Request { name, path, content_type, body, authorization: None };
+    let request = |name, path, content_type, body| Request { name, path, content_type, body };
     let json = "application/json";
     Ok(vec![
         request("report of 100 frames", "/v1/symbolicate", "text/plain", report(asked, 100)),
@@ -86,7 +87,7 @@ fn frames(asked: &[Asked], count: usize) -> impl Iterator<Item = (usize, u64)> {
 }
 
 /// A `.crash` with one thread of `count` frames.
-pub fn report(asked: &[Asked], count: usize) -> Vec<u8> {
+fn report(asked: &[Asked], count: usize) -> Vec<u8> {
     let base = |number: usize| 0x1_0000_0000 + ((number as u64) << 32);
     let mut text =
         String::from("Process:             App [1]\nCode Type:           ARM-64\n\nThread 0 Crashed:\n");

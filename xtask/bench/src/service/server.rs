@@ -40,12 +40,11 @@ impl Server {
     ///
     /// # Errors
     /// The server does not start. The error has its log.
-    pub fn start(binary: &Path, store: &Path, arguments: &[&str]) -> Result<Self> {
+    pub fn start(binary: &Path, store: &Path) -> Result<Self> {
         let log = NamedTempFile::new()?;
         let child = Command::new(binary)
             .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"])
             .arg(store)
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::from(File::create(log.path())?))

@@ -32,7 +32,7 @@ pub struct Figures {
 pub fn run(binary: &Path, store: &Path, asked: &[Asked]) -> Result<Figures> {
     let requests = requests::all(asked)?;
     let request = requests.iter().find(|request| request.path == "/v1/lookup").context("no lookup")?;
-    let server = Server::start(binary, store, &[])?;
+    let server = Server::start(binary, store)?;
     let begun = std::time::Instant::now();
     let before = server.memory("VmRSS")?;
     let (mut after, mut failed) = (Vec::new(), 0);
