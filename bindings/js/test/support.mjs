@@ -72,4 +72,4 @@ export function random(seed) {
 }
 
 /** Whether a name is one that only the demangler for Swift reads, which the package does not have. */
-export const isSwift = (name) => /^(DYLD-STUB\$\$)?(_?\$[sSe]|_T)/.test(name ?? "");
+export const isSwift = (name) => /^(DYLD-STUB\$\$)?(_?\$[sSe]|_T0)/.test(name ?? "");

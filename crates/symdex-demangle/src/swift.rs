@@ -5,26 +5,23 @@
 //! types of the parameters or no parameters: `install(Int)`, `install`. The two texts differ only in the parameter
 //! lists. So a list begins where the texts differ. Only its labels are kept.
 
-use std::borrow::Cow;
-
 use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
+use super::CUT;
 use super::swift_cost::{Estimate, estimate};
-use super::{CUT, old_swift};
 use crate::limits::{MAX_OPAQUE_NAME, MAX_SWIFT_NAME, MAX_SWIFT_NODES, SWIFT_STACK};
 use crate::stack::with_stack;
 
 /// The simplified form of `name`. `None` if it is not a Swift name.
 pub(super) fn simplified(name: &str) -> Option<String> {
-    if name.len() > MAX_SWIFT_NAME {
+    if name.len() > MAX_SWIFT_NAME || !is_cheap(name) {
         return None;
     }
-    let modern = modern(name)?;
     let simple = DemangleOptions::name_only();
     // The text of a function type without its parameters is empty.
-    let bare = printed(&modern, simple).unwrap_or_default();
-    match printed(&modern, simple.parameters(true)) {
+    let bare = printed(name, simple).unwrap_or_default();
+    match printed(name, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
         // With the types only, the text is too long for symbolic-demangle.
@@ -32,21 +29,16 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     }
 }
 
-/// The name in the mangling since Swift 4. `None` if it is not a Swift name, or costs the demangler too much.
-pub(super) fn modern(name: &str) -> Option<Cow<'_, str>> {
-    // A rewritten name has no substitutions and no opaque types.
-    if name.starts_with("_T") && !name.starts_with("_T0") {
-        return old_swift::modernize(name).map(Cow::Owned);
-    }
+/// Whether the name costs the demangler no more than the limits.
+pub(super) fn is_cheap(name: &str) -> bool {
     let Estimate { nodes, has_opaque_type } = estimate(name, MAX_SWIFT_NODES);
-    let is_cheap = nodes <= MAX_SWIFT_NODES && !(has_opaque_type && name.len() > MAX_OPAQUE_NAME);
-    is_cheap.then_some(Cow::Borrowed(name))
+    nodes <= MAX_SWIFT_NODES && !(has_opaque_type && name.len() > MAX_OPAQUE_NAME)
 }
 
-/// The text of symbolic-demangle for a name of [`modern`]. `None` if it does not read the name or returns it unchanged.
-pub(super) fn printed(modern: &str, options: DemangleOptions) -> Option<String> {
-    let symbol = Name::new(modern, NameMangling::Mangled, Language::Swift);
-    with_stack(SWIFT_STACK, || symbol.demangle(options)).filter(|text| text != modern)
+/// The text of symbolic-demangle for `name`. `None` if it does not read the name or returns it unchanged.
+pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
+    let symbol = Name::new(name, NameMangling::Mangled, Language::Swift);
+    with_stack(SWIFT_STACK, || symbol.demangle(options)).filter(|text| text != name)
 }
 
 /// `typed` with labels instead of types. `bare` is the text without parameters. `None` if the texts differ elsewhere.

@@ -38,7 +38,6 @@ async function request(path, options = {}, isAskedAgain = false) {
 }
 
 const json = async (path, options) => (await request(path, options)).json();
-const imagePath = (id) => `v1/images/${encodeURIComponent(id)}`;
 
 /** `{matchByName, assume}` as parameters; `assume` has pairs of the name of an image and an id. */
 function parameters({ matchByName = false, assume = [] } = {}) {
@@ -80,14 +79,7 @@ export const images = (search, options) =>
   json(`v1/images?${new URLSearchParams({ search, limit: 100 })}`, options);
 
 /** What the server knows of an image. */
-export const image = (id) => json(imagePath(id));
-
-/** Functions of an image; `query` has the parameters. */
-export const functions = (id, query, options) =>
-  json(`${imagePath(id)}/functions?${new URLSearchParams(query)}`, options);
-
-/** The files of an image, with the bytes of their code. */
-export const files = (id) => json(`${imagePath(id)}/files?limit=5000`);
+export const image = (id) => json(`v1/images/${encodeURIComponent(id)}`);
 
 /** Uploads a debug file. `onProgress` is called with the part that was sent, 0 to 1. Becomes the job. */
 export async function upload(file, name, onProgress, isAskedAgain = false) {

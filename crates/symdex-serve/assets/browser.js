@@ -1,22 +1,8 @@
-// An image: its functions, what is at an address, and its code by file.
+// The images of the server, and what is at an address of one.
 
-import { files, functions, image, images, lookup } from "./api.js";
-import { codeMap } from "./code-map.js";
-import {
-  announce,
-  byId,
-  copyButton,
-  count,
-  el,
-  errorNotice,
-  fileName,
-  size,
-  spelledId,
-  whenTyped,
-} from "./dom.js";
+import { image, images, lookup } from "./api.js";
+import { announce, byId, copyButton, count, el, errorNotice, spelledId, whenTyped } from "./dom.js";
 import { WITHOUT } from "./images.js";
-
-const PAGE = 100;
 
 /** An `LC_UUID`, or a build id of as many digits or more. */
 const WHOLE_ID = /^(h-)?([0-9a-f]-?){32,}$/i;
@@ -62,7 +48,7 @@ export function showImages(known) {
   field.addEventListener("input", whenTyped(search));
   byId("images-page").replaceChildren(
     el("h1", { tabindex: "-1" }, "Look into an image"),
-    el("p", { class: "lead" }, "The functions of an image, their sizes, and its code by source file."),
+    el("p", { class: "lead" }, "The functions, files and lines at an address of an image."),
     el(
       "form",
       { onsubmit: submitted },
@@ -104,17 +90,21 @@ export function showImage(id) {
   const title = el("h1", { tabindex: "-1" }, spelledId(id));
   const about = el("p", { class: "lead" });
   const { section, show } = addressSection(id);
-  byId("images-page").replaceChildren(title, about, section, functionSection(id), fileSection(id));
+  byId("images-page").replaceChildren(title, about, section);
   describe(id, title, about);
   return show;
 }
 
 async function describe(id, title, about) {
-  const known = await image(id).catch(() => null);
-  if (!known) return;
-  title.textContent = known.name;
-  const arch = `${known.arch}${WITHOUT[known.grade] ?? ""}`;
-  about.replaceChildren(el("span", { class: "badge" }, arch), " ", copyButton(spelledId(id)));
+  try {
+    const known = await image(id);
+    title.textContent = known.name;
+    const arch = `${known.arch}${WITHOUT[known.grade] ?? ""}`;
+    about.replaceChildren(el("span", { class: "badge" }, arch), " ", copyButton(spelledId(id)));
+    announce("The image is shown");
+  } catch (error) {
+    about.replaceWith(errorNotice(error));
+  }
 }
 
 function addressSection(id) {
@@ -184,135 +174,4 @@ function answerView(result) {
     ),
   );
   return el("ol", { class: "answers" }, views);
-}
-
-function functionSection(id) {
-  const search = el("input", {
-    id: "function-search",
-    type: "search",
-    spellcheck: "false",
-    autocomplete: "off",
-  });
-  const sort = el(
-    "select",
-    { id: "function-sort" },
-    el("option", { value: "address" }, "By address"),
-    el("option", { value: "size" }, "Largest first"),
-  );
-  const summary = el("p", { class: "muted", role: "status" });
-  const body = el("tbody");
-  const more = el("button", { type: "button", class: "more", hidden: true }, "Show more");
-  const load = latest(async (signal, offset) => {
-    if (offset === 0) body.replaceChildren();
-    more.hidden = true;
-    const query = { search: search.value.trim(), sort: sort.value, offset };
-    const next = await fill(id, query, body, summary, signal);
-    more.hidden = next === null;
-    more.onclick = () => load(next);
-  }, summary);
-  search.addEventListener(
-    "input",
-    whenTyped(() => load(0)),
-  );
-  sort.addEventListener("change", () => load(0));
-  load(0);
-  const head = ["Start", "Bytes", "Ranges", "Function", "Source"];
-  return el(
-    "section",
-    { class: "card", "aria-labelledby": "functions-title" },
-    el("h2", { id: "functions-title" }, "Functions"),
-    el(
-      "div",
-      { class: "row fields" },
-      el("div", {}, el("label", { for: "function-search" }, "Name"), search),
-      el("div", {}, el("label", { for: "function-sort" }, "Order"), sort),
-    ),
-    summary,
-    el(
-      "div",
-      { class: "scroller", tabindex: "0", role: "region", "aria-label": "Table of functions" },
-      el(
-        "table",
-        {},
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            head.map((text) => el("th", { scope: "col" }, text)),
-          ),
-        ),
-        body,
-      ),
-    ),
-    more,
-  );
-}
-
-/** Adds a page of functions. A search looks at a part of the functions in each request, so that it may need several. */
-async function fill(id, query, body, summary, signal) {
-  let { offset } = query;
-  const wanted = body.children.length + PAGE;
-  for (;;) {
-    const left = wanted - body.children.length;
-    const list = await functions(id, { ...query, offset, limit: left }, { signal });
-    body.append(...list.functions.map((one) => functionRow(id, one)));
-    const shown = body.children.length;
-    const isEnd = list.next_offset === null;
-    const found = query.search ? ` found${isEnd ? "" : " so far"}` : "";
-    summary.textContent = `${shown.toLocaleString("en")} of ${count(list.total, "function")}${found}`;
-    if (isEnd || shown >= wanted) return list.next_offset;
-    offset = list.next_offset;
-  }
-}
-
-function functionRow(id, one) {
-  const source = one.file ? `${fileName(one.file)}${one.line === null ? "" : `:${one.line}`}` : "";
-  const full = `${one.file}${one.line === null ? "" : `:${one.line}`}`;
-  return el(
-    "tr",
-    {},
-    el(
-      "td",
-      {},
-      el("a", { href: `#image=${encodeURIComponent(id)}&address=${one.start}` }, el("code", {}, one.start)),
-    ),
-    el("td", { class: "number" }, one.size.toLocaleString("en")),
-    el("td", { class: "number" }, one.ranges.toLocaleString("en")),
-    el(
-      "th",
-      { scope: "row" },
-      el("code", { title: one.name }, one.function ?? "?"),
-      one.table === "symbol_table" && el("span", { class: "badge" }, "symbol"),
-    ),
-    el("td", {}, source && copyButton(source, full)),
-  );
-}
-
-function fileSection(id) {
-  const contents = el("div", {}, el("p", { class: "muted" }, "Loading…"));
-  const load = async () => {
-    try {
-      const list = await files(id);
-      const without = list.without_file > 0 ? `, ${size(list.without_file)} of it without a file` : "";
-      const about = el(
-        "p",
-        { class: "muted" },
-        `${size(list.bytes)} of code${without}. Inlined code counts for the file `,
-        "that it is written in.",
-      );
-      contents.replaceChildren(about, list.files.length > 0 ? codeMap(list) : "");
-      announce("The image is shown");
-    } catch (error) {
-      contents.replaceChildren(errorNotice(error));
-    }
-  };
-  load();
-  return el(
-    "section",
-    { class: "card", "aria-labelledby": "files-title" },
-    el("h2", { id: "files-title" }, "Code by file"),
-    contents,
-  );
 }

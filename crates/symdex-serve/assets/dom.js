@@ -1,8 +1,8 @@
 // Elements and small controls. Text from reports becomes text nodes and attributes, never HTML.
 
-const SVG = "http://www.w3.org/2000/svg";
-
-function fill(element, properties, children) {
+/** An element. Properties that begin with `on` are listeners, the others attributes; strings become text. */
+export function el(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -12,16 +12,6 @@ function fill(element, properties, children) {
     ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
   );
   return element;
-}
-
-/** An element. Properties that begin with `on` are listeners, the others attributes; strings become text. */
-export function el(tag, properties = {}, ...children) {
-  return fill(document.createElement(tag), properties, children);
-}
-
-/** An element of an SVG. */
-export function svg(tag, properties = {}, ...children) {
-  return fill(document.createElementNS(SVG, tag), properties, children);
 }
 
 /** The element with this id in the HTML of the page. */

@@ -14,7 +14,6 @@ use symdex_store::OnConflict;
 
 use crate::audit::Audit;
 use crate::auth::Access;
-use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
 use crate::jobs::{Builder, Jobs, Publishing, StateFolder, Uploads};
@@ -46,7 +45,6 @@ pub(crate) struct App {
     /// The jobs of uploads; `None` if the server does not accept uploads.
     jobs: Option<Arc<Jobs>>,
     pub(crate) known: Arc<Known>,
-    pub(crate) browser: Arc<Browser>,
     pub(crate) pending: PendingRequests,
     pub(crate) store_health: StoreHealth,
     pub(crate) workers: Workers,
@@ -158,7 +156,6 @@ impl App {
             }
             _ => None,
         };
-        let browser = Arc::new(Browser::new(Arc::clone(&symbolicator), budget.clone(), options.memory));
         let store_health = StoreHealth::new(&symbolicator);
         Ok(Arc::new(Self {
             access: Arc::new(Access::new(&options)),
@@ -172,7 +169,6 @@ impl App {
             uploads: Uploads::new(space),
             jobs,
             known,
-            browser,
             pending,
             store_health,
             workers,

@@ -80,11 +80,6 @@ impl State {
 }
 
 impl Reserved {
-    /// How many bytes this part has.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Another part of `bytes`, for the same client.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ mod app;
 mod audit;
 mod auth;
 mod body;
-mod browse;
 mod budget;
 mod files;
 mod health;

@@ -22,8 +22,6 @@ use utoipa::{Modify, OpenApi};
         crate::v1::jobs::job,
         crate::v1::jobs::jobs,
         crate::v1::jobs::resume,
-        crate::v1::browse::functions,
-        crate::v1::browse::files,
         crate::mozilla::v5,
         crate::mozilla::v4,
         crate::sentry::symbolicate,

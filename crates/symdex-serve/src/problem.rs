@@ -32,7 +32,6 @@ pub(crate) enum ProblemKind {
     UploadsOff,
     DiskFull,
     StoreFailed,
-    NotWhole,
     Internal,
 }
 
@@ -81,9 +80,6 @@ impl ProblemKind {
             }
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
-            Self::NotWhole => {
-                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
-            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }
@@ -160,15 +156,11 @@ impl Problem {
     pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
         if error.is_damage() || error.is_unsupported() {
             tracing::warn!(%error, "an index cannot be read");
-            return Self::damaged("it is damaged or of another version; upload its debug file again");
+            let detail = "it is damaged or of another version; upload its debug file again";
+            return Self::new(ProblemKind::Internal, detail).titled("The index cannot be read");
         }
         tracing::warn!(%error, "a store cannot be queried");
         Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
-    }
-
-    /// An index cannot be read.
-    pub(crate) fn damaged(detail: impl Into<String>) -> Self {
-        Self::new(ProblemKind::Internal, detail).titled("The index cannot be read")
     }
 
     /// The server has no room for the request now.

@@ -1,8 +1,8 @@
-//! Swift names, old and new.
+//! Swift names.
 
 use crate::{checks, input};
 
-const PREFIXES: [&str; 4] = ["$s", "_$s", "_T", "$S"];
+const PREFIXES: [&str; 4] = ["$s", "_$s", "_T0", "$S"];
 
 pub fn run(data: &[u8]) {
     let (kind, name) = input::choice(data);
@@ -11,19 +11,12 @@ pub fn run(data: &[u8]) {
 
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    let new = [
+    let names = [
         "4Demo6WidgetC4size5scaleACSi_SdtcfC",
         "4Demo3map_2byq_x_q_xXEtr0_lF",
         "4Demo3run4withyyyXE_tFyycfU_SiycfU0_",
         "SSIegn_SSIegg_TR",
         "4Demo4loadyyYaFTQ0_",
     ];
-    let old = [
-        "FC4Demo6Widget4movefT2toSi5aboutSS_T_",
-        "TWC4Demo6WidgetS_8DrawableS_FS1_4drawfT_T_",
-        "MaGSaGSqV4Demo6Widget__",
-    ];
-    let old = old.map(|name| format!("\u{2}{name}").into_bytes());
-    let names = new.map(|name| format!("\0{name}").into_bytes());
-    [&names[..], &old].concat()
+    names.map(|name| format!("\0{name}").into_bytes()).into()
 }

@@ -1,4 +1,4 @@
-//! The page for people: reports that become readable, uploads, and a look into images.
+//! The page for people: reports that become readable, uploads, and lookups in images.
 //!
 //! Its files are in the program. It needs no token, because it has no data: its scripts make the requests that are
 //! documented, with the token that the user gives.
@@ -43,7 +43,6 @@ const ASSETS: &[Asset] = assets! {
     "/assets/app.js" SCRIPT "app.js",
     "/assets/api.js" SCRIPT "api.js",
     "/assets/browser.js" SCRIPT "browser.js",
-    "/assets/code-map.js" SCRIPT "code-map.js",
     "/assets/compare.js" SCRIPT "compare.js",
     "/assets/dom.js" SCRIPT "dom.js",
     "/assets/files.js" SCRIPT "files.js",
@@ -56,7 +55,6 @@ const ASSETS: &[Asset] = assets! {
     "/assets/reports.js" SCRIPT "reports.js",
     "/assets/threads.js" SCRIPT "threads.js",
     "/assets/token.js" SCRIPT "token.js",
-    "/assets/treemap.js" SCRIPT "treemap.js",
     "/assets/uploads.js" SCRIPT "uploads.js",
 };
 

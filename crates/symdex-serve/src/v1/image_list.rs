@@ -11,7 +11,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::app::{App, SharedApp};
 use crate::problem::{Problem, ProblemDetails};
-use crate::v1::browse::checked_limit;
+
+/// How many images an answer has at most, and by default.
+const MAX_LIMIT: usize = 10_000;
+const DEFAULT_LIMIT: usize = 100;
 
 /// How many digits of an id are needed to search stores that are not listed.
 const MIN_DIGITS: usize = 8;
@@ -67,7 +70,12 @@ pub(crate) async fn images(
     query: Result<Query<ImagesQuery>, QueryRejection>,
 ) -> Result<Json<ImageList>, Problem> {
     let Query(query) = query?;
-    let limit = checked_limit(query.limit)?;
+    let limit = match query.limit.unwrap_or(DEFAULT_LIMIT) {
+        limit @ 1..=MAX_LIMIT => limit,
+        other => {
+            return Err(Problem::bad_request(format!("found `limit={other}`, expected 1 to {MAX_LIMIT}")));
+        }
+    };
     app.run(move |app| list(app, &query.search, limit)).await?.map(Json)
 }
 

@@ -255,7 +255,6 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
             Err(error) => failed = failed.or(Some(Problem::of_store(&error))),
         }
     }
-    app.browser.forget_all();
     if image.left.is_empty() {
         app.known.remove(id);
     }

@@ -1,7 +1,6 @@
 //! The requests of symdex's own interface.
 
 mod address;
-pub(crate) mod browse;
 pub(crate) mod image_list;
 pub(crate) mod images;
 pub(crate) mod jobs;
@@ -23,8 +22,6 @@ pub(crate) fn read_routes() -> Router<SharedApp> {
         .route("/v1/images", get(image_list::images))
         .route("/v1/images/{id}", get(images::image))
         .route("/v1/missing", post(images::missing))
-        .route("/v1/images/{id}/files", get(browse::files))
-        .route("/v1/images/{id}/functions", get(browse::functions))
         .route("/v1/symbolicate", post(symbolicate::symbolicate_report))
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn the_page_is_accessible_in_both_colour_schemes_and_fits_a_phone() {
     programs.run("accessible", &server, &[]);
 }
 
-pub(crate) fn an_image_shows_its_functions_and_files() {
+pub(crate) fn images_are_found_and_asked_for_an_address() {
     let programs = Programs::find();
     let (_store, server) = demo_server(&BOTH);
     programs.run("image", &server, &[]);

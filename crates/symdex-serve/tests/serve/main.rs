@@ -2,11 +2,11 @@
 
 mod abuse;
 mod applecrashreport;
-mod browse;
 mod browser;
 mod dead_store;
 mod deploy;
 mod hung_store;
+mod image_list;
 mod jobs;
 mod lookup;
 mod miss;
@@ -37,17 +37,11 @@ symdex_testkit::main! {
     abuse::an_address_with_megabytes_of_names_is_marked_and_the_others_are_answered,
     abuse::answers_of_a_lookup_past_the_limit_are_marked,
     abuse::requests_that_do_not_fit_into_the_memory_are_refused,
-    browse::functions_are_those_of_the_index,
-    browse::bytes_by_file_are_those_of_the_innermost_functions,
-    browse::functions_are_found_by_name_and_by_address_in_either_order,
-    browse::images_are_found_by_name_and_by_the_first_digits_of_their_ids,
-    browse::wrong_requests_say_what_is_expected,
-    browse::a_damaged_index_is_an_error,
     browser::a_pasted_crash_shows_the_expected_frames,
     browser::a_report_is_read_with_the_keyboard_alone,
     browser::names_of_a_hostile_report_run_nothing,
     browser::the_page_is_accessible_in_both_colour_schemes_and_fits_a_phone,
-    browser::an_image_shows_its_functions_and_files,
+    browser::images_are_found_and_asked_for_an_address,
     browser::a_token_is_asked_for_and_kept_in_the_tab,
     browser::a_report_is_kept_without_a_server_without_a_token_and_over_a_reload,
     browser::threads_say_where_a_program_crashed_and_are_searched_and_copied,
@@ -74,6 +68,7 @@ symdex_testkit::main! {
     hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_does_not_delay_what_another_store_has,
+    image_list::images_are_found_by_name_and_by_the_first_digits_of_their_ids,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::indexes_of_uploads_have_unwind_rows_if_asked_for,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
@@ -122,7 +117,7 @@ symdex_testkit::main! {
     poisoned::an_index_in_another_store_is_kept_as_well,
     poisoned::without_a_file_the_audit_log_is_in_the_log_of_the_server,
     poisoned::a_new_token_needs_scopes_and_says_what_they_are,
-    redis::an_image_in_redis_cannot_be_browsed,
+    redis::an_image_in_redis_is_found_by_its_id_and_answers,
     #[cfg(unix)]
     reload::sighup_replaces_the_tokens_and_keeps_the_connections,
     replicas::a_replaced_index_is_seen_by_another_server_after_its_time,

@@ -100,5 +100,5 @@ pub(crate) fn the_page_needs_no_token() {
     let server = TestServer::start(store_of(&[]).0.path(), &["--token", &configured]);
     assert_eq!(server.get("/").status, 200);
     assert_eq!(server.get("/assets/app.js").status, 200);
-    assert_eq!(server.get(&format!("/v1/images/{}/files", "ab".repeat(16))).status, 401);
+    assert_eq!(server.get(&format!("/v1/images/{}", "ab".repeat(16))).status, 401);
 }

@@ -49,7 +49,6 @@ pub(crate) fn secrets_of_urls_are_in_no_answer_no_metric_and_no_log() {
         server.post_json("/symbolicate/v5", &mozilla),
         server.post_json("/v1/missing", &json!([ID])),
         server.get(&format!("/v1/images/{ID}")),
-        server.get(&format!("/v1/images/{ID}/functions")),
         server.get("/readyz"),
         server.get("/metrics"),
         server.get("/v1/jobs"),

@@ -26,8 +26,7 @@ await withBrowser(async (open) => {
       await check(page, `token, ${at}`);
       await page.keyboard.press("Escape");
       await page.getByRole("link", { name: "DemoKit" }).first().click();
-      await page.locator(".treemap").waitFor();
-      await page.locator("#images-page tbody tr").first().waitFor();
+      await page.locator(".answers li").first().waitFor();
       await check(page, `image, ${at}`);
       await page.getByRole("link", { name: "Images" }).click();
       await page.getByText("In the open reports").waitFor();

@@ -1,7 +1,7 @@
 // The pictures in docs/images.
 
 import { join } from "node:path";
-import { crash, paste, url, withBrowser } from "./harness.mjs";
+import { crash, paste, withBrowser } from "./harness.mjs";
 
 const folder = process.argv[2];
 const save = (page, name) => page.screenshot({ path: join(folder, `${name}.png`) });
@@ -19,9 +19,4 @@ await withBrowser(async (open) => {
   await paste(phone, crash);
   await phone.locator(".thread.crashed").evaluate((element) => element.scrollIntoView());
   await save(phone, "serve-phone");
-  const image = await open({ viewport: { width: 1100, height: 1450 } });
-  await image.goto(`${url}#image=4c4c447955553144a170308419376afa`);
-  await image.locator(".treemap").waitFor();
-  await image.locator("#images-page tbody tr").first().waitFor();
-  await save(image, "serve-image");
 });
