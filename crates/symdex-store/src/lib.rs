@@ -71,10 +71,7 @@ pub use folder::{IndexFolder, IndexList, open_index};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{
-    Breaker, HEDGE_DELAY, HedgedAnswer, HedgedCalls, OpenImage, ReaderOptions, SharedStore, StoreCounts,
-    StoreReader,
-};
+pub use reader::{Breaker, OpenImage, ReaderOptions, SharedStore, StoreCounts, StoreReader};
 pub use replace::{Durability, replace_file};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;

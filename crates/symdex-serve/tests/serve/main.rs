@@ -72,8 +72,6 @@ symdex_testkit::main! {
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
-    #[cfg(unix)]
-    hung_store::a_redis_server_that_hangs_does_not_delay_what_another_store_has,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::indexes_of_uploads_have_unwind_rows_if_asked_for,
     jobs::archives_are_unpacked_and_built_and_their_uploads_deleted,
