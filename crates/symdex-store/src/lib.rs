@@ -76,8 +76,8 @@ pub use replace::{Durability, replace_file};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
-    FetchedValue, FetchedValues, GcCounts, Orphan, OrphanKind, RecordedUses, Store, StoreEntry, StoreOptions,
-    StoreUrl, StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
+    FetchedValue, FetchedValues, GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
+    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};
