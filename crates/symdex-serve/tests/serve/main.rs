@@ -118,7 +118,6 @@ symdex_testkit::main! {
     poisoned::an_admin_replaces_and_deletes_a_poisoned_index,
     poisoned::the_rule_for_conflicts_can_be_chosen,
     poisoned::an_index_in_another_store_is_kept_as_well,
-    poisoned::without_a_file_the_audit_log_is_in_the_log_of_the_server,
     poisoned::a_new_token_needs_scopes_and_says_what_they_are,
     redis::an_image_in_redis_cannot_be_browsed,
     #[cfg(unix)]
