@@ -89,21 +89,13 @@ impl Symbolicator {
         let mut opened = store.open_many(&asked).into_iter();
         let found = |(id, damage)| match damage {
             Some(damage) => vec![Err(damage)],
-            None => self.found_in_store(store, id, opened.next().unwrap_or(Ok(None))),
+            None => {
+                let opened = opened.next().unwrap_or(Ok(None)).map_err(unanswered_by_store);
+                let opened = self.damaged.noting(|| store.store().location(id), opened);
+                opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
+            }
         };
         ids.iter().zip(damage).map(found).collect()
-    }
-
-    /// The image `id` that `store` has opened.
-    pub(crate) fn found_in_store(
-        &self,
-        store: &SharedStore,
-        id: &ImageId,
-        opened: Result<Option<OpenImage>, Error>,
-    ) -> FoundIndexes {
-        let opened = opened.map_err(unanswered_by_store);
-        let opened = self.damaged.noting(|| store.store().location(id), opened);
-        opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
     }
 }
 

@@ -32,9 +32,8 @@
 //! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
 //! the stores in their order, debug files. A source that is damaged or cannot be read is reported, and the next one is
 //! asked. A damaged index in the first store is replaced by a new index of the debug file. An index that a store has
-//! lost, in whole or in parts, and that a later store has, is copied to the first one in the background. If a store
-//! takes longer than [`symdex_store::HEDGE_DELAY`], the next one is asked at the same time. An index without debug
-//! information is asked last if there is a debug file that has some.
+//! lost, in whole or in parts, and that a later store has, is copied to the first one in the background. An index
+//! without debug information is asked last if there is a debug file that has some.
 //!
 //! Several debug files of one image, such as a stripped binary and its dSYM, are joined. A file that cannot be read is
 //! reported, and the others answer.
@@ -50,7 +49,6 @@ mod debug_files;
 pub mod fetch;
 mod found;
 mod healing;
-mod hedged;
 mod known;
 mod matching;
 mod open_files;

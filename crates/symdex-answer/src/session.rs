@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{Grade, ImageId, ImageOffset, Index, Metadata, OwnedUnwindRow};
+use symdex::{Grade, ImageId, ImageOffset, Index, OwnedUnwindRow};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
 };
-use symdex_store::{OpenImage, SharedStore, StoredImage};
+use symdex_store::{SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
 use super::found::{FoundIndex, FoundIndexes, Place, ask_index, ask_stored};
@@ -20,7 +20,7 @@ use super::{Event, Matching, Symbolicator, unanswered_by_store};
 /// Answers the questions of reports, one report at a time, from the sources of a [`Symbolicator`]. Each thread needs
 /// its own session. [`Symbolicator::session`] and [`Symbolicator::availability`] make one.
 pub struct Session<'a> {
-    pub(crate) symbolicator: &'a Symbolicator,
+    symbolicator: &'a Symbolicator,
     mode: Mode<'a>,
     matching: Option<&'a Matching>,
     /// What may have the unwind rows of the images that were asked for.
@@ -37,13 +37,13 @@ pub(crate) enum Mode<'a> {
 }
 
 /// A question, and what the sources that were asked so far have answered.
-pub(crate) struct Asked<'q> {
-    pub(crate) question: &'q Question<'q>,
-    pub(crate) id: ImageId,
+struct Asked<'q> {
+    question: &'q Question<'q>,
+    id: ImageId,
     matched: MatchedBy,
-    pub(crate) gathered: GatheredAnswers,
+    gathered: GatheredAnswers,
     /// Whether no further source may have a better answer.
-    pub(crate) is_answered: bool,
+    is_answered: bool,
     /// The stores that have lost the index or parts of it, or of which the index is damaged.
     lost_in: Vec<Arc<SharedStore>>,
     /// Whether the image has an index, even a damaged one.
@@ -65,7 +65,14 @@ impl Source for Session<'_> {
         let wanted = self.symbolicator.wanted(&images, self.matching);
         let asked = questions.iter().zip(wanted).map(|(question, wanted)| Ok(Asked::new(question, wanted?)));
         let mut asked: Vec<Result<Asked<'_>, Unanswered>> = asked.collect();
-        self.ask_places(&mut asked.iter_mut().flatten().collect::<Vec<_>>());
+        for place in self.symbolicator.places() {
+            let at_once = match place {
+                Place::Store(store) => store.store().images_at_once(),
+                _ => 1,
+            };
+            let mut left: Vec<_> = asked.iter_mut().flatten().filter(|asked| !asked.is_answered).collect();
+            left.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
+        }
         for asked in asked.iter_mut().flatten().filter(|asked| !asked.is_answered) {
             self.ask_debug_file(asked);
         }
@@ -102,7 +109,7 @@ impl<'a> Session<'a> {
     }
 
     /// Asks the indexes that `place` has of the images of `asked`.
-    pub(crate) fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
+    fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
         let ids: Vec<_> = asked.iter().map(|asked| asked.id.clone()).collect();
         let mut found = self.symbolicator.find(place, &ids);
         let mut fetched = 0;
@@ -110,14 +117,14 @@ impl<'a> Session<'a> {
             if let Place::Store(store) = place
                 && at == fetched
             {
-                fetched += prefetch_found(store, &asked[at..], &found[at..]);
+                fetched += prefetch(store, &asked[at..], &found[at..]);
             }
             self.ask_found(place, asked[at], std::mem::take(&mut found[at]));
         }
     }
 
     /// Asks the indexes of the image of `asked` that were `found` in `place`, as long as they may know more.
-    pub(crate) fn ask_found(&mut self, place: Place<'_>, asked: &mut Asked<'_>, found: FoundIndexes) {
+    fn ask_found(&mut self, place: Place<'_>, asked: &mut Asked<'_>, found: FoundIndexes) {
         for index in found {
             match index {
                 Ok(index) => {
@@ -233,7 +240,7 @@ impl<'q> Asked<'q> {
         Self { question, id, matched, gathered, is_answered: false, lost_in: Vec::new(), has_index: false }
     }
 
-    pub(crate) fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
+    fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) {
         self.gathered.add(answered);
         self.is_answered = !self.gathered.lacks(Grade::Lines);
     }
@@ -248,39 +255,15 @@ fn answers_of_files(read: FilesRead, (answers, grade): (Vec<Answer>, Grade)) -> 
 }
 
 /// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
-fn prefetch_found(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
-    let images = asked.iter().zip(found).map(|(asked, found)| {
+fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
+    store.prefetch(asked.iter().zip(found).map(|(asked, found)| {
         let Question { image, offsets, .. } = *asked.question;
-        match &found[..] {
-            [Ok(FoundIndex::Stored(found))] if asked.gathered.lacks(found.metadata().grade()) => {
-                Some((found, image, offsets))
-            }
-            _ => None,
-        }
-    });
-    prefetch(store, images)
-}
-
-/// Fetches the values of `store` that answer the first of these open images together, each with the image in the report
-/// and the offsets there. Returns for how many images it did.
-pub(crate) fn prefetch<'i>(
-    store: &SharedStore,
-    images: impl Iterator<Item = Option<(&'i OpenImage, &'i ReportImage, &'i [ImageOffset])>>,
-) -> usize {
-    store.prefetch(images.map(|image| {
-        let (found, image, offsets) = image?;
-        let offsets = || offsets_in(found.metadata(), image, offsets);
-        matches!(found.image(), StoredImage::Values(_)).then(|| (found, offsets()))
+        let [Ok(FoundIndex::Stored(found))] = &found[..] else { return None };
+        let is_needed =
+            matches!(found.image(), StoredImage::Values(_)) && asked.gathered.lacks(found.metadata().grade());
+        // Offsets that cannot be converted are not looked up.
+        is_needed.then(|| (found, image_offsets(found.metadata(), image, offsets).unwrap_or_default()))
     }))
-}
-
-/// The offsets from the start of the image. None if they cannot be converted, so that nothing is looked up.
-pub(crate) fn offsets_in(
-    metadata: &Metadata,
-    image: &ReportImage,
-    offsets: &[ImageOffset],
-) -> Vec<ImageOffset> {
-    image_offsets(metadata, image, offsets).unwrap_or_default()
 }
 
 /// The answers of `file` without reading it.

@@ -40,7 +40,7 @@ pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
 /// The sources of debug files.
 pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
 
-const KEYS: [Key; 40] = [
+const KEYS: [Key; 39] = [
     STORE,
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -78,7 +78,6 @@ const KEYS: [Key; 40] = [
     key("min-free", "SYMDEX_MIN_FREE", false),
     key("build-jobs", "SYMDEX_BUILD_JOBS", false),
     key("on-conflict", "SYMDEX_ON_CONFLICT", false),
-    key("audit-log", "SYMDEX_AUDIT_LOG", true),
     key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
     key("publish-within", "SYMDEX_PUBLISH_WITHIN", false),
 ];

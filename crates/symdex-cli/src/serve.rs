@@ -55,10 +55,6 @@ pub(crate) struct Args {
     /// replacing indexes)
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 0..)]
     new_token: Option<Vec<Scope>>,
-    /// Append a line of JSON to this file for each upload, each index that is published, replaced, kept or deleted, and
-    /// each refusal. By default, they go to the log on standard error
-    #[arg(long, value_name = "FILE")]
-    audit_log: Option<PathBuf>,
     /// Listen on a network address without tokens, with full access for everyone
     #[arg(long)]
     insecure_public: bool,
@@ -184,7 +180,7 @@ Examples:
     --tls-cert cert.pem --tls-key key.pem
   symdex serve --store indexes --debug-source unified+s3://bucket/symbols
   symdex serve --new-token read,upload
-  symdex serve --store indexes --token ci=read+upload:sha256:9b128e78... --audit-log audit.jsonl
+  symdex serve --store indexes --token ci=read+upload:sha256:9b128e78...
   curl -T MyApp.app.dSYM.zip 'http://127.0.0.1:8040/v1/debug-files?name=MyApp.app.dSYM.zip'
   curl --data-binary @MyApp.ips http://127.0.0.1:8040/v1/symbolicate
   curl --json '[{\"id\": \"0c37c502-aba0-3641-a08f-84c794684f36\", \"addresses\": [\"0x5ed8\"]}]' \\
@@ -234,7 +230,6 @@ impl Args {
         self.uploads.set(&mut options)?;
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
-        options.audit_log.clone_from(&self.audit_log);
         options.insecure_public = self.insecure_public;
         options.allowed_hosts = self.allow_host.clone();
         options.tls = self.tls_cert.clone().zip(self.tls_key.clone());

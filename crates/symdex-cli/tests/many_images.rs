@@ -69,30 +69,18 @@ fn answered(done: &CommandOutput) -> Option<usize> {
     done.err.lines().find_map(count)
 }
 
-/// Missing images are asked for one by one, 64 at the same time, until it is cheaper to list the store.
-fn a_report_of_500_missing_images_lists_a_small_store() {
+fn a_missing_image_costs_one_request_and_the_next_command_asks_for_none() {
     let (home, server) = (folder(), ObjectServer::start(objects(0..300)));
-    server.set_latency(Duration::from_millis(100));
     let url = "s3://bucket/some";
-    // Three images are there. Those that the list has are asked for.
     let text = report(297..800, 503);
     let done = symbolicate(home.path(), url, server.port, &text);
     assert_eq!(answered(&done), Some(3), "{}", done.err);
-    let Requests { found, missing, pages } = server.take_requests();
-    assert!(found == 3 && (64..400).contains(&missing) && pages == 1, "{found} {missing} {pages}");
-    // The next command finds in the cache what the list has told, and the images that are there.
+    assert_eq!(server.take_requests(), Requests { found: 3, missing: 500 });
     let again = symbolicate(home.path(), url, server.port, &text);
-    let Requests { found, missing, pages } = server.take_requests();
-    assert_eq!((answered(&again), found, pages), (Some(3), 0, 0), "{}", again.err);
+    let Requests { found, missing } = server.take_requests();
+    assert_eq!((answered(&again), found), (Some(3), 0), "{}", again.err);
     // Some images have the same place in the table of those that are missing.
     assert!(missing < 20, "{missing}");
-}
-
-fn a_report_of_few_missing_images_lists_nothing() {
-    let (home, server) = (folder(), ObjectServer::start(objects(0..3)));
-    let done = symbolicate(home.path(), "s3://bucket/some", server.port, &report(2..65, 63));
-    assert_eq!(answered(&done), Some(1), "{}", done.err);
-    assert_eq!(server.take_requests(), Requests { found: 1, missing: 62, pages: 0 });
 }
 
 /// A row of the table: what a new process needs for `report`.
@@ -112,8 +100,8 @@ fn measure(what: &str, latency: u64, expected: usize, run: impl Fn(&Path) -> Com
 
 /// Prints how long reports of many images take, with an empty cache.
 fn the_table_of_missing_images() {
-    println!("| store | report | latency | time | requests: found | not found | pages of lists |");
-    println!("| --- | --- | ---: | ---: | ---: | ---: | ---: |");
+    println!("| store | report | latency | time | requests: found | not found |");
+    println!("| --- | --- | ---: | ---: | ---: | ---: |");
     let cases = [
         ("60 frames, 500 missing images", 1_000_000..1_000_500, 60, 0),
         ("500 frames in 500 missing images", 1_000_000..1_000_500, 500, 0),
@@ -129,8 +117,8 @@ fn the_table_of_missing_images() {
                     server.take_requests();
                     symbolicate(home, "s3://bucket/some", server.port, &text)
                 });
-                let Requests { found, missing, pages } = server.take_requests();
-                println!("| S3, {indexes} indexes | {} | {found} | {missing} | {pages} |", row.join(" | "));
+                let Requests { found, missing } = server.take_requests();
+                println!("| S3, {indexes} indexes | {} | {found} | {missing} |", row.join(" | "));
             }
         }
     }
@@ -149,7 +137,7 @@ fn the_table_of_missing_images() {
         for (what, numbers, frames, expected) in cases.iter().chain([&many]) {
             let text = report(numbers.clone(), *frames);
             let row = measure(what, latency, *expected, |home| symbolicate(home, &url, 0, &text));
-            println!("| Redis | {} | | | |", row.join(" | "));
+            println!("| Redis | {} | | |", row.join(" | "));
         }
     }
 }
@@ -206,7 +194,6 @@ fn the_table_of_2000_indexes() {
 }
 
 symdex_testkit::main! {
-    a_report_of_500_missing_images_lists_a_small_store,
-    a_report_of_few_missing_images_lists_nothing;
+    a_missing_image_costs_one_request_and_the_next_command_asks_for_none;
     on request: the_table_of_missing_images, the_table_of_2000_indexes
 }

@@ -122,11 +122,6 @@ impl GatheredAnswers {
         self.best.as_ref().is_none_or(|best| !best.is_whole || best.grade < grade)
     }
 
-    /// Notes why a source was not waited for, if it was not.
-    pub fn pass_over(&mut self, why: Option<Unanswered>) {
-        self.passed_over.extend(why);
-    }
-
     /// The combined answers.
     ///
     /// # Errors

@@ -12,7 +12,6 @@ use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_report::Source;
 use symdex_store::OnConflict;
 
-use crate::audit::Audit;
 use crate::auth::Access;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
@@ -40,7 +39,6 @@ pub(crate) struct App {
     misses: Option<Misses>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) audit: Arc<Audit>,
     pub(crate) uploads: Uploads,
     /// The jobs of uploads; `None` if the server does not accept uploads.
     jobs: Option<Arc<Jobs>>,
@@ -65,8 +63,6 @@ pub(crate) enum AppError {
     Threads(std::io::Error),
     #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
-    #[error("{}: cannot write the audit log: {error}", path.display())]
-    Audit { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error("debug files cannot be fetched: no program is configured that reads them in isolation")]
@@ -110,17 +106,12 @@ impl App {
         let work = work_folder(&options)?;
         // Uploads are in the same file system.
         let space = DiskSpace::of_folder(work.path(), options.min_free);
-        let audit = Arc::new(Audit::open(options.audit_log.as_deref()).map_err(|error| AppError::Audit {
-            path: options.audit_log.clone().unwrap_or_default(),
-            error,
-        })?);
         let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
         let on_conflict = options.on_conflict.unwrap_or(default_rule);
         let builder = options.isolation.clone().map(|isolation| -> Result<_, AppError> {
             let publishing = Publishing {
                 symbolicator: Arc::clone(&symbolicator),
                 known: Arc::clone(&known),
-                audit: Arc::clone(&audit),
                 on_conflict,
             };
             let mut pipeline = PipelineOptions::default();
@@ -165,7 +156,6 @@ impl App {
             misses,
             budget,
             metrics,
-            audit,
             uploads: Uploads::new(space),
             jobs,
             known,

@@ -79,8 +79,6 @@ pub struct ServerOptions {
     /// Which index stays if an upload makes a different one of an image. The default is [`OnConflict::Keep`] if there
     /// are tokens, and [`OnConflict::More`] if there are none.
     pub on_conflict: Option<OnConflict>,
-    /// The file to which the audit log is appended. Without it, the entries are in the log of the process.
-    pub audit_log: Option<PathBuf>,
     /// How long publishing the indexes of an upload is retried if no store accepts them. Its job then waits for an
     /// operator. The default is 5 minutes.
     pub publish_within: Duration,
@@ -128,7 +126,6 @@ impl ServerOptions {
             build_unwind_rows: false,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
             on_conflict: None,
-            audit_log: None,
             publish_within: Duration::from_secs(5 * 60),
             debug_sources: Vec::new(),
             fetch: FetchOptions::new(),

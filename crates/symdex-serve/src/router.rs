@@ -54,7 +54,7 @@ fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<Sh
 
 /// `routes`, whose refusals are in the audit log.
 fn watched(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
-    routes.route_layer(from_fn_with_state((Arc::clone(&app.access), Arc::clone(&app.audit)), audit::watch))
+    routes.route_layer(from_fn_with_state(Arc::clone(&app.access), audit::watch))
 }
 
 /// What every request passes, the last layer first.

@@ -97,7 +97,7 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
-    /// A folder for temporary files or for the state of the server, or the audit log, cannot be used.
+    /// A folder for temporary files or for the state of the server cannot be used.
     #[error("{}: {message}", path.display())]
     Folder {
         /// The folder.
@@ -116,9 +116,6 @@ impl From<AppError> for ServerError {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
             AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
-            AppError::Audit { path, error } => {
-                Self::Folder { path, message: format!("cannot write the audit log: {error}") }
-            }
             AppError::Folder { path, error } => {
                 Self::Folder { path, message: format!("cannot use the folder: {error}") }
             }

@@ -71,16 +71,13 @@ pub use folder::{IndexFolder, IndexList, open_index};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{
-    Breaker, HEDGE_DELAY, HedgedAnswer, HedgedCalls, OpenImage, ReaderOptions, SharedStore, StoreCounts,
-    StoreReader,
-};
+pub use reader::{Breaker, OpenImage, ReaderOptions, SharedStore, StoreCounts, StoreReader};
 pub use replace::{Durability, replace_file};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
-    FetchedValue, FetchedValues, GcCounts, Orphan, OrphanKind, RecordedUses, Store, StoreEntry, StoreOptions,
-    StoreUrl, StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
+    FetchedValue, FetchedValues, GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
+    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};

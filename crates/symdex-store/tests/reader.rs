@@ -4,13 +4,11 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{id, index, index_of_grade, name_at};
 use symdex::{Grade, ImageOffset, Index};
-use symdex_store::{
-    HEDGE_DELAY, IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage,
-};
+use symdex_store::{IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage};
 use symdex_testkit::fake_store::{Fake, calls};
 use symdex_testkit::web::Gate;
 
@@ -268,47 +266,4 @@ fn a_store_that_panics_while_it_is_asked_again_is_asked_later() {
     fake.panics.store(false, Ordering::Relaxed);
     fake.replace(5);
     assert_eq!(functions(), 5);
-}
-
-#[test]
-fn a_store_that_hangs_does_not_keep_the_next_one_waiting() {
-    let (hung, other) = (Fake::new(3), Fake::new(5));
-    let reader =
-        StoreReader::new(vec![hung.store(), other.store()], &ReaderOptions::new().fresh(Duration::ZERO));
-    let gate = Gate::default();
-    *hung.gate.lock().expect("not poisoned") = Some(gate.clone());
-    let find = |byte| reader.find_noting(&id(byte), &mut [None, None]);
-    let functions = || find(0xab).expect("the other has it").metadata().counts.functions;
-    for _ in 0..4 {
-        assert_eq!(functions(), 5);
-    }
-    let begun = Instant::now();
-    assert_eq!(functions(), 5);
-    assert!(begun.elapsed() < HEDGE_DELAY, "it is not waited for any more: {:?}", begun.elapsed());
-    assert_eq!(calls(&hung).0, 1, "one thread asks, the others wait for it");
-    // What no other store has is waited for, until the store answers.
-    std::thread::scope(|scope| {
-        let absent = scope.spawn(|| {
-            let mut failures = [None, None];
-            let found = reader.find_noting(&id(0xcd), &mut failures);
-            found.is_none() && failures.iter().all(Option::is_none)
-        });
-        while calls(&other).0 < 6 {
-            std::thread::yield_now();
-        }
-        gate.open();
-        assert!(absent.join().expect("no panic"));
-    });
-    while functions() != 3 {
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn a_store_that_panics_leaves_the_answer_to_the_next_one() {
-    let (broken, other) = (Fake::new(3), Fake::new(5));
-    let reader = StoreReader::new(vec![broken.store(), other.store()], &ReaderOptions::new());
-    broken.panics.store(true, Ordering::Relaxed);
-    let found = reader.find(&id(0xab)).expect("answered").expect("there");
-    assert_eq!(found.metadata().counts.functions, 5);
 }

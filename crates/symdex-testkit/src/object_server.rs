@@ -1,17 +1,13 @@
-//! A server of the S3 protocol that can only be read: fast enough for many objects, and with a latency.
+//! A server of the S3 protocol that can only be read, without lists: fast enough for many objects, and with a latency.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Objects of a list.
-const PAGE: usize = 1000;
 const TIME: &str = "Tue, 24 Nov 2026 00:00:00 GMT";
 
 /// The requests of an [`ObjectServer`].
@@ -21,8 +17,6 @@ pub struct Requests {
     pub found: u64,
     /// Requests for an object that does not exist.
     pub missing: u64,
-    /// Pages of lists.
-    pub pages: u64,
 }
 
 /// A server with one bucket, whatever it is called. It ends with the process.
@@ -37,7 +31,6 @@ struct Shared {
     latency: Mutex<Duration>,
     found: AtomicU64,
     missing: AtomicU64,
-    pages: AtomicU64,
 }
 
 impl ObjectServer {
@@ -45,9 +38,8 @@ impl ObjectServer {
     pub fn start(objects: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let (found, missing, pages) = Default::default();
-        let latency = Mutex::default();
-        let shared = Shared { objects: objects.into_iter().collect(), latency, found, missing, pages };
+        let (latency, found, missing) = Default::default();
+        let shared = Shared { objects: objects.into_iter().collect(), latency, found, missing };
         let shared = Arc::new(shared);
         let serving = Arc::clone(&shared);
         thread::spawn(move || {
@@ -67,10 +59,9 @@ impl ObjectServer {
 
     /// The requests since the last call.
     pub fn take_requests(&self) -> Requests {
-        let Shared { found, missing, pages, .. } = &*self.shared;
-        let [found, missing, pages] =
-            [found, missing, pages].map(|counter| counter.swap(0, Ordering::Relaxed));
-        Requests { found, missing, pages }
+        let Shared { found, missing, .. } = &*self.shared;
+        let [found, missing] = [found, missing].map(|counter| counter.swap(0, Ordering::Relaxed));
+        Requests { found, missing }
     }
 }
 
@@ -86,9 +77,8 @@ impl Shared {
             thread::sleep(latency);
             let mut words = first.split(' ');
             let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-            let (path, query) = target.split_once('?').unwrap_or((target, ""));
-            let key = path.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key);
-            let (status, body) = if key.is_empty() { (200, self.page(query)) } else { self.object(key) };
+            let key = target.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key);
+            let (status, body) = self.object(key);
             let head = format!(
                 "HTTP/1.1 {status} Status\r\nContent-Length: {}\r\nETag: \"1\"\r\nLast-Modified: {TIME}\r\n\r\n",
                 body.len()
@@ -110,35 +100,5 @@ impl Shared {
                 (404, b"<Error><Code>NoSuchKey</Code><Message>no such key</Message></Error>".into())
             }
         }
-    }
-
-    /// A page of the list of all objects. The token of the next page is its last key.
-    fn page(&self, query: &str) -> Vec<u8> {
-        self.pages.fetch_add(1, Ordering::Relaxed);
-        let parameter = |name: &str| {
-            let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-            value.unwrap_or_default().replace("%2F", "/")
-        };
-        let (prefix, after) =
-            (parameter("prefix"), parameter("continuation-token").max(parameter("start-after")));
-        let following = self.objects.range((Bound::Excluded(after), Bound::Unbounded));
-        let mut following = following.filter(|(key, _)| key.starts_with(&prefix));
-        let mut page = "<ListBucketResult>".to_owned();
-        let mut last = String::new();
-        for (key, object) in following.by_ref().take(PAGE) {
-            let size = object.len();
-            write!(
-                page,
-                "<Contents><Key>{key}</Key><Size>{size}</Size><ETag>\"1\"</ETag>\
-                 <LastModified>2026-11-24T00:00:00.000Z</LastModified></Contents>"
-            )
-            .expect("memory");
-            last.clone_from(key);
-        }
-        let more = match following.next() {
-            Some(_) => format!("<NextContinuationToken>{last}</NextContinuationToken>"),
-            None => String::new(),
-        };
-        (page + &more + "</ListBucketResult>").into_bytes()
     }
 }

@@ -54,7 +54,7 @@ JSON:
   {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 The outcome is removed, or with --dry-run would_remove. The totals also have kept and
-leftover_files, and orphans: the values and files that belonged to no index.
+leftover_files, and orphans: the files that belonged to no index.
 
 Exit codes:
   0  everything that was old is removed
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
         let mut orphans = 0;
         let mut count = |orphan: Orphan| {
             if orphan.unused.is_some_and(|unused| unused >= args.older_than) {
-                orphans += orphan.parts();
+                orphans += 1;
             }
         };
         store.orphans(&mut count).map_err(Failure::from)?;

@@ -5,9 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 use symdex::{ImageId, Index, Metadata, VerifiedCounts};
 use symdex_pipeline::{in_order, pool};
-use symdex_store::{
-    Error, FetchedValue, IndexBytes, Orphan, OrphanKind, Store, StoredImage, StoredLayout, StoredValues,
-};
+use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
@@ -21,8 +19,7 @@ use crate::text;
 /// Everything is fetched from the store, not from a cache. Lost and damaged values are named by their
 /// numbers. In Redis this is a use of the indexes; elsewhere it is not.
 ///
-/// Without --id, what belongs to no index is listed, too: values in Redis whose metadata the server has evicted, and
-/// provenances in a folder without an index. `symdex store gc` removes it.
+/// Without --id, provenances in a folder without an index are listed, too. `symdex store gc` removes them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
@@ -49,7 +46,7 @@ JSON:
   {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
    \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that cannot be opened
-  {\"store\", \"id\", \"location\", \"orphans\", \"unused_seconds\"} for values or files without an index
+  {\"store\", \"id\", \"location\", \"orphans\", \"unused_seconds\"} for a file without an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Value N has the image offsets from N * 4 * chunk span on; `symdex inspect` prints the span.
 
@@ -97,12 +94,13 @@ struct CheckedLine<'a> {
     error: Option<crate::failure::FailureView<'a>>,
 }
 
-/// Values or files that belong to no index, as a line of JSON.
+/// A file that belongs to no index, as a line of JSON.
 #[derive(Serialize)]
 struct OrphanLine<'a> {
     store: &'a str,
     id: String,
     location: &'a str,
+    /// Always 1.
     orphans: u64,
     unused_seconds: Option<u64>,
 }
@@ -145,23 +143,19 @@ fn verify(
     )
 }
 
-/// Lists what belongs to no index.
+/// Lists the files that belong to no index.
 fn list_orphans(store: &dyn Store, output: &mut Output) -> Result<(), CommandError> {
     let mut orphans = Vec::new();
     store.orphans(&mut |orphan| orphans.push(orphan)).map_err(Failure::from)?;
     let url = store.url().to_string();
     for orphan in &orphans {
         let unused_seconds = orphan.unused.map(|unused| unused.as_secs());
-        let (id, location, orphans) = (orphan.id.to_string(), orphan.location.as_str(), orphan.parts());
-        let line = OrphanLine { store: &url, id, location, orphans, unused_seconds };
-        output.line(&line, || match orphan.kind {
-            OrphanKind::Values(_) => format!("orphans  {location}  {}", text::count(orphans, "value")),
-            _ => format!("orphan  {location}"),
-        })?;
+        let (id, location) = (orphan.id.to_string(), orphan.location.as_str());
+        let line = OrphanLine { store: &url, id, location, orphans: 1, unused_seconds };
+        output.line(&line, || format!("orphan  {location}"))?;
     }
-    let found: u64 = orphans.iter().map(Orphan::parts).sum();
-    if found > 0 {
-        output.add("orphans", found);
+    if !orphans.is_empty() {
+        output.add("orphans", orphans.len() as u64);
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use symdex_store::{Error, OnConflict, Provenance, PutOptions};
 
 use super::builder::Builder;
 use super::published::{PublishedImage, PublishedOutcome};
-use crate::audit::{Action, Audit, Entry};
+use crate::audit::AUDIT;
 use crate::known::Known;
 
 /// The first pause between two attempts. Each further one is twice as long.
@@ -24,7 +24,6 @@ pub(crate) struct Publishing {
     pub(crate) symbolicator: Arc<Symbolicator>,
     /// New images are added to it.
     pub(crate) known: Arc<Known>,
-    pub(crate) audit: Arc<Audit>,
     /// Which of two different indexes to keep, unless the client may replace.
     pub(crate) on_conflict: OnConflict,
 }
@@ -93,26 +92,27 @@ impl Builder {
             known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
         }
         let image = PublishedImage::new(built, metadata, &outcome, store.url());
-        self.log(&image, put.provenance.as_ref());
+        log(&image, put.provenance.as_ref());
         Ok(image)
     }
+}
 
-    /// Logs the outcome of publishing an index.
-    fn log(&self, image: &PublishedImage, provenance: Option<&Provenance>) {
-        self.publishing.audit.log(&Entry {
-            action: match image.outcome {
-                PublishedOutcome::Written | PublishedOutcome::Unchanged => Action::Publish,
-                PublishedOutcome::Repaired | PublishedOutcome::Replaced => Action::Replace,
-                PublishedOutcome::Kept => Action::Keep,
-            },
-            token: provenance.and_then(|one| one.token.as_deref()),
-            client: provenance.and_then(|one| one.client),
-            sha256: provenance.and_then(|one| one.sha256.as_deref()),
-            file: Some(&image.file),
-            image: Some(&image.id),
-            store: Some(&image.store),
-            outcome: Some(image.outcome.name()),
-            ..Entry::default()
-        });
-    }
+/// Logs the outcome of publishing an index.
+fn log(image: &PublishedImage, provenance: Option<&Provenance>) {
+    tracing::info!(
+        target: AUDIT,
+        action = match image.outcome {
+            PublishedOutcome::Written | PublishedOutcome::Unchanged => "publish",
+            PublishedOutcome::Repaired | PublishedOutcome::Replaced => "replace",
+            PublishedOutcome::Kept => "keep",
+        },
+        token = provenance.and_then(|one| one.token.as_deref()),
+        client = provenance.and_then(|one| one.client).map(tracing::field::display),
+        sha256 = provenance.and_then(|one| one.sha256.as_deref()),
+        file = image.file,
+        image = image.id,
+        store = image.store,
+        outcome = image.outcome.name(),
+        "audit"
+    );
 }

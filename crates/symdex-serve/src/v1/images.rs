@@ -11,7 +11,7 @@ use symdex_store::{Error, Provenance, Store, StoreEntry, StoredLayout};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::{App, SharedApp};
-use crate::audit::{Action, Entry};
+use crate::audit::AUDIT;
 use crate::auth::Requester;
 use crate::jobs::Timestamp;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -241,14 +241,15 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
         }
         match app.symbolicator.remove(store, id) {
             Ok(true) => {
-                app.audit.log(&Entry {
-                    action: Action::Delete,
-                    token: requester.token.as_deref(),
-                    client: requester.client,
-                    image: Some(&image.id),
-                    store: Some(&url),
-                    ..Entry::default()
-                });
+                tracing::info!(
+                    target: AUDIT,
+                    action = "delete",
+                    token = requester.token,
+                    client = requester.client.map(tracing::field::display),
+                    image = image.id,
+                    store = url,
+                    "audit"
+                );
                 image.removed.push(url);
             }
             Ok(false) => {}

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
-use crate::audit::{Action, Entry};
+use crate::audit::AUDIT;
 use crate::auth::Requester;
 use crate::jobs::{Incoming, Job, Jobs, SubmitError, is_sha256, of_disk};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
@@ -81,7 +81,7 @@ pub(crate) async fn upload(
     let size = content_length(&headers);
     check_size(&app, &incoming, size.unwrap_or(0))?;
     let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
-    finish(&app, jobs, incoming, None, options, requester).await
+    finish(jobs, incoming, None, options, requester).await
 }
 
 /// Sends a debug file or an archive of debug files whose SHA-256 is known, whole or in parts.
@@ -121,7 +121,7 @@ pub(crate) async fn upload_part(
     let Some(range) = range else {
         check_size(&app, &incoming, content_length(&headers).unwrap_or(0))?;
         let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
-        return finish(&app, jobs, incoming, Some(sha256), options, requester).await;
+        return finish(jobs, incoming, Some(sha256), options, requester).await;
     };
     let there = incoming.length();
     let (first, end) = range.bytes.unwrap_or((there, there));
@@ -137,7 +137,7 @@ pub(crate) async fn upload_part(
         return Err(Problem::bad_request(detail));
     }
     match there == range.size {
-        true => finish(&app, jobs, incoming, Some(sha256), options, requester).await,
+        true => finish(jobs, incoming, Some(sha256), options, requester).await,
         false => Ok((StatusCode::NO_CONTENT, offset_of(there, Some(range.size))).into_response()),
     }
 }
@@ -200,14 +200,12 @@ async fn receive(app: &SharedApp, incoming: Incoming, body: Body, max: u64) -> R
 
 /// Makes a job of a whole upload.
 async fn finish(
-    app: &SharedApp,
     jobs: Arc<Jobs>,
     mut incoming: Incoming,
     stated: Option<String>,
     options: UploadOptions,
     requester: Requester,
 ) -> Result<Response, Problem> {
-    let app = SharedApp::clone(app);
     let work = move || {
         let sha256 = incoming.finish()?;
         if let Some(stated) = stated.filter(|stated| *stated != sha256) {
@@ -222,14 +220,15 @@ async fn finish(
             replace: options.replace,
             ..Job::new(&sha256, incoming.length(), &options.name())
         };
-        app.audit.log(&Entry {
-            action: Action::Upload,
-            token: job.token.as_deref(),
-            client,
-            sha256: Some(&sha256),
-            file: Some(&job.name),
-            ..Entry::default()
-        });
+        tracing::info!(
+            target: AUDIT,
+            action = "upload",
+            token = job.token,
+            client = client.map(tracing::field::display),
+            sha256,
+            file = job.name,
+            "audit"
+        );
         let job = jobs.submit(incoming.path(), job).map_err(|error| match error {
             error @ SubmitError::Unfinished(_) => {
                 Problem::new(ProblemKind::Conflict, error.to_string()).titled("The same file is being built")

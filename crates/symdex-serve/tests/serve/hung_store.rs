@@ -4,14 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use symdex_testkit::redis;
 use symdex_testkit::testdata::dsym;
 use symdex_testkit::web::{Gate, Reply, WebServer};
 
-use crate::server::{TestServer, command, store_of, symdex_on};
+use crate::server::{TestServer, store_of, symdex_on};
 
 /// How many requests wait for the store. The server has two threads.
 const WAITING: usize = 8;
@@ -81,23 +80,4 @@ pub(crate) fn a_web_server_that_hangs_delays_neither_images_in_memory_nor_readin
     });
     let server = TestServer::start(Path::new(&web.url()), &["--threads", "2"]);
     check(&server, &web.url(), &ids[0], || is_hung.store(true, Ordering::SeqCst), || gate.open());
-}
-
-#[cfg(unix)]
-pub(crate) fn a_redis_server_that_hangs_does_not_delay_what_another_store_has() {
-    let (redis, (folder, ids)) = (redis::Server::start(&[]), store_of(&["cxx"]));
-    let mut serve = command();
-    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store-timeout", "60s"]);
-    let server = TestServer::spawn({
-        serve.args(["--store", &redis.url(), "--store"]).arg(folder.path());
-        serve
-    });
-    redis.signal("STOP");
-    let begun = Instant::now();
-    let answer = lookup(&server, &ids[0]);
-    let time = begun.elapsed();
-    assert_eq!(answer[0]["status"], "found", "{answer}");
-    assert!(time < Duration::from_secs(20), "{time:?}");
-    server.expect_log(&["others have answered", "no answer within 1s"]);
-    redis.signal("CONT");
 }

@@ -66,8 +66,6 @@ symdex_testkit::main! {
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
-    #[cfg(unix)]
-    hung_store::a_redis_server_that_hangs_does_not_delay_what_another_store_has,
     image_list::images_are_found_by_name_and_by_the_first_digits_of_their_ids,
     jobs::an_upload_is_built_and_a_lookup_finds_it_at_once,
     jobs::indexes_of_uploads_have_unwind_rows_if_asked_for,
@@ -115,7 +113,6 @@ symdex_testkit::main! {
     poisoned::an_admin_replaces_and_deletes_a_poisoned_index,
     poisoned::the_rule_for_conflicts_can_be_chosen,
     poisoned::an_index_in_another_store_is_kept_as_well,
-    poisoned::without_a_file_the_audit_log_is_in_the_log_of_the_server,
     poisoned::a_new_token_needs_scopes_and_says_what_they_are,
     redis::an_image_in_redis_is_found_by_its_id_and_answers,
     #[cfg(unix)]

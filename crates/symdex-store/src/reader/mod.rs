@@ -2,7 +2,6 @@
 
 mod breaker;
 mod counts;
-mod hedge;
 mod ids;
 mod memory;
 mod open_image;
@@ -15,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use symdex::{ImageId, Index};
+use symdex::{Grade, ImageId, Index};
 
 use self::counts::{Counts, count};
 use self::memory::{Kept, Key, Memory, Part, ValueKey};
@@ -28,7 +27,6 @@ use crate::store::{Store, StoreEntry, StoreUrl, StoredImage, StoredValues};
 
 pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
-pub use self::hedge::{HEDGE_DELAY, HedgedAnswer, HedgedCalls};
 pub use self::open_image::OpenImage;
 pub use self::options::ReaderOptions;
 
@@ -73,8 +71,6 @@ pub struct SharedStore {
     failure: Mutex<String>,
     /// How many threads ask again for images in memory, and may wait longer than the requests that need them.
     refreshing: AtomicUsize,
-    /// How many [`HedgedCalls`] of it are late.
-    late: AtomicUsize,
     shared: Arc<Shared>,
 }
 
@@ -111,7 +107,6 @@ impl StoreReader {
                 counts: Counts::default(),
                 failure: Mutex::default(),
                 refreshing: AtomicUsize::new(0),
-                late: AtomicUsize::new(0),
                 shared: Arc::clone(&shared),
             })
         };
@@ -125,8 +120,7 @@ impl StoreReader {
     }
 
     /// The image `id` of the first store that has it with lines; if none has, the index of the greatest
-    /// [grade](symdex::Metadata::grade). If a store has not answered within [`HEDGE_DELAY`], the next one is asked at
-    /// the same time, and the first that has lines counts. `None` if no store has the image.
+    /// [grade](symdex::Metadata::grade). `None` if no store has the image.
     ///
     /// # Errors
     ///
@@ -138,6 +132,23 @@ impl StoreReader {
             (None, Some(error)) => Err(error),
             (found, _) => Ok(found),
         }
+    }
+
+    /// The image `id` of the first store that has it with lines; if none has, the index of the greatest
+    /// [grade](symdex::Metadata::grade). Stores that have an error in `failures`, which is in the order of the stores,
+    /// are not asked. The errors of the others are added there.
+    pub fn find_noting(&self, id: &ImageId, failures: &mut [Option<Error>]) -> Option<OpenImage> {
+        let grade = |image: &OpenImage| image.metadata().grade();
+        let mut best: Option<OpenImage> = None;
+        for (store, failure) in self.stores.iter().zip(failures).filter(|(_, failure)| failure.is_none()) {
+            match store.open(id) {
+                Ok(Some(image)) if grade(&image) == Grade::Lines => return Some(image),
+                Ok(image) if image.as_ref().map(grade) > best.as_ref().map(grade) => best = image,
+                Ok(_) => {}
+                Err(error) => *failure = Some(error),
+            }
+        }
+        best
     }
 
     /// What the stores have answered until now, in their order.
@@ -257,18 +268,12 @@ impl SharedStore {
 
     /// The image in memory, if it need not be asked for again.
     fn fresh_image(self: &Arc<Self>, key: &Key) -> Option<Option<OpenImage>> {
-        let image = self.known_image(key)?;
-        Some(image.map(|image| {
-            count(&self.counts.from_memory);
-            self.image(image)
-        }))
-    }
-
-    /// As [`fresh_image`](Self::fresh_image), without counting it.
-    fn known_image(&self, key: &Key) -> Option<Option<Arc<StoredImage>>> {
         let (kept, since) = self.shared.memory().get(key)?;
         match kept {
-            Kept::Image(image) if since.elapsed() < self.shared.fresh => Some(Some(image)),
+            Kept::Image(image) if since.elapsed() < self.shared.fresh => {
+                count(&self.counts.from_memory);
+                Some(Some(self.image(image)))
+            }
             Kept::Absent if since.elapsed() < self.shared.absent => Some(None),
             _ => None,
         }
@@ -389,8 +394,7 @@ impl SharedStore {
     }
 
     /// The error for an image that the store was asked for, and has not answered within `time`.
-    #[must_use]
-    pub fn unanswered(&self, time: Duration) -> Error {
+    fn unanswered(&self, time: Duration) -> Error {
         self.unavailable(format!("no answer within {time:?}"))
     }
 

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
 use super::SharedStore;
-use super::memory::Part;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::store::{FetchedValue, StoredImage};
@@ -244,20 +243,6 @@ impl OpenImage {
 const MAX_PREFETCHED: u64 = 64 << 20;
 
 impl SharedStore {
-    /// Whether lookups in the image `id` need nothing of the store: all of it is in memory, or that the store does not
-    /// have it. `offsets` returns the offsets from the start of the image, by its metadata.
-    #[must_use]
-    pub fn is_in_memory(&self, id: &ImageId, offsets: impl FnOnce(&Metadata) -> Vec<ImageOffset>) -> bool {
-        let Some(image) = self.known_image(&self.key(id, Part::Image)) else { return false };
-        image.is_none_or(|image| match &*image {
-            StoredImage::Index(_) => true,
-            StoredImage::Values(values) => {
-                let (positions, _) = positions_by_value(values.metadata(), &offsets(values.metadata()));
-                self.has_values(&image, positions.into_keys())
-            }
-        })
-    }
-
     /// Fetches what lookups of several images of this store need into memory: each image with offsets from its start.
     /// `None` stands for an image that needs nothing. One call of the store fetches about 64 MiB. Returns for how many
     /// of `images` it did; call it for the others when these are looked up.

@@ -86,13 +86,6 @@ impl SharedStore {
             }
         }
     }
-
-    /// Whether all values of `image` with these numbers are in memory.
-    pub(super) fn has_values(&self, image: &StoredImage, mut numbers: impl Iterator<Item = u64>) -> bool {
-        let StoredImage::Values(values) = image else { return true };
-        let mut memory = self.shared.memory();
-        numbers.all(|number| memory.get(&self.value_key(&**values, number)).is_some())
-    }
 }
 
 impl FetchedValue {

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use symdex::{ImageId, Index, Metadata};
 
 use super::{
-    GcCounts, Orphan, OrphanKind, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout,
-    again_if_damaged, begins_with,
+    GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, again_if_damaged,
+    begins_with,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
@@ -126,7 +126,7 @@ fn orphan_of(entry: &DirEntry) -> Option<Orphan> {
         return None;
     }
     let unused = entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-    Some(Orphan { id, location: path.display().to_string(), kind: OrphanKind::Provenance, unused })
+    Some(Orphan { id, location: path.display().to_string(), unused })
 }
 
 /// The image of the index file `entry`; `None` if it is not an index file.

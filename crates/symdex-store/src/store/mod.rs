@@ -29,7 +29,7 @@ use crate::publish::PublishOutcome;
 pub use self::objects::{ObjectBody, ObjectReader};
 pub use self::open::open_store;
 pub use self::options::StoreOptions;
-pub use self::orphan::{Orphan, OrphanKind};
+pub use self::orphan::Orphan;
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]
@@ -208,9 +208,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be reached or the index cannot be removed.
     fn remove(&self, id: &ImageId) -> Result<bool, Error>;
 
-    /// Calls `visit` with all that belongs to no index: values whose metadata the server has evicted, for example. What
-    /// running writers have not finished does not count. Object stores have no orphans. Metadata whose values are lost
-    /// are found by [`fetching`](StoredValues::fetch) the values.
+    /// Calls `visit` with the files that belong to no index. Only folders have such files.
     ///
     /// # Errors
     ///
@@ -339,7 +337,7 @@ pub struct GcCounts {
     pub removed_bytes: u64,
     /// The files that killed processes had left, and that were removed.
     pub leftovers: u64,
-    /// The values and files that belonged to no index, and the metadata without values, that were removed.
+    /// The files that belonged to no index and were removed.
     pub orphans: u64,
     /// The indexes, orphans and files that could not be removed.
     pub failed: u64,

@@ -31,6 +31,7 @@ where
 }
 
 /// Runs `future` on the runtime, and does not wait for it. It does not run if the runtime cannot be started.
+#[cfg(feature = "redis")]
 pub(super) fn spawn(future: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = runtime() {
         runtime.spawn(future);

@@ -121,55 +121,6 @@ pub(crate) fn gc_removes_what_was_not_used_for_a_time() {
     assert_eq!(server.keys().len(), 4, "the values are gone, too");
 }
 
-/// The orphans of `store`: how many values each has.
-fn orphans(store: &dyn Store) -> Vec<u64> {
-    let mut found = Vec::new();
-    store.orphans(&mut |orphan| found.push(orphan.parts())).expect("listed");
-    found
-}
-
-pub(crate) fn gc_removes_values_without_metadata_and_metadata_without_values() {
-    let server = Server::start(&[]);
-    let store = store_in(&server);
-    for byte in [0xab, 0xcd, 0xef] {
-        put(&store, &index(byte, 12));
-    }
-    put(&store, &index_of(long_id(0xab, 7), 12));
-    let key = |id: &str, end: &str| {
-        let is_it = |key: &String| key.contains(id) && key.ends_with(end);
-        server.keys().into_iter().find(is_it).expect("a key")
-    };
-    assert!(orphans(&store).is_empty());
-    // The values of a put that is not finished are no orphans: they expire by themselves.
-    let unfinished = "symdex/1/{cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd}/00000000000000ab/0";
-    server.run(&["SET", unfinished, "x", "PX", "3000000"]);
-    // An eviction takes the metadata of two images, and all values of a third one.
-    for metadata in [format!("{{{}}}/metadata", id(0xab)), format!("{{{}}}01020307/metadata", id(0xab))] {
-        assert_eq!(server.text(&["DEL", &format!("symdex/1/{metadata}")]), "1");
-    }
-    for end in ["/0", "/1", "/2"] {
-        server.run(&["DEL", &key("efefefef", end)]);
-    }
-    assert_eq!(orphans(&store), [3, 3]);
-    // They were in use a moment ago.
-    let young = store.gc(Duration::from_secs(3600)).expect("collected");
-    assert_eq!((young.orphans, young.removed, young.failed), (0, 0, 0));
-    // A second passes, as the server counts uses in seconds.
-    sleep(Duration::from_millis(1200));
-    for byte in [0xcd, 0xef] {
-        let ttl = 45 * 24 * 60 * 60 * 1000_u64;
-        server.run(&["PEXPIRE", &format!("symdex/1/{{{}}}/metadata", id(byte)), &ttl.to_string()]);
-    }
-    let old = store.gc(Duration::from_secs(1)).expect("collected");
-    assert_eq!((old.orphans, old.removed, old.failed), (7, 0, 0));
-    assert!(orphans(&store).is_empty());
-    assert_eq!(entries(&store).iter().filter(|entry| entry.id == id(0xcd)).count(), 1);
-    assert!(entries(&store).iter().all(|entry| entry.id != id(0xef)), "its metadata answered nothing");
-    assert_eq!(whole(&open(&store, 0xcd)), 3);
-    assert!(server.keys().contains(&unfinished.to_owned()));
-    assert_eq!(put(&store, &index(0xef, 12)), symdex_store::PublishOutcome::Written);
-}
-
 pub(crate) fn the_set_of_long_ids_lives_as_long_as_their_values() {
     let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new());

@@ -36,7 +36,6 @@ symdex_testkit::main! {
     expiry::a_used_image_does_not_expire_and_an_unused_one_expires_as_a_whole,
     expiry::all_values_of_an_image_expire_at_one_time,
     expiry::gc_removes_what_was_not_used_for_a_time,
-    expiry::gc_removes_values_without_metadata_and_metadata_without_values,
     expiry::the_set_of_long_ids_lives_as_long_as_their_values,
     faults::lost_connections_and_half_answers_are_retried,
     faults::a_bit_that_flips_on_the_way_is_no_damage,

@@ -19,7 +19,6 @@ use walkdir::WalkDir;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::absent::Absent;
-pub(super) use self::absent::REMEMBERED;
 use self::usage::Usage;
 use crate::access::create_private_folder;
 use crate::buffer::IndexBytes;
@@ -76,10 +75,10 @@ impl Cache {
         self.absent.has(id, SystemTime::now())
     }
 
-    /// Records that the store did not have `id` at `time`. Removes the index that it had.
-    pub(super) fn set_absent(&self, id: &ImageId, time: SystemTime) {
+    /// Records that the store does not have `id`. Removes the index that it had.
+    pub(super) fn set_absent(&self, id: &ImageId) {
         self.forget(id);
-        self.absent.add(id, time);
+        self.absent.add(id, SystemTime::now());
     }
 
     /// Waits until no other thread fetches `id`. Returns `None` if that takes too long: both may then fetch it, because

@@ -5,7 +5,6 @@ mod cache;
 mod client;
 mod errors;
 mod gc;
-mod listing;
 mod open;
 mod parallel;
 mod put;
@@ -27,7 +26,6 @@ use symdex::{Grade, ImageId, Index};
 use self::cache::Cache;
 use self::client::StoreClient;
 use self::errors::Failed;
-use self::listing::Listing;
 use self::parallel::{AT_ONCE, in_parallel};
 pub use self::reader::{ObjectBody, ObjectReader};
 use super::url::Scheme;
@@ -72,7 +70,6 @@ pub(super) struct ObjectsStore {
     /// The level of zstd; 0 stands for objects that are not compressed.
     zstd_level: i32,
     cache: Option<Cache>,
-    listing: Arc<Listing>,
     /// How old an index is that a put of an equal or worse one writes again.
     renewed_after: Duration,
     /// How long a writer waits for the removal of a mark of [`gc`].
@@ -143,7 +140,6 @@ impl ObjectsStore {
             timeout,
             zstd_level,
             cache: None,
-            listing: Listing::new(),
             renewed_after,
             writers_wait,
             damaged: Damaged::default(),
@@ -288,7 +284,6 @@ impl Store for ObjectsStore {
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
         self.check_writable("write")?;
         let outcome = self.put_index(index, options);
-        self.listing.add(index.id());
         if let Some(cache) = &self.cache {
             let _turn = cache.turn(index.id());
             match &outcome {

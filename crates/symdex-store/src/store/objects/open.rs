@@ -1,7 +1,6 @@
 //! Reads indexes of an object store, from the cache or from the server.
 
 use std::io::Write;
-use std::time::SystemTime;
 
 use object_store::{Attribute, GetOptions, GetResult};
 use symdex::{ImageId, Index};
@@ -45,33 +44,9 @@ impl ObjectsStore {
         Ok(index)
     }
 
-    /// When the store did not have `id`, if a list of the store tells.
-    fn missing_in_list(&self, id: &ImageId) -> Option<SystemTime> {
-        let missing_at = self.listing.missing_at(id)?;
-        self.count_missing();
-        Some(missing_at)
-    }
-
-    /// Counts an image that the store does not have.
-    fn count_missing(&self) {
-        // A web server cannot be listed.
-        if !self.is_read_only {
-            self.listing.count_missing(&self.client, &self.prefix, self.timeout);
-        }
-    }
-
     /// The index of `id`, fetched from the store.
     pub(super) fn open_uncached(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
-        if self.missing_in_list(id).is_some() {
-            return Ok(None);
-        }
-        match self.get(id)? {
-            Some(bytes) => self.open_bytes(id, bytes, true).map(Some),
-            None => {
-                self.count_missing();
-                Ok(None)
-            }
-        }
+        self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose()
     }
 
     /// The index of `id`, from the cache if the store has no other one since.
@@ -89,13 +64,7 @@ impl ObjectsStore {
             Some((index, _, true)) => return Ok(Some(index)),
             Some((index, tag, false)) => (Some(index), Some(tag)),
             None if cache.is_absent(id) => return Ok(None),
-            None => match self.missing_in_list(id) {
-                Some(missing_at) => {
-                    cache.set_absent(id, missing_at);
-                    return Ok(None);
-                }
-                None => (None, None),
-            },
+            None => (None, None),
         };
         let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
         match (self.find(id, options), index) {
@@ -116,8 +85,7 @@ impl ObjectsStore {
                 Ok(Some(index))
             }
             (Ok(_), _) => {
-                cache.set_absent(id, SystemTime::now());
-                self.count_missing();
+                cache.set_absent(id);
                 Ok(None)
             }
             (Err(error), _) => Err(error),

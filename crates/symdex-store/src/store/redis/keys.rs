@@ -17,11 +17,9 @@ use symdex::ImageId;
 
 /// Matches the keys of the metadata of all images.
 pub(super) const METADATA_PATTERN: &str = "symdex/1/{*}*/metadata";
-/// Matches the keys of the values of all images, and no other ones.
-pub(super) const VALUES_PATTERN: &str = "symdex/1/{*}*/*/*";
 
 /// Tells the values of one `put` from those of another one. The metadata names the generation that readers use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Generation(pub(super) u64);
 
 impl Generation {
@@ -67,34 +65,16 @@ pub(super) fn member(id: &ImageId) -> String {
     if id.as_bytes().len() > START { id.to_string() } else { String::new() }
 }
 
-/// What the keys of the values of one generation begin with.
-pub(super) fn generation_prefix(id: &ImageId, generation: Generation) -> String {
-    format!("{}/{generation}", prefix(id))
-}
-
 /// The key of a value of `id`.
 pub(super) fn value_key(id: &ImageId, generation: Generation, number: u64) -> String {
-    format!("{}/{number}", generation_prefix(id, generation))
+    format!("{}/{generation}/{number}", prefix(id))
 }
 
 /// The image whose metadata has this key; `None` if no metadata has it.
 pub(super) fn id_of_metadata_key(key: &[u8]) -> Option<ImageId> {
-    let id = id_of_prefix(std::str::from_utf8(key).ok()?.strip_suffix("/metadata")?)?;
+    let prefix = std::str::from_utf8(key).ok()?.strip_suffix("/metadata")?;
+    let id = prefix.strip_prefix("symdex/1/{")?.replacen('}', "", 1).parse().ok()?;
     (metadata_key(&id).as_bytes() == key).then_some(id)
-}
-
-/// The image, the generation and the number of the value that has this key; `None` if no value has it.
-pub(super) fn value_of_key(key: &[u8]) -> Option<(ImageId, Generation, u64)> {
-    let (start, number) = std::str::from_utf8(key).ok()?.rsplit_once('/')?;
-    let (prefix, generation) = start.rsplit_once('/')?;
-    let generation = Generation(u64::from_str_radix(generation, 16).ok()?);
-    let (id, number) = (id_of_prefix(prefix)?, number.parse().ok()?);
-    (value_key(&id, generation, number).as_bytes() == key).then_some((id, generation, number))
-}
-
-/// The image whose keys begin with `prefix`.
-fn id_of_prefix(prefix: &str) -> Option<ImageId> {
-    prefix.strip_prefix("symdex/1/{")?.replacen('}', "", 1).parse().ok()
 }
 
 #[cfg(test)]
@@ -109,9 +89,6 @@ mod tests {
         assert_eq!(id_of_metadata_key(key.as_bytes()), Some(id.clone()));
         let value = value_key(&id, Generation(0xab), 7);
         assert_eq!(value, "symdex/1/{0c37c502aba03641a08f84c794684f36}/00000000000000ab/7");
-        assert_eq!(value_of_key(value.as_bytes()), Some((id.clone(), Generation(0xab), 7)));
-        assert_eq!(value_of_key(value.replace("00ab", "AB").as_bytes()), None);
-        assert_eq!(value_of_key(key.as_bytes()), None);
         let long: ImageId = "0c37c502aba03641a08f84c794684f36deadbeef".parse().expect("an id");
         let key = metadata_key(&long);
         assert_eq!(key, "symdex/1/{0c37c502aba03641a08f84c794684f36}deadbeef/metadata");

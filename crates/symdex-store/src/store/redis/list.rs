@@ -11,57 +11,42 @@ use super::failure::Failure;
 use super::found::{Found, find};
 use super::keys::{METADATA_PATTERN, id_of_metadata_key};
 
-/// Gets the keys of one step. Returns whether to go on.
-type VisitKeys<'v> = dyn FnMut(&[Vec<u8>]) -> Result<ControlFlow<()>, Failure> + 'v;
+/// Gets an image. Returns whether to go on.
+type VisitImage<'v> = dyn FnMut(ImageId, Found) -> ControlFlow<()> + 'v;
 
 /// How many keys the server looks at in one step. It answers others between two steps.
 const KEYS_PER_STEP: u32 = 5000;
 
 /// Calls `visit` with each image, until it returns [`ControlFlow::Break`]. Redis may name an image twice.
-pub(super) fn list(
-    client: &Arc<Client>,
-    visit: &mut dyn FnMut(ImageId, Found) -> ControlFlow<()>,
-) -> Result<(), Failure> {
-    scan(client, METADATA_PATTERN, &mut |keys| {
-        let ids: Vec<_> = keys.iter().filter_map(|key| id_of_metadata_key(key)).collect();
-        for (id, found) in ids.iter().zip(find(client, &ids)) {
-            if visit(id.clone(), found?).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    })
-}
-
-/// Calls `visit` with the keys that match `pattern`, some at a time, until it returns [`ControlFlow::Break`]. Redis may
-/// name a key twice.
-pub(super) fn scan(client: &Arc<Client>, pattern: &str, visit: &mut VisitKeys<'_>) -> Result<(), Failure> {
+pub(super) fn list(client: &Arc<Client>, visit: &mut VisitImage<'_>) -> Result<(), Failure> {
     let nodes = match client.is_cluster() {
         true => primaries(client)?.into_iter().map(Some).collect(),
         false => vec![None],
     };
     for node in nodes {
-        if scan_node(client, node.as_ref(), pattern, visit)?.is_break() {
+        if list_node(client, node.as_ref(), visit)?.is_break() {
             break;
         }
     }
     Ok(())
 }
 
-fn scan_node(
+fn list_node(
     client: &Arc<Client>,
     node: Option<&Node>,
-    pattern: &str,
-    visit: &mut VisitKeys<'_>,
+    visit: &mut VisitImage<'_>,
 ) -> Result<ControlFlow<()>, Failure> {
     let mut cursor = b"0".to_vec();
     loop {
         let mut command = redis::cmd("SCAN");
-        command.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(KEYS_PER_STEP);
+        command.arg(&cursor).arg("MATCH").arg(METADATA_PATTERN).arg("COUNT").arg(KEYS_PER_STEP);
         let reply = client.send_to(node.cloned(), vec![command])?.pop();
         let (next, keys) = step(reply.unwrap_or_else(|| Err(Failure::unexpected_reply()))?)?;
-        if visit(&keys)?.is_break() {
-            return Ok(ControlFlow::Break(()));
+        let ids: Vec<_> = keys.iter().filter_map(|key| id_of_metadata_key(key)).collect();
+        for (id, found) in ids.iter().zip(find(client, &ids)) {
+            if visit(id.clone(), found?).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         if next == b"0" {
             return Ok(ControlFlow::Continue(()));

@@ -10,7 +10,6 @@ mod found;
 mod ids;
 mod keys;
 mod list;
-mod orphans;
 mod put;
 mod record;
 mod renewal;
@@ -22,7 +21,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use symdex::{ImageId, Index};
 
@@ -30,15 +29,14 @@ use self::client::Client;
 use self::config::Config;
 use self::failure::Failure;
 use self::found::{Found, find, find_one};
-use self::keys::{generation_prefix, metadata_key};
-use self::orphans::OrphanedValues;
+use self::keys::metadata_key;
 use self::put::Putter;
 use self::record::{BadRecord, Record, milliseconds};
 use self::renewal::Renewals;
 use self::values::RedisValues;
 use super::{
-    FetchedValues, GcCounts, Orphan, OrphanKind, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
-    StoredImage, ValueRequest,
+    FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage,
+    ValueRequest,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
@@ -114,27 +112,6 @@ impl RedisStore {
             Found::Record(record, _) => scripts::remove(record, below),
         };
         Ok(matches!(self.client.send_one(command)?, redis::Value::Int(1)))
-    }
-
-    fn orphaned_values(&self) -> Result<Vec<OrphanedValues>, Error> {
-        orphans::find(&self.client).map_err(|failure| failure.at(&self.url.to_string(), "list"))
-    }
-
-    /// Removes the metadata of those `records` that have lost all values, and counts all of them.
-    fn remove_without_values(&self, records: &mut Vec<Record>, counts: &mut GcCounts) -> Result<(), Error> {
-        let without = orphans::without_values(&self.client, records)
-            .map_err(|failure| failure.at(&self.url.to_string(), "list"))?;
-        for (record, is_orphan) in records.drain(..).zip(without) {
-            match is_orphan {
-                false => counts.kept += 1,
-                true => match self.client.send_one(scripts::remove(&record, FOREVER)) {
-                    Ok(redis::Value::Int(1)) => counts.orphans += 1,
-                    Ok(_) => counts.kept += 1,
-                    Err(_) => counts.failed += 1,
-                },
-            }
-        }
-        Ok(())
     }
 
     fn putter(&self, id: &ImageId) -> Putter<'_> {
@@ -274,22 +251,9 @@ impl Store for RedisStore {
         self.remove_found(id, &found, FOREVER).map_err(|failure| self.error(id, "remove", failure))
     }
 
-    /// Values that no metadata names, because the server has evicted their metadata.
-    fn orphans(&self, visit: &mut dyn FnMut(Orphan)) -> Result<(), Error> {
-        for orphan in self.orphaned_values()? {
-            let location = format!("{}#{}", self.url, generation_prefix(&orphan.id, orphan.generation));
-            let (id, unused) = (orphan.id, orphan.unused);
-            visit(Orphan { id, location, kind: OrphanKind::Values(orphan.numbers.len()), unused });
-        }
-        Ok(())
-    }
-
-    /// Also removes values without metadata that were not read for this time, and metadata without values. Values of
-    /// killed processes are not removed: they expire after an hour.
+    /// Values of killed processes are not removed: they expire after an hour.
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
         let mut counts = GcCounts::default();
-        let (mut kept, mut failed) = (Vec::new(), Ok(()));
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut visit = |id: ImageId, found: Found| {
             let below = match &found {
                 Found::Record(record, ttl) => {
@@ -302,34 +266,16 @@ impl Store for RedisStore {
                 Found::Bad(..) => None,
                 Found::Nothing => return ControlFlow::Continue(()),
             };
-            match (below, found) {
-                (None, Found::Record(record, _)) => {
-                    // Its values may be lost.
-                    match record.written.saturating_add(milliseconds(unused)) <= milliseconds(now) {
-                        true => kept.push(*record),
-                        false => counts.kept += 1,
-                    }
-                    if kept.len() == RECORDS_PER_STEP {
-                        failed = self.remove_without_values(&mut kept, &mut counts);
-                    }
-                }
-                (None, _) => counts.kept += 1,
-                (Some((below, size)), found) => {
+            match below {
+                None => counts.kept += 1,
+                Some((below, size)) => {
                     let removed = self.remove_found(&id, &found, below);
                     counts.count(removed.map_err(|failure| self.error(&id, "remove", failure)), size);
                 }
             }
-            if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            ControlFlow::Continue(())
         };
         list::list(&self.client, &mut visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))?;
-        failed.and_then(|()| self.remove_without_values(&mut kept, &mut counts))?;
-        let is_old = |orphan: &OrphanedValues| orphan.unused.is_some_and(|idle| idle >= unused);
-        for orphan in self.orphaned_values()?.into_iter().filter(is_old) {
-            match orphan.remove(&self.client) {
-                Ok(removed) => counts.orphans += removed,
-                Err(_) => counts.failed += 1,
-            }
-        }
         Ok(counts)
     }
 }
@@ -339,9 +285,6 @@ const FOREVER: u64 = u64::MAX >> 1;
 
 /// The level at which values are compressed, if the options state none. They take memory for as long as they are used.
 const DEFAULT_ZSTD_LEVEL: i32 = 19;
-
-/// For how many images gc asks at once whether they have values.
-const RECORDS_PER_STEP: usize = 1000;
 
 /// Why [`Store::get`] fails.
 const NO_FILE: &str = "Redis keeps an index as values, from which the index file cannot be made again; copy to another \

@@ -20,7 +20,7 @@ use crate::provenance::{PutOptions, replaces};
 use crate::publish::PublishOutcome;
 
 /// Values that are not visible yet expire after this time. Those of a killed process are gone then.
-pub(super) const UPLOAD_TTL: Duration = Duration::from_secs(60 * 60);
+const UPLOAD_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Values are written in batches of this number or of this many bytes.
 const VALUES_PER_BATCH: usize = 64;

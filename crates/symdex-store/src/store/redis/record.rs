@@ -134,7 +134,7 @@ impl Record {
 
     /// The first bytes of the encoded record, which no other record has.
     pub(super) fn mark(&self) -> Vec<u8> {
-        mark(self.generation)
+        [MAGIC, self.generation.0.to_le_bytes()].concat()
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -182,11 +182,6 @@ impl Record {
     pub(super) fn renew_below(&self) -> u64 {
         self.ttl - self.renewal_interval()
     }
-}
-
-/// The first bytes of the record of this generation.
-pub(super) fn mark(generation: Generation) -> Vec<u8> {
-    [MAGIC, generation.0.to_le_bytes()].concat()
 }
 
 pub(super) fn milliseconds(duration: Duration) -> u64 {

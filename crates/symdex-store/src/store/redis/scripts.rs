@@ -9,8 +9,8 @@ use std::time::Duration;
 use redis::Cmd;
 use symdex::ImageId;
 
-use super::keys::{Generation, ids_key, member, metadata_key, value_key};
-use super::record::{Record, mark, milliseconds};
+use super::keys::{ids_key, member, metadata_key};
+use super::record::{Record, milliseconds};
 
 /// Replaces the metadata whose mark is `ARGV[2]`, or no metadata if it is empty, by `ARGV[3]`, if all new values exist.
 /// `ARGV[4]`, `ARGV[5]`: milliseconds until the metadata and the new values expire. The first `ARGV[6]` values are the
@@ -55,17 +55,6 @@ for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
 if ARGV[1] ~= '' then redis.call('SREM', KEYS[2], ARGV[1]) end
 return 1";
 
-/// Removes those values that would expire in more than `ARGV[3]` milliseconds, or never, unless the metadata has the
-/// mark `ARGV[2]`. Returns how many were removed.
-const REMOVE_ORPHANS: &str = "\
-if redis.call('GETRANGE', KEYS[1], 0, 15) == ARGV[2] then return 0 end
-local removed = 0
-for i = 3, #KEYS do
-  local ttl = redis.call('PTTL', KEYS[i])
-  if ttl == -1 or ttl > tonumber(ARGV[3]) then removed = removed + redis.call('UNLINK', KEYS[i]) end
-end
-return removed";
-
 /// The values of an index that was replaced stay for this time, for readers that have its metadata.
 const REPLACED_TTL: Duration = Duration::from_secs(60);
 
@@ -100,15 +89,6 @@ pub(super) fn renew(record: &Record) -> Cmd {
 pub(super) fn remove(record: &Record, below: u64) -> Cmd {
     let mut command = eval(REMOVE, &record.metadata.id, &record.value_keys().collect::<Vec<_>>());
     command.arg(record.mark()).arg(below);
-    command
-}
-
-/// Removes values of `id` that belong to `generation`, unless the metadata names it. Values that expire in `below`
-/// milliseconds or less stay: they may be those of a put that is not finished.
-pub(super) fn remove_orphans(id: &ImageId, generation: Generation, numbers: &[u64], below: u64) -> Cmd {
-    let keys: Vec<_> = numbers.iter().map(|number| value_key(id, generation, *number)).collect();
-    let mut command = eval(REMOVE_ORPHANS, id, &keys);
-    command.arg(mark(generation)).arg(below);
     command
 }
 

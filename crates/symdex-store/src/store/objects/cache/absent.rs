@@ -12,11 +12,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use symdex::ImageId;
-
-use super::super::listing::hash_of;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// For this time, a store is not asked again for an image that it did not have.
-pub(in super::super) const REMEMBERED: Duration = Duration::from_secs(60);
+const REMEMBERED: Duration = Duration::from_secs(60);
 const SLOTS: u64 = 1 << 16;
 const SLOT_SIZE: usize = 16;
 
@@ -74,6 +73,10 @@ impl Absent {
         file.seek(SeekFrom::Start(hash_of(id) % SLOTS * SLOT_SIZE as u64))?;
         work(file)
     }
+}
+
+fn hash_of(id: &ImageId) -> u64 {
+    xxh3_64(id.as_bytes())
 }
 
 #[cfg(test)]
