@@ -23,8 +23,8 @@ pub struct DataSymbol {
     pub name: Vec<u8>,
     /// Its address, as the file states it.
     pub start: u64,
-    /// Its size in bytes; 0 if ELF states none. Mach-O states no sizes: there, a symbol ends at the next one or with its
-    /// section.
+    /// Its size in bytes; 0 if ELF states none. Mach-O states no sizes: there, a symbol ends at the next one or with
+    /// its section.
     pub size: u64,
     /// The name of the source file in the symbol table. ELF has it for local symbols.
     pub file: Option<Vec<u8>>,

@@ -40,7 +40,8 @@ pub(crate) const NAME: usize = 64 << 10;
 pub(crate) const PATH: usize = 64 << 10;
 /// How many entries are searched for a name. Origins and specifications form chains, and may form cycles.
 pub(crate) const ORIGINS: usize = 16;
-/// How many types are read for the size of a variable. Typedefs, qualifiers and arrays form chains, and may form cycles.
+/// How many types are read for the size of a variable. Typedefs, qualifiers and arrays form chains, and may form
+/// cycles.
 pub(crate) const TYPES: usize = 256;
 /// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 pub(crate) const DEPTH: u32 = 512;

@@ -38,8 +38,8 @@ pub(crate) fn check_addresses(object: Option<&Path>, are_given: bool) -> Result<
     }
 }
 
-/// Unpacks the debug files of the archive at `path`, and warns of entries that are not read. A debug file from a pipe is
-/// copied. Returns `None` if `path` is neither an archive nor a pipe. The batch owns the files.
+/// Unpacks the debug files of the archive at `path`, and warns of entries that are not read. A debug file from a pipe
+/// is copied. Returns `None` if `path` is neither an archive nor a pipe. The batch owns the files.
 pub(crate) fn debug_files(path: &Path, host: &impl Host) -> Result<Option<Batch>, Failure> {
     let input = Input::of_argument(path);
     if !input.is_archive_or_pipe() {

@@ -175,8 +175,8 @@ struct Comparison {
     report: AuditReport,
 }
 
-/// Checks an index and compares it with the debug file, if one is given. `unpacked` has its files if it is an archive or
-/// a pipe.
+/// Checks an index and compares it with the debug file, if one is given. `unpacked` has its files if it is an archive
+/// or a pipe.
 fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {

@@ -34,8 +34,8 @@ pub fn most_memory(size: usize) -> usize {
     const FRAME: usize = 6 << 10;
     /// A frame with its registers, before those past the limits are dropped.
     const WALKED: usize = 2 << 10;
-    /// The bytes of the file that state a module, an unloaded one and a range of memory, how many of these there may be,
-    /// and the memory that each takes. The JSON of modules is built as a tree.
+    /// The bytes of the file that state a module, an unloaded one and a range of memory, how many of these there may
+    /// be, and the memory that each takes. The JSON of modules is built as a tree.
     const LISTS: [(usize, usize, usize); 3] =
         [(108, ENTRIES, 6 << 10), (24, ENTRIES, 2 << 10), (16, RANGES, 128)];
     /// What is known of an address that was looked up.

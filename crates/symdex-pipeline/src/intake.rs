@@ -19,8 +19,8 @@ const HEAD: u64 = 512;
 /// An input of a build.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A debug file, a bundle, a folder or an archive. Messages have its path. A debug file or an archive may come from a
-    /// pipe.
+    /// A debug file, a bundle, a folder or an archive. Messages have its path. A debug file or an archive may come from
+    /// a pipe.
     Path(PathBuf),
     /// A debug file or an archive on standard input.
     StandardInput,
@@ -83,8 +83,8 @@ impl Input {
     }
 }
 
-/// Whether a path is that of a pipe: a FIFO, `/dev/stdin` or `<(...)` of a shell. Nothing else that is no file is opened:
-/// reading a device can have effects, or no end.
+/// Whether a path is that of a pipe: a FIFO, `/dev/stdin` or `<(...)` of a shell. Nothing else that is no file is
+/// opened: reading a device can have effects, or no end.
 #[cfg(unix)]
 fn is_pipe(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;

@@ -1,5 +1,5 @@
-//! The audit log: who has sent debug files, and what has changed in the stores. Its entries are events of `tracing` with
-//! the target [`AUDIT`].
+//! The audit log: who has sent debug files, and what has changed in the stores. Its entries are events of `tracing`
+//! with the target [`AUDIT`].
 
 use std::sync::Arc;
 

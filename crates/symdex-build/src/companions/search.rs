@@ -65,8 +65,8 @@ impl Companions {
         candidates.take(limits::GIVEN)
     }
 
-    /// The first companion that `reference` may mean and that `accept` accepts. `accept` returns `None` if the file does
-    /// not exist.
+    /// The first companion that `reference` may mean and that `accept` accepts. `accept` returns `None` if the file
+    /// does not exist.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl Companions {
 pub(crate) struct Reference<'r> {
     /// The debug file.
     pub(crate) from: &'r Path,
-    /// The paths that the other file may have, from the folder of the debug file or from a debug folder. A name alone is
-    /// also searched in `.debug` beside the debug file, and below a debug folder in the path of the debug file.
+    /// The paths that the other file may have, from the folder of the debug file or from a debug folder. A name alone
+    /// is also searched in `.debug` beside the debug file, and below a debug folder in the path of the debug file.
     pub(crate) paths: Vec<PathBuf>,
     /// A build id, and how the names of such files end in `.build-id`.
     pub(crate) build_id: Option<(&'r ImageId, &'static [&'static str])>,

@@ -222,8 +222,8 @@ impl<'a, 'd> Names<'a, 'd> {
         attributes_at(&self.units.all[unit], &table, offset, &mut self.reads).ok()
     }
 
-    /// The table of unit number `unit`. The attributes of one that is not kept count, because functions of any number of
-    /// units can refer to those of any number of others.
+    /// The table of unit number `unit`. The attributes of one that is not kept count, because functions of any number
+    /// of units can refer to those of any number of others.
     #[inline]
     fn table(&mut self, unit: usize) -> Result<TableRef<'a>, UnitError> {
         let (of, reads) = (self.unit, &mut self.reads);

@@ -44,8 +44,8 @@ pub(crate) fn unit_ranges<'d>(
     Some(joined)
 }
 
-/// Joins the functions of unit number `unit`, their function ranges and inline instances, and its line rows into ranges. Returns
-/// `None` if too little memory is left.
+/// Joins the functions of unit number `unit`, their function ranges and inline instances, and its line rows into
+/// ranges. Returns `None` if too little memory is left.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
     units: &Units<'d>,

@@ -298,8 +298,8 @@ fn stated_column(row: &LineRow) -> u64 {
     }
 }
 
-/// A row with the file, line, column and flag of `row`, at address 0. gimli treats a set_address that goes backwards as a
-/// tombstone. From address 0, every set_address goes forward.
+/// A row with the file, line, column and flag of `row`, at address 0. gimli treats a set_address that goes backwards as
+/// a tombstone. From address 0, every set_address goes forward.
 fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
     let mut moved = LineRow::new(program.header());
     let line = row.line().map_or(0, std::num::NonZeroU64::get);

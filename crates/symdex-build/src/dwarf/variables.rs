@@ -65,9 +65,9 @@ impl<'a, 'd> Variables<'a, 'd> {
         Ok(Self { image, units, entries })
     }
 
-    /// The declaration of the variable that contains the address `svma`, as the file states addresses. Returns `None` if
-    /// no variable does, or if its declaration is not stated. Of several, it is that of the first unit: literals that
-    /// are parts of others share their bytes. A variable of unknown size has one byte.
+    /// The declaration of the variable that contains the address `svma`, as the file states addresses. Returns `None`
+    /// if no variable does, or if its declaration is not stated. Of several, it is that of the first unit: literals
+    /// that are parts of others share their bytes. A variable of unknown size has one byte.
     #[must_use]
     pub fn declaration(&self, svma: u64) -> Option<Declaration> {
         let end = self.entries.partition_point(|(address, ..)| *address <= svma);

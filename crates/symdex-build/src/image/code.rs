@@ -1,7 +1,7 @@
 //! The address ranges of an image's code.
 
-/// Code from this offset on is not indexed, so that the ends of ranges have 32 bits. Kernels have boot code at 1 MiB, and
-/// the rest of their code 16 EiB above it.
+/// Code from this offset on is not indexed, so that the ends of ranges have 32 bits. Kernels have boot code at 1 MiB,
+/// and the rest of their code 16 EiB above it.
 pub(crate) const MAX_OFFSET: u64 = u32::MAX as u64;
 
 /// An image offset of code in 32 bits. An offset that is greater than all code becomes `u32::MAX`.

@@ -15,8 +15,8 @@ use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain
 /// Answer addresses as GNU's addr2line does, from an index or a debug file
 ///
 /// The options and the output are those of addr2line of binutils. symdex also runs this command if it is called by the
-/// name addr2line, with or without a target before it. Addresses are hexadecimal, with or without 0x, or symbols: `NAME`
-/// or `NAME+OFFSET`. Without any, each line of standard input is answered at once.
+/// name addr2line, with or without a target before it. Addresses are hexadecimal, with or without 0x, or symbols:
+/// `NAME` or `NAME+OFFSET`. Without any, each line of standard input is answered at once.
 ///
 /// The file is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
 /// file itself and the debug files it refers to. Discriminators are not printed. An argument @FILE stands for the

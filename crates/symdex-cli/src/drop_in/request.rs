@@ -115,8 +115,8 @@ pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malforme
     Ok(Request { kind, module, module_text, place })
 }
 
-/// The place that a word names: an address, if the word is a `number` to the program; otherwise `NAME` or `NAME+OFFSET`.
-/// Returns `None` for a word that begins with a digit and is no number.
+/// The place that a word names: an address, if the word is a `number` to the program; otherwise `NAME` or
+/// `NAME+OFFSET`. Returns `None` for a word that begins with a digit and is no number.
 fn place(word: &str, number: Option<u64>) -> Option<Place> {
     match number {
         Some(address) => Some(Place::Address(address)),

@@ -63,8 +63,8 @@ impl Sources {
         }
     }
 
-    /// The index of the image in the file at `path`; without one, its files. An index without lines is not enough if they
-    /// have some.
+    /// The index of the image in the file at `path`; without one, its files. An index without lines is not enough if
+    /// they have some.
     fn open_image(&self, path: &Path, arch: Option<&str>) -> Result<OpenModule, Failure> {
         let (files, owner) = files_at(path)?;
         let files = image_of(files, path, arch)?;

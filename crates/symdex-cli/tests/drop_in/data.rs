@@ -59,8 +59,8 @@ const char *use(int n) {
 }
 "#;
 
-/// Symbols that compilers do not write: without a size before, after and beside others, of no type, at one address, of a
-/// section that is not loaded, and of threads.
+/// Symbols that compilers do not write: without a size before, after and beside others, of no type, at one address, of
+/// a section that is not loaded, and of threads.
 const ASSEMBLER: &str = r#"
   .data
   .globl first, second, third, fourth, last
@@ -166,8 +166,8 @@ fn answers(image: &Asked) -> [Answers; 2] {
     })
 }
 
-/// Counts the differences for `image`. The answers of llvm-symbolizer for `twin`, which has the same code and other debug
-/// information, explain some of them. Returns its answers for `image`.
+/// Counts the differences for `image`. The answers of llvm-symbolizer for `twin`, which has the same code and other
+/// debug information, explain some of them. Returns its answers for `image`.
 fn count(image: &Asked, twin: Option<(&'static str, &Answers)>, counts: &mut Counts) -> Answers {
     let [theirs, ours] = answers(image);
     for (address, ours) in &ours {

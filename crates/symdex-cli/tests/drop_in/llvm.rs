@@ -142,8 +142,8 @@ pub(crate) fn table_of_the_corpora() {
     columns.iter().for_each(|(_, counts)| counts.assert_explained());
 }
 
-/// The output of both programs for the same arguments and the same input. Discriminators and the starts of functions are
-/// left out, because symdex does not print them.
+/// The output of both programs for the same arguments and the same input. Discriminators and the starts of functions
+/// are left out, because symdex does not print them.
 #[track_caller]
 fn assert_same(arguments: &[&str], input: &str) {
     let [theirs, ours] = [program(LLVM, "--version"), ours()].map(|mut command| {

@@ -402,7 +402,8 @@ impl Tables {
         cell
     }
 
-    /// Both tables as the document has them: answers with the same bytes, but for discriminators and starts, and explained.
+    /// Both tables as the document has them: answers with the same bytes, but for discriminators and starts, and
+    /// explained.
     fn text(&self) -> String {
         let mut text = String::new();
         for (tool, modes) in [("llvm-symbolizer", &OF_LLVM[..]), ("addr2line", &OF_GNU[..])] {
