@@ -1,5 +1,4 @@
 //! Redirects of web servers with debug files.
-#![cfg(feature = "remote")]
 
 use std::sync::{Arc, Mutex};
 

@@ -30,16 +30,18 @@ fn put(server: &Server, key: &str, body: &[u8]) {
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
 }
 
-fn a_bucket_has_debug_files() {
+pub(crate) fn a_bucket_has_debug_files() {
     let server = Server::start();
     let zstd = zstd::encode_all(&elf()[..], 3).expect("memory");
     put(&server, "symbols/01/23456789abcdef0123456789abcdef01234567/debuginfo", &zstd);
-    let output =
-        symdex_testkit::child("child_fetches").envs(environment(server.port)).output().expect("started");
+    let output = symdex_testkit::child("fetch_s3::child_fetches")
+        .envs(environment(server.port))
+        .output()
+        .expect("started");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn child_fetches() {
+pub(crate) fn child_fetches() {
     for url in [format!("unified+s3://{BUCKET}/symbols"), format!("s3://{BUCKET}/symbols")] {
         let options = FetchOptions::new();
         let sources = DebugSources::open(&[url.parse().expect("a URL")], &options).expect("opened");
@@ -56,9 +58,4 @@ fn child_fetches() {
     let error = sources.fetch(&wanted, |_| Verdict::Used(())).expect_err("no bucket");
     assert!(error.to_string().contains("s3://there-is-no-such-bucket/"), "{error}");
     assert!(!error.to_string().contains("very secret"), "{error}");
-}
-
-symdex_testkit::main! {
-    a_bucket_has_debug_files;
-    children: child_fetches
 }

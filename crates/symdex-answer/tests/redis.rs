@@ -2,8 +2,6 @@
 //!
 //! Without `redis-server`, these tests are ignored.
 
-mod reports;
-
 use std::any::Any;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,7 +11,7 @@ use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_report::{Answer, Question, ReportImage, Source as _, Unanswered};
 use symdex_store::{IndexFolder, ReaderOptions, RedisStore, StoreOptions};
 
-use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
+use crate::reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 use symdex_testkit::indexes::{id, index, index_of, long_id};
 use symdex_testkit::proxy::{Fault, Proxy};
 use symdex_testkit::redis::{Cluster, Server};
@@ -64,17 +62,17 @@ fn a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(url: &
     }
 }
 
-fn a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
+pub(crate) fn a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
     let server = Server::start(&[]);
     a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(&server.url());
 }
 
-fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
+pub(crate) fn a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm() {
     let cluster = Cluster::start();
     a_report_is_two_round_trips_cold_one_with_known_metadata_and_none_warm(&cluster.url());
 }
 
-fn a_report_of_many_images_needs_few_round_trips() {
+pub(crate) fn a_report_of_many_images_needs_few_round_trips() {
     const MANY: u16 = 1520;
     let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new().zstd_level(1));
@@ -96,7 +94,7 @@ fn a_report_of_many_images_needs_few_round_trips() {
     assert_eq!(round_trips(&symbolicator, 0, ask), 0, "warm");
 }
 
-fn images_that_a_folder_has_are_not_asked_for() {
+pub(crate) fn images_that_a_folder_has_are_not_asked_for() {
     let server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
@@ -114,7 +112,7 @@ fn images_that_a_folder_has_are_not_asked_for() {
     }
 }
 
-fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
+pub(crate) fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
     let server = Server::start(&[]);
     let store = store(&server.url(), &StoreOptions::new());
     put(&store, &index(1, 40));
@@ -132,7 +130,7 @@ fn a_better_index_that_comes_between_two_reports_answers_the_second_one() {
     assert_eq!(symbolicator.store_counts()[0].failed, 0);
 }
 
-fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
+pub(crate) fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
@@ -166,7 +164,7 @@ fn a_folder_answers_while_the_server_is_lost_slow_or_cut_off() {
     assert_eq!(ask(short).0, expected);
 }
 
-fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
+pub(crate) fn no_answer_is_lost_while_the_server_is_killed_and_restarted() {
     let mut server = Server::start(&[]);
     put_all(&store(&server.url(), &StoreOptions::new()));
     let root = tempfile::tempdir().expect("a folder");
@@ -232,24 +230,12 @@ fn images_are_found_by_the_first_16_bytes_of_their_ids(url: &str) {
     assert_eq!(missing.expect_err("not there"), Unanswered::Missing);
 }
 
-fn images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids() {
+pub(crate) fn images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids() {
     let server = Server::start(&[]);
     images_are_found_by_the_first_16_bytes_of_their_ids(&server.url());
 }
 
-fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
+pub(crate) fn images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids() {
     let cluster = Cluster::start();
     images_are_found_by_the_first_16_bytes_of_their_ids(&cluster.url());
-}
-
-symdex_testkit::main! {
-    a_report_from_one_server_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
-    a_report_from_a_cluster_is_two_round_trips_cold_one_with_known_metadata_and_none_warm,
-    a_report_of_many_images_needs_few_round_trips,
-    images_that_a_folder_has_are_not_asked_for,
-    a_better_index_that_comes_between_two_reports_answers_the_second_one,
-    a_folder_answers_while_the_server_is_lost_slow_or_cut_off,
-    no_answer_is_lost_while_the_server_is_killed_and_restarted,
-    images_on_one_server_are_found_by_the_first_16_bytes_of_their_ids,
-    images_in_a_cluster_are_found_by_the_first_16_bytes_of_their_ids
 }

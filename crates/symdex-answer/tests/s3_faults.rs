@@ -2,13 +2,11 @@
 //!
 //! Without the server, these tests are ignored.
 
-mod reports;
-
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
+use crate::reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 use symdex_answer::SymbolicatorOptions;
 use symdex_store::{IndexFolder, ReaderOptions, StoreOptions, open_store};
 use symdex_testkit::indexes::index;
@@ -24,7 +22,7 @@ const ANSWERS: &str = "SYMDEX_TEST_ANSWERS";
 
 /// Runs the function `name` in a process of its own. Its object store is at this port.
 fn child(name: &str, port: u16, folder: &Path, answers: &str) -> Child {
-    let mut command = symdex_testkit::child(name);
+    let mut command = symdex_testkit::child(&format!("s3_faults::{name}"));
     command.envs(environment(port));
     command.env(FOLDER, folder).env(ANSWERS, answers).stdout(Stdio::null()).spawn().expect("started")
 }
@@ -47,13 +45,13 @@ fn filled() -> (Server, tempfile::TempDir) {
     (server, root)
 }
 
-fn child_fills_the_bucket() {
+pub(crate) fn child_fills_the_bucket() {
     let [url, _] = stores();
     let store = open_store(&url.parse().expect("a URL"), &StoreOptions::new().zstd_level(1)).expect("opened");
     (1..=ONLY_IN_BUCKET).for_each(|byte| put(&*store, &index(byte, 40)));
 }
 
-fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off() {
+pub(crate) fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off() {
     let (server, root) = filled();
     let proxy = Proxy::start(server.port);
     let answers = |from: &str| succeeds(child("child_answers", proxy.port, root.path(), from));
@@ -73,7 +71,7 @@ fn a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_of
 }
 
 /// Answers a report from the bucket, the folder and a debug file.
-fn child_answers() {
+pub(crate) fn child_answers() {
     let urls = stores();
     let is_down = std::env::var(ANSWERS).expect("set") == "others";
     let timeout = Duration::from_secs(if is_down { 1 } else { 60 });
@@ -98,7 +96,7 @@ fn child_answers() {
     }
 }
 
-fn no_answer_is_lost_while_the_object_store_is_killed_and_restarted() {
+pub(crate) fn no_answer_is_lost_while_the_object_store_is_killed_and_restarted() {
     let (server, root) = filled();
     let proxy = Proxy::start(server.port);
     let mut child = child("child_answers_again_and_again", proxy.port, root.path(), "");
@@ -119,7 +117,7 @@ fn no_answer_is_lost_while_the_object_store_is_killed_and_restarted() {
     assert!(succeeds(child));
 }
 
-fn child_answers_again_and_again() {
+pub(crate) fn child_answers_again_and_again() {
     let urls = stores();
     let restarted = Path::new(&urls[1]).join("restarted");
     let none = Duration::ZERO;
@@ -147,10 +145,4 @@ fn child_answers_again_and_again() {
     });
     let counts = &symbolicator.store_counts()[0];
     assert!(counts.failed > 0, "{counts:?}");
-}
-
-symdex_testkit::main! {
-    a_folder_and_debug_files_answer_while_the_object_store_is_lost_slow_or_cut_off,
-    no_answer_is_lost_while_the_object_store_is_killed_and_restarted;
-    children: child_fills_the_bucket, child_answers, child_answers_again_and_again
 }

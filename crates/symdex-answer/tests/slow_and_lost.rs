@@ -2,8 +2,6 @@
 //!
 //! Without `redis-server`, these tests are ignored.
 
-mod reports;
-
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -15,7 +13,7 @@ use symdex_testkit::indexes::{id, index};
 use symdex_testkit::redis::Server;
 use symdex_testkit::web::{Gate, Reply, WebServer};
 
-use reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
+use crate::reports::{IMAGES, NAMES, OFFSETS, names, put, report, symbolicator};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
 
@@ -41,7 +39,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
 }
 
 #[cfg(unix)]
-fn a_frozen_store_times_out_and_the_next_one_answers() {
+pub(crate) fn a_frozen_store_times_out_and_the_next_one_answers() {
     let (server, (_root, folder)) = (filled(), folder_of(IMAGES));
     let (url, text) = (server.url(), report(1..=IMAGES, &OFFSETS));
     let expected: Vec<_> = (0..IMAGES).flat_map(|_| NAMES).collect();
@@ -87,13 +85,13 @@ fn costs_one_time_out(url: &str) {
 }
 
 #[cfg(unix)]
-fn a_frozen_server_of_redis_costs_one_time_out() {
+pub(crate) fn a_frozen_server_of_redis_costs_one_time_out() {
     let server = Server::start(&[]);
     server.signal("STOP");
     costs_one_time_out(&server.url());
 }
 
-fn a_frozen_web_server_costs_one_time_out() {
+pub(crate) fn a_frozen_web_server_costs_one_time_out() {
     let gate = Gate::default();
     let held = gate.clone();
     let web = WebServer::start(move |_| Reply::Behind(held.clone(), Box::new(Reply::Status(404))));
@@ -124,7 +122,7 @@ fn values(server: &Server) -> Vec<String> {
     keys
 }
 
-fn lost_values_are_said_to_be_lost_and_the_others_answer() {
+pub(crate) fn lost_values_are_said_to_be_lost_and_the_others_answer() {
     let server = filled();
     let keys = values(&server);
     let text = report(1..=1, &[0x9, 0x5009, 0x9009]);
@@ -135,7 +133,7 @@ fn lost_values_are_said_to_be_lost_and_the_others_answer() {
     assert_eq!(ask(), (vec!["lost"; 3], vec!["lost"]));
 }
 
-fn a_damaged_value_fails_its_own_frames_only() {
+pub(crate) fn a_damaged_value_fails_its_own_frames_only() {
     let server = filled();
     server.run(&["SETRANGE", &values(&server)[1], "20", "damage"]);
     let symbolicator = symbolicator([&*server.url()], SymbolicatorOptions::new());
@@ -143,7 +141,7 @@ fn a_damaged_value_fails_its_own_frames_only() {
     assert_eq!((frames, images), (vec!["symbolicated", "malformed", "symbolicated"], vec!["malformed"]));
 }
 
-fn what_a_store_has_lost_is_answered_by_the_next_one_and_put_again() {
+pub(crate) fn what_a_store_has_lost_is_answered_by_the_next_one_and_put_again() {
     let (server, (root, folder)) = (filled(), folder_of(1));
     let text = report(1..=1, &OFFSETS);
     let damages: [fn(&Server, &[String]); 3] = [
@@ -166,7 +164,7 @@ fn what_a_store_has_lost_is_answered_by_the_next_one_and_put_again() {
     drop(root);
 }
 
-fn a_cut_file_is_answered_by_the_next_store_and_replaced() {
+pub(crate) fn a_cut_file_is_answered_by_the_next_store_and_replaced() {
     let ((root, first), (_root, second)) = (folder_of(1), folder_of(1));
     let path = root.path().join("01").join(IndexFolder::file_name(&id(1)));
     let whole = std::fs::read(&path).expect("there");
@@ -178,7 +176,7 @@ fn a_cut_file_is_answered_by_the_next_store_and_replaced() {
     assert_eq!(names(&symbolicator, &report(1..=1, &OFFSETS)).1, [""; 0]);
 }
 
-fn what_a_store_has_lost_is_built_again_from_a_debug_file() {
+pub(crate) fn what_a_store_has_lost_is_built_again_from_a_debug_file() {
     let server = Server::start(&[]);
     let open = |options: SymbolicatorOptions| symbolicator([&*server.url()], options);
     let with_file = || open(SymbolicatorOptions::new().debug_files(DSYM).always_store(true));
@@ -193,17 +191,4 @@ fn what_a_store_has_lost_is_built_again_from_a_debug_file() {
     assert_eq!(answers, expected);
     assert!(failures[0].contains("has lost value"), "{failures:?}");
     assert_eq!(names(&open(SymbolicatorOptions::new()), &text), (expected, vec![]));
-}
-
-symdex_testkit::main! {
-    #[cfg(unix)]
-    a_frozen_store_times_out_and_the_next_one_answers,
-    #[cfg(unix)]
-    a_frozen_server_of_redis_costs_one_time_out,
-        a_frozen_web_server_costs_one_time_out,
-    lost_values_are_said_to_be_lost_and_the_others_answer,
-    a_damaged_value_fails_its_own_frames_only,
-    what_a_store_has_lost_is_answered_by_the_next_one_and_put_again,
-    a_cut_file_is_answered_by_the_next_store_and_replaced,
-    what_a_store_has_lost_is_built_again_from_a_debug_file
 }

@@ -1,11 +1,9 @@
 //! Other names of functions that the linker folded (docs/DEBUG-INFO.md, "Folded functions"). An index keeps them. No
 //! answer of a lookup depends on them.
 
-mod checks;
-
 use std::path::Path;
 
-use checks::{answers, built};
+use crate::checks::{answers, built};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, DirectLookup, Image, slices};
 use symdex_testkit::images::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};

@@ -2,11 +2,9 @@
 //!
 //! llvm-symbolizer 19 gives the same answers, but for the names that the tests state as its own.
 
-mod checks;
-
 use std::path::Path;
 
-use checks::image_answers;
+use crate::checks::image_answers;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, build, slices};
 

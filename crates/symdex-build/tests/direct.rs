@@ -1,10 +1,8 @@
 //! Direct lookups in every debug file of testdata give the answers of the index.
 
-mod checks;
-
 use std::path::{Path, PathBuf};
 
-use checks::same_answers::{assert_same, boundaries, random, whole};
+use crate::checks::same_answers::{assert_same, boundaries, random, whole};
 use gimli::constants as dw;
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, find, slices, split_column};
@@ -38,7 +36,7 @@ fn places(index: &Index<Vec<u8>>, offset: u64) -> Vec<(Option<u32>, u32)> {
 }
 
 /// Code whose rows, and whose calls, differ in nothing but the column.
-fn columns_are_those_of_the_row_and_of_the_calls() {
+pub(crate) fn columns_are_those_of_the_row_and_of_the_calls() {
     let called = |range, column| {
         let call = Die::inlined("inner", 3).with(dw::DW_AT_call_column, Value::Number(column));
         call.range(range)
@@ -105,19 +103,19 @@ fn compare(path: &Path, image: &Image<'_>) {
     }
 }
 
-fn every_answer_for_testdata_is_that_of_the_index() {
+pub(crate) fn every_answer_for_testdata_is_that_of_the_index() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     assert!(each_image(&testdata, compare) > 20);
 }
 
-fn every_answer_for_the_shared_corpora_is_that_of_the_index() {
+pub(crate) fn every_answer_for_the_shared_corpora_is_that_of_the_index() {
     for folder in ["small", "swift"] {
         assert!(each_image(&symdex_testkit::corpora().join(folder), compare) > 0, "{folder}");
     }
 }
 
-/// `SYMDEX_DIRECT_INPUT=FOLDER cargo test --release -p symdex-build --test direct -- --ignored --nocapture`
-fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
+/// `SYMDEX_DIRECT_INPUT=FOLDER cargo test --release -p symdex-build --test needs direct -- --ignored --nocapture`
+pub(crate) fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
     let input = std::env::var_os("SYMDEX_DIRECT_INPUT").map(PathBuf::from).expect("SYMDEX_DIRECT_INPUT");
     let compare = |path: &Path, image: &Image<'_>| {
         let index = whole(image);
@@ -130,11 +128,4 @@ fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
         }
     };
     assert!(each_image(&input, compare) > 0);
-}
-
-symdex_testkit::main! {
-    columns_are_those_of_the_row_and_of_the_calls,
-    every_answer_for_testdata_is_that_of_the_index,
-    every_answer_for_the_shared_corpora_is_that_of_the_index;
-    on request: random_answers_for_a_large_debug_file_are_those_of_the_index
 }

@@ -3,13 +3,11 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod checks;
-#[path = "elf/companions.rs"]
 mod companions;
 
 use std::io::Write as _;
 
-use checks::answers;
+use crate::checks::answers;
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Seen, Table};

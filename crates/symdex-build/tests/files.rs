@@ -1,11 +1,9 @@
 //! Partial units and supplementary files of dwz (docs/DEBUG-INFO.md, "Split and companion files"). The tests of split
 //! units are in `split.rs`.
 
-mod checks;
-
 use std::fs;
 
-use checks::{all, answers, built, found};
+use crate::checks::{all, answers, built, found};
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
 use symdex_build::Companions;

@@ -1,7 +1,7 @@
 //! The indexes in `testdata/golden`. Every later version of symdex must open them and give the same answers.
 //!
 //! The build writes the index with the highest number of each kind, byte for byte. After an intended change of the
-//! bytes, `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden` adds files with the next number. From the first
+//! bytes, `SYMDEX_BLESS=1 cargo test -p symdex-build --test plain golden` adds files with the next number. From the first
 //! release on, the old files stay.
 
 use std::fmt::Write as _;
@@ -104,7 +104,7 @@ fn todays_bytes_are_the_newest_golden_ones() {
         assert!(
             blessing(),
             "the index of {kind} is no longer {golden:?}, byte for byte. If the encoder was meant to change, run \
-             `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden`, which adds {path}, and commit that file too. \
+             `SYMDEX_BLESS=1 cargo test -p symdex-build --test plain golden`, which adds {path}, and commit that file too. \
              Keep the old files: published indexes are like them"
         );
         let index = Index::open(&bytes[..]).expect("as written");

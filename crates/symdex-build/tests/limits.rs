@@ -1,8 +1,6 @@
 //! What exceeds a limit is given up with a reason, and work grows no faster than the debug file.
 
-mod checks;
-
-use checks::{answers, built};
+use crate::checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{BuildOptions, Companions, Error, Image, slices};

@@ -1,10 +1,8 @@
 //! Oddities of line tables (docs/DEBUG-INFO.md, "Lines").
 
-mod checks;
-
 use std::path::Path;
 
-use checks::{answers, built, image_answers, peer};
+use crate::checks::{answers, built, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};

@@ -2,11 +2,9 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod checks;
-
 use std::io::{Seek, SeekFrom, Write};
 
-use checks::{answers, built, image_answers};
+use crate::checks::{answers, built, image_answers};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices, slices_for};

@@ -1,8 +1,6 @@
 //! Oddities of references and names (docs/DEBUG-INFO.md, "Names").
 
-mod checks;
-
-use checks::{answers, built, peer};
+use crate::checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, Value, debug_file, macho};

@@ -1,8 +1,6 @@
 //! Oddities of units, functions and their ranges (docs/DEBUG-INFO.md, "Units and functions").
 
-mod checks;
-
-use checks::{answers, built, peer};
+use crate::checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testkit::images::debug_file::{

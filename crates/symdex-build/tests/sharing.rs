@@ -3,9 +3,7 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod checks;
-
-use checks::{answers, built};
+use crate::checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_testkit::images::debug_file::{BASE, CODE, Die, MachO, Unit, Value, debug_file, macho};

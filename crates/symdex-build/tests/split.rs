@@ -2,11 +2,9 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod checks;
-
 use std::fs;
 
-use checks::{all, found};
+use crate::checks::{all, found};
 use gimli::constants as dw;
 use symdex_build::Companions;
 use symdex_build::debug_files::DebugFile;

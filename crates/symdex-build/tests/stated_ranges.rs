@@ -2,9 +2,7 @@
 //! address tables", "Code outside the ranges of its unit", "Code that several units claim"). The other tests that are
 //! named after oddities compare each answer with direct lookups as well: `checks::image_answers` does.
 
-mod checks;
-
-use checks::same_answers::{answer, assert_same, assert_same_everywhere, whole};
+use crate::checks::same_answers::{answer, assert_same, assert_same_everywhere, whole};
 use symdex::{ImageOffset, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, slices};
 use symdex_testkit::images::debug_file::{

@@ -1,12 +1,10 @@
 //! Names that are hidden in builds from bitcode, and the symbol maps that resolve them (docs/DEBUG-INFO.md, "Hidden
 //! names of bitcode builds").
 
-mod checks;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use checks::{answers, image_answers};
+use crate::checks::{answers, image_answers};
 use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
@@ -99,7 +97,7 @@ fn build(image: &Image<'_>) -> Built {
     symdex_build::build(image).expect("builds")
 }
 
-fn hidden_names_become_what_they_would_be_in_the_clear() {
+pub(crate) fn hidden_names_become_what_they_would_be_in_the_clear() {
     let (hidden, map) = (hidden(), map(MAP));
     let companions = Companions::default();
     let resolved = image(&hidden, &companions).with_symbol_map(&map);
@@ -123,7 +121,7 @@ fn hidden_names_become_what_they_would_be_in_the_clear() {
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
 }
 
-fn without_a_map_names_stay_as_they_are_and_are_counted() {
+pub(crate) fn without_a_map_names_stay_as_they_are_and_are_counted() {
     let hidden = hidden();
     let symbols = answers(&hidden, Table::SymbolTable);
     assert_eq!(symbols, ["1000..1100 __hidden#0_", "1100..1200 __hidden#1_", "1200..3000 __hidden#9_"]);
@@ -135,7 +133,7 @@ fn without_a_map_names_stay_as_they_are_and_are_counted() {
     assert_eq!((partial.len(), partial[0].count), (1, 8), "{partial:?}");
 }
 
-fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
+pub(crate) fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
     let names =
         ["__hidden#10_", "__hidden#12_", "__hidden#_", "__hidden#1", "__hidden#+1_", "__hidden#1_.cold.1"];
     let huge = "__hidden#18446744073709551615_";
@@ -154,7 +152,7 @@ fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
     assert_eq!(build(&resolved).report.hidden_names, 7);
 }
 
-fn only_version_two_is_read() {
+pub(crate) fn only_version_two_is_read() {
     for (text, says) in [
         ("BCSymbolMap Version: 1.0\n_main\n", "version 1.0"),
         ("BCSymbolMap Version: 2.01\n", "version 2.01"),
@@ -187,7 +185,7 @@ fn write(folder: &Path, path: &str, text: &str) -> PathBuf {
     path
 }
 
-fn maps_are_found_by_the_id_or_the_original_id() {
+pub(crate) fn maps_are_found_by_the_id_or_the_original_id() {
     let root = tempfile::tempdir().expect("a folder");
     let root = root.path();
     let id = ImageId::new(&ID).expect("an id");
@@ -217,7 +215,7 @@ fn maps_are_found_by_the_id_or_the_original_id() {
     assert_eq!(of(&[maps]).0, Some(b"own".to_vec()));
 }
 
-fn what_is_no_symbol_map_is_named() {
+pub(crate) fn what_is_no_symbol_map_is_named() {
     let root = tempfile::tempdir().expect("a folder");
     let id = ImageId::new(&ID).expect("an id");
     let otherwise = write(root.path(), "App.bcsymbolmap", MAP);
@@ -232,7 +230,7 @@ fn what_is_no_symbol_map_is_named() {
     SymbolMaps::find(&[root.path().join("missing")]).expect_err("missing");
 }
 
-fn hostile_property_lists_cost_nothing_but_themselves() {
+pub(crate) fn hostile_property_lists_cost_nothing_but_themselves() {
     let root = tempfile::tempdir().expect("a folder");
     let id = ImageId::new(&ID).expect("an id");
     let map = write(root.path(), &format!("maps/{ORIGINAL_NAME}.bcsymbolmap"), MAP);
@@ -247,7 +245,7 @@ fn hostile_property_lists_cost_nothing_but_themselves() {
     assert!(maps.load(&id, &debug_file, None).expect("readable").is_some());
 }
 
-fn a_symbol_map_takes_no_more_than_its_limit() {
+pub(crate) fn a_symbol_map_takes_no_more_than_its_limit() {
     let root = tempfile::tempdir().expect("a folder");
     let id = ImageId::new(&ID).expect("an id");
     // Each line takes more memory than text.
@@ -264,7 +262,7 @@ fn a_symbol_map_takes_no_more_than_its_limit() {
 }
 
 /// A framework that the app store compiled again, with the map of the original build.
-fn every_hidden_name_of_a_real_debug_file_is_resolved() {
+pub(crate) fn every_hidden_name_of_a_real_debug_file_is_resolved() {
     let root = tempfile::tempdir().expect("a folder");
     let folder =
         symdex_testkit::corpus("bcsymbolmap", root.path()).join("symbolic/symbolic-debuginfo/tests/fixtures");
@@ -327,16 +325,4 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
         }
     }
     assert!(compared > 15_000 && names > 10_000, "{names} of {compared} names were hidden");
-}
-
-symdex_testkit::main! {
-    hidden_names_become_what_they_would_be_in_the_clear,
-    without_a_map_names_stay_as_they_are_and_are_counted,
-    names_that_the_map_lacks_stay_as_they_are_and_are_counted,
-    only_version_two_is_read,
-    maps_are_found_by_the_id_or_the_original_id,
-    what_is_no_symbol_map_is_named,
-    hostile_property_lists_cost_nothing_but_themselves,
-    a_symbol_map_takes_no_more_than_its_limit,
-    every_hidden_name_of_a_real_debug_file_is_resolved
 }

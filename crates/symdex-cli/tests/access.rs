@@ -1,13 +1,10 @@
 //! Which indexes the commands map, and which they read.
-#![cfg(unix)]
-
-mod common;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on, testdata};
+use crate::common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on, testdata};
 use symdex_testkit::images::seal::{CHUNKS_SIZE, FILE_SIZE, enlarge};
 
 fn set_mode(path: &Path, mode: u32) {

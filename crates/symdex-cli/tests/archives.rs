@@ -1,13 +1,13 @@
 //! `symdex build`: archives as inputs.
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{CommandOutput, command, debug_file, folder, names_in, testdata, without_debug_information};
+use crate::common::{
+    CommandOutput, command, debug_file, folder, names_in, testdata, without_debug_information,
+};
 use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
 
 const IN_BUNDLE: &str = "App.xcarchive/dSYMs/cxx.dSYM/Contents/Resources/DWARF/cxx";
@@ -183,8 +183,8 @@ fn archives_answer_as_the_debug_files_in_them() {
     let archive = write(root.path(), "appDsyms.zip", &zip_of(&[(IN_BUNDLE, &cxx)]));
     for line in ["lookup {} --json 0x604 0x610 0x640", "atos -o {} -arch arm64 -i -offset 0x604 0x610 0x640"]
     {
-        let expected = common::symdex_on(&debug_file("cxx"), line).ok();
-        assert_eq!(common::symdex_on(&archive, line).ok(), expected);
+        let expected = crate::common::symdex_on(&debug_file("cxx"), line).ok();
+        assert_eq!(crate::common::symdex_on(&archive, line).ok(), expected);
         assert!(expected.contains("scene::Named"), "{expected}");
     }
     let binary = |name: &str| fs::read(demo.join(name)).expect("there");
@@ -213,7 +213,7 @@ fn archives_answer_as_the_debug_files_in_them() {
     let at = bytes.len() - 8;
     bytes[at] ^= 1;
     let archive = write(root.path(), "damaged.tgz", &bytes);
-    let failed = common::symdex_on(&archive, "lookup {} 0x400");
+    let failed = crate::common::symdex_on(&archive, "lookup {} 0x400");
     for failed in [symbolicate(&archive), failed] {
         assert_eq!(failed.code, Some(4), "{}", failed.err);
         assert!(failed.err.contains("damaged.tgz: damaged: "), "{}", failed.err);
@@ -254,7 +254,7 @@ fn the_images_in_an_archive_are_listed() {
         "a.zip",
         &zip_of(&[(IN_BUNDLE, &read("cxx")), ("x", b"notes"), ("fat", &read("fat"))]),
     );
-    let ids = |path: &Path| common::symdex(["ids".as_ref(), path.as_os_str(), "--json".as_ref()]);
+    let ids = |path: &Path| crate::common::symdex(["ids".as_ref(), path.as_os_str(), "--json".as_ref()]);
     let listed = ids(&archive);
     let rows = listed.json();
     assert_eq!((listed.code, rows.len()), (Some(0), 4), "{}", listed.err);

@@ -1,13 +1,11 @@
 //! `symdex atos`: the options and the lines of Apple's atos.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{command, debug_file, dsym, folder, index_of, symdex_on, testdata};
+use crate::common::{command, debug_file, dsym, folder, index_of, symdex_on, testdata};
 
 /// inline-dwarf4 has its base at 0x100000000; see the tests of `lookup`.
 const PLAIN: &str = "pyramid (in inline-dwarf4) (mip.h:11)\n";
@@ -241,7 +239,7 @@ fn addresses_come_from_files_too() {
     let output =
         command().arg("atos").arg("-o").arg(dsym("inline-dwarf4")).arg("-f").arg(&addresses).output();
     let expected = format!("{PLAIN}0x1\nplain_hidden (in inline-dwarf4) + 4\n");
-    assert_eq!(common::CommandOutput::from(output.expect("ran")).ok(), expected);
+    assert_eq!(crate::common::CommandOutput::from(output.expect("ran")).ok(), expected);
     let missing = symdex_on(&dsym("inline-dwarf4"), "atos -o {} -f /nowhere/addresses");
     assert_eq!(missing.code, Some(5));
     assert!(missing.err.contains("/nowhere/addresses: cannot read"), "{}", missing.err);

@@ -1,12 +1,10 @@
 //! `symdex build`: inputs, indexes and output.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata};
+use crate::common::{CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
 fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> CommandOutput {
@@ -365,7 +363,7 @@ fn a_binary_and_its_debug_file_make_one_index() {
 #[test]
 fn a_damaged_index_is_replaced_with_a_warning() {
     let out = folder();
-    let index = common::index_of("cxx", out.path());
+    let index = crate::common::index_of("cxx", out.path());
     let whole = fs::read(&index).expect("there");
     fs::write(&index, &whole[..whole.len() / 2]).expect("written");
     let built = build(&[&dsym("cxx")], out.path(), &["--json"]);

@@ -1,11 +1,9 @@
 //! `symdex build --verify`, and the JSON of a build.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{CommandOutput, debug_file, dsym, folder, names_in, symdex, testdata};
+use crate::common::{CommandOutput, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
 fn build(input: &Path, out: &Path, more: &[&str]) -> CommandOutput {

@@ -1,22 +1,10 @@
 //! `examples/capture`: programs crash, capture their stacks, and `symdex symbolicate` answers them.
 
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use common::{folder, symdex_on};
+use crate::common::{folder, symdex_on};
 use symdex_testkit::program;
-
-symdex_testkit::main! {
-    a_crash_is_captured_and_symbolicated,
-    a_crash_on_aarch64_is_captured_and_symbolicated,
-    a_stack_overflow_is_captured_on_another_stack,
-    a_stack_is_captured_without_a_crash,
-    a_panic_is_captured_and_symbolicated
-}
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/capture").join(name)
@@ -105,11 +93,11 @@ fn assert_stack(answers: &[String], expected: &[(&str, &str)]) {
 
 const OUTER: [(&str, &str); 2] = [("outer", "return middle(how)"), ("main", "return outer(arguments")];
 
-fn a_crash_is_captured_and_symbolicated() {
+pub(crate) fn a_crash_is_captured_and_symbolicated() {
     assert_crashes(Processor::Native);
 }
 
-fn a_crash_on_aarch64_is_captured_and_symbolicated() {
+pub(crate) fn a_crash_on_aarch64_is_captured_and_symbolicated() {
     assert_crashes(Processor::AArch64);
     assert_captured_here(Processor::AArch64);
 }
@@ -128,14 +116,14 @@ fn assert_crashes(processor: Processor) {
     assert_stack(&trap[2..], &[&[("middle", "\"trap\"")][..], &OUTER].concat());
 }
 
-fn a_stack_overflow_is_captured_on_another_stack() {
+pub(crate) fn a_stack_overflow_is_captured_on_another_stack() {
     let (overflow, signal) = of_c(Processor::Native, "overflow");
     assert_eq!(signal, Some(11));
     let frames = overflow.iter().filter(|line| line.contains("overflow + ")).count();
     assert!((200..=257).contains(&frames), "{overflow:#?}");
 }
 
-fn a_stack_is_captured_without_a_crash() {
+pub(crate) fn a_stack_is_captured_without_a_crash() {
     assert_captured_here(Processor::Native);
 }
 
@@ -146,7 +134,7 @@ fn assert_captured_here(processor: Processor) {
     assert_stack(&here[1..], &[&[("middle", "capture_here")][..], &OUTER].concat());
 }
 
-fn a_panic_is_captured_and_symbolicated() {
+pub(crate) fn a_panic_is_captured_and_symbolicated() {
     let root = folder();
     let mut compile = program("rustc", "--version");
     compile.args(["--edition", "2024", "-O", "-g", "-D", "warnings", "-C", "link-arg=-Wl,--build-id"]);

@@ -1,11 +1,9 @@
 //! `symdex.toml` and the environment variables of options.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, command, debug_file, folder};
+use crate::common::{CommandOutput, command, debug_file, folder};
 use symdex_testkit::images::archive::zip_of;
 
 /// Runs `symdex ARGS` in `folder`, with these environment variables.
@@ -47,7 +45,7 @@ fn options_are_preferred_to_the_environment_and_that_to_the_file() {
 fn lists_of_the_file_are_the_values_of_an_option_that_may_be_repeated() {
     let (root, below) = project("index = [\"empty\", \"indexes\"]\n");
     fs::create_dir(root.path().join("empty")).expect("a folder");
-    common::index_of("cxx", &root.path().join("indexes"));
+    crate::common::index_of("cxx", &root.path().join("indexes"));
     let id = fs::read_dir(root.path().join("indexes")).expect("there").next().expect("one").expect("one");
     let id = id.file_name().to_string_lossy().trim_end_matches(".symdex").to_owned();
     let frame =

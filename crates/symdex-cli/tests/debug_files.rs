@@ -1,11 +1,9 @@
 //! `symdex symbolicate --dsym` with debug files of which a part cannot be read, and with files that they refer to.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{
+use crate::common::{
     CommandOutput, command, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
     without_debug_information,
 };

@@ -1,11 +1,9 @@
 //! `symdex symbolicate --debug-source`: debug files that are fetched.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, command, demo_files, folder, indexes_in, symbolicate, testdata};
+use crate::common::{CommandOutput, command, demo_files, folder, indexes_in, symbolicate, testdata};
 use symdex_testkit::images::debug_file::{BASE, Die, Elf, Unit, debug_sections};
 use symdex_testkit::web::{Reply, WebServer};
 
@@ -51,7 +49,7 @@ fn fetched_files_answer_as_files_of_the_command_line_and_only_once() {
     sorted.sort();
     assert_eq!(indexes_in(store.path()), sorted);
     let inspected =
-        common::symdex(["inspect".as_ref(), store.path().join(format!("4c/{}", ids[1])).as_os_str()]);
+        crate::common::symdex(["inspect".as_ref(), store.path().join(format!("4c/{}", ids[1])).as_os_str()]);
     assert!(inspected.out.contains("DemoKit"), "the index has the image's name: {}", inspected.out);
 
     let asked = server.paths().len();

@@ -1,14 +1,12 @@
 //! Failures name the file, have their own exit codes, and leave no files behind.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
+use crate::common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
 use symdex_testkit::images::seal::seal_header;
 
-fn build(input: &Path, out: &Path, more: &[&str]) -> common::CommandOutput {
+fn build(input: &Path, out: &Path, more: &[&str]) -> crate::common::CommandOutput {
     let arguments = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
     symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
 }

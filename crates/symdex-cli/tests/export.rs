@@ -1,10 +1,8 @@
 //! `symdex export`. What other tools read in its output is compared in the tests of `symdex-export`.
 
-mod common;
-
 use std::fs;
 
-use common::{folder, index_of, symdex_on};
+use crate::common::{folder, index_of, symdex_on};
 
 #[test]
 fn a_file_has_what_standard_output_has() {

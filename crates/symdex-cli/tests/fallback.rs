@@ -1,11 +1,9 @@
 //! `symdex symbolicate` with indexes that are damaged and a store that cannot be written: the next source answers.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, command, folder, names_in, symbolicate, symdex, testdata};
+use crate::common::{CommandOutput, command, folder, names_in, symbolicate, symdex, testdata};
 
 const KIT: &str = "4c4c442755553144a19dbd913be790e0.symdex";
 

@@ -3,9 +3,6 @@
 //!
 //! strace makes the N-th call of a system call fail, or kills the process there, for every N that a run without faults
 //! has. So every step is reached.
-#![cfg(target_os = "linux")]
-
-mod common;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -14,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
-use common::{command, debug_file, folder, index_of, names_in};
+use crate::common::{command, debug_file, folder, index_of, names_in};
 
 /// The system calls that write files.
 const SYSTEM_CALLS: [&str; 15] = [
@@ -248,7 +245,7 @@ fn with_largest_file(blocks: u32) -> Command {
     limited
 }
 
-fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
+pub(crate) fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
     need_strace();
     for old in [None, Some(&b"a damaged index"[..])] {
         let program = build(old);
@@ -258,7 +255,7 @@ fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
     build(None).deletes_the_temporary_file_of_a_killed_run();
 }
 
-fn a_report_is_absent_old_or_whole_after_a_fault_at_any_step() {
+pub(crate) fn a_report_is_absent_old_or_whole_after_a_fault_at_any_step() {
     need_strace();
     for (output, old) in [("out/report.crash", Some(&b"an old report"[..])), ("out", None)] {
         let program = symbolicate(output, old);
@@ -268,7 +265,7 @@ fn a_report_is_absent_old_or_whole_after_a_fault_at_any_step() {
     }
 }
 
-fn a_file_that_is_written_in_part_is_not_left() {
+pub(crate) fn a_file_that_is_written_in_part_is_not_left() {
     need_strace();
     for program in [build(None), symbolicate("out", Some(b"an old report"))] {
         program.prepare();
@@ -281,7 +278,7 @@ fn a_file_that_is_written_in_part_is_not_left() {
     }
 }
 
-fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
+pub(crate) fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
     let root = folder();
     let debug_files = symdex_testkit::corpus("cbundle.dSYM", root.path());
     let [temporary, indexes] = ["temporary", "indexes"].map(|name| root.path().join(name));
@@ -298,11 +295,4 @@ fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
         error.contains("free space there, name another folder with TMPDIR") && error.contains("--max-memory")
     );
     assert_eq!([names_in(&temporary), names_in(&indexes)], [[""; 0], [""; 0]]);
-}
-
-symdex_testkit::main! {
-    an_index_is_absent_old_or_whole_after_a_fault_at_any_step,
-    a_report_is_absent_old_or_whole_after_a_fault_at_any_step,
-    a_file_that_is_written_in_part_is_not_left,
-    a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps
 }

@@ -1,8 +1,6 @@
 //! `symdex symbolicate --list-formats`.
 
-mod common;
-
-use common::symdex;
+use crate::common::symdex;
 use symdex_report::formats;
 
 #[test]

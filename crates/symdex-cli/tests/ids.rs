@@ -1,11 +1,9 @@
 //! `symdex ids`: the images in debug files, folders and indexes.
 
-mod common;
-
 use std::ffi::OsStr;
 use std::fs;
 
-use common::{CommandOutput, debug_file, dsym, folder, index_of, symdex, testdata};
+use crate::common::{CommandOutput, debug_file, dsym, folder, index_of, symdex, testdata};
 use serde_json::{Value, json};
 
 fn ids<A: AsRef<OsStr>>(paths: impl IntoIterator<Item = A>, more: &[&str]) -> CommandOutput {

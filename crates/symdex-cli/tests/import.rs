@@ -1,13 +1,11 @@
 //! `symdex import`. What the imported indexes answer is compared in the tests of `symdex-export`.
 
-mod common;
-
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on};
+use crate::common::{CommandOutput, command, folder, index_of, names_in, symdex, symdex_on};
 
 fn import(files: &[&Path], options: &str) -> CommandOutput {
     let files = files.iter().map(|file| file.as_os_str());

@@ -1,11 +1,9 @@
 //! `symdex inspect` and `symdex verify`, compared with the committed snapshots.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{debug_file, dsym, folder, index_of, symdex, symdex_on};
+use crate::common::{debug_file, dsym, folder, index_of, symdex, symdex_on};
 
 /// Compares `text` with `tests/snapshots/NAME`. With `SYMDEX_SNAPSHOTS=write` in the environment, writes the file
 /// instead.

@@ -1,7 +1,4 @@
 //! Signals that end `symdex build`, and what is left of temporary files.
-#![cfg(unix)]
-
-mod common;
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{debug_file, folder, names_in};
+use crate::common::{debug_file, folder, names_in};
 use symdex_testkit::images::archive::zip_of;
 
 const SIGNALS: [(&str, i32); 4] = [("HUP", 1), ("INT", 2), ("TERM", 15), ("KILL", 9)];

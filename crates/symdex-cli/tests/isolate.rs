@@ -1,12 +1,10 @@
 //! `symdex build --isolate`: the same results as without, and children that die.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{CommandOutput, folder, names_in, symdex, testdata};
+use crate::common::{CommandOutput, folder, names_in, symdex, testdata};
 use serde_json::{Value, json};
 use symdex_testkit::images::archive::{gzip, tar_of, zip_of};
 use symdex_testkit::images::debug_file::{
@@ -69,8 +67,8 @@ fn isolated_builds_give_the_same_results() {
 fn isolated_builds_join_the_files_of_an_image() {
     let folder = folder();
     let stripped = folder.path().join("stripped");
-    let debug_file = common::debug_file("inline-dwarf4");
-    fs::write(&stripped, common::without_debug_information(&debug_file)).expect("written");
+    let debug_file = crate::common::debug_file("inline-dwarf4");
+    fs::write(&stripped, crate::common::without_debug_information(&debug_file)).expect("written");
     let lines = same(&[&stripped, &debug_file], &[]);
     assert_eq!(lines[0]["joined"], json!([stripped]));
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -107,7 +105,7 @@ fn isolated_builds_read_the_companions_among_the_inputs() {
 #[test]
 fn isolated_builds_of_archives_have_the_same_results_and_names() {
     let folder = folder();
-    let read = |name: &str| fs::read(common::debug_file(name)).expect("there");
+    let read = |name: &str| fs::read(crate::common::debug_file(name)).expect("there");
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.path().join(name);
         fs::write(&path, bytes).expect("written");
@@ -117,9 +115,9 @@ fn isolated_builds_of_archives_have_the_same_results_and_names() {
     let cut = &read("cxx")[..3000];
     let files: &[(&str, &[u8])] = &[(in_bundle, &read("cxx")), ("fat", &read("fat")), ("cut", cut)];
     let zip = write("a.zip", &zip_of(files));
-    let binary = common::without_debug_information(&common::debug_file("cxx"));
+    let binary = crate::common::without_debug_information(&crate::common::debug_file("cxx"));
     let tgz = write("b.tgz", &gzip(&tar_of(&[("App", &binary), ("notes.txt", b"x")])));
-    let icf = common::dsym("icf");
+    let icf = crate::common::dsym("icf");
     let lines = same(&[&zip, &tgz, &icf], &[]);
     assert_eq!(lines[0]["joined"], json!([format!("{}: App", tgz.display())]));
     let failure = lines.iter().find(|line| line.get("error").is_some()).expect("a failure");
@@ -135,7 +133,7 @@ fn isolated_builds_of_archives_have_the_same_results_and_names() {
 fn isolated_builds_find_the_required_images() {
     let folder = folder();
     let id = |name: &str| {
-        let listed = symdex(["ids".as_ref(), common::dsym(name).as_os_str(), "--json".as_ref()]);
+        let listed = symdex(["ids".as_ref(), crate::common::dsym(name).as_os_str(), "--json".as_ref()]);
         listed.json()[0]["id"].as_str().expect("an id").to_owned()
     };
     let (cxx, gone) = (id("cxx"), "00112233445566778899aabbccddeeff");
@@ -144,7 +142,7 @@ fn isolated_builds_find_the_required_images() {
     let lines = same(&[&dsyms], &["--id", &cxx, "--id", gone]);
     assert_eq!(lines[1]["error"]["kind"], "not_found");
     // The image is there, and its index fails.
-    assert_eq!(same(&[&common::dsym("cxx")], &["--id", &cxx, "--max-memory", "1"]).len(), 2);
+    assert_eq!(same(&[&crate::common::dsym("cxx")], &["--id", &cxx, "--max-memory", "1"]).len(), 2);
 
     let archive = folder.path().join("App.xcarchive");
     let (products, dwarf) =
@@ -152,9 +150,9 @@ fn isolated_builds_find_the_required_images() {
     for folder in [&products, &dwarf] {
         fs::create_dir_all(folder).expect("a folder");
     }
-    fs::copy(common::debug_file("lto"), dwarf.join("lto")).expect("copied");
+    fs::copy(crate::common::debug_file("lto"), dwarf.join("lto")).expect("copied");
     for name in ["lto", "cxx"] {
-        let binary = common::without_debug_information(&common::debug_file(name));
+        let binary = crate::common::without_debug_information(&crate::common::debug_file(name));
         fs::write(products.join(name), binary).expect("written");
     }
     let lines = same(&[&archive], &["--require-all"]);
@@ -167,7 +165,7 @@ fn isolated_builds_find_the_required_images() {
 fn isolated_builds_use_the_existing_index_without_force() {
     let root = folder();
     let (path, out) = (root.path().join("cxx"), root.path().join("out"));
-    let whole = fs::read(common::debug_file("cxx")).expect("there");
+    let whole = fs::read(crate::common::debug_file("cxx")).expect("there");
     fs::write(&path, &whole).expect("written");
     let build = |more: &[&str]| {
         let arguments =
@@ -205,7 +203,7 @@ fn isolated_builds_read_shared_caches_symbol_maps_and_debug_folders() {
     assert_eq!(same(&[&main], &[]).len(), 3, "two images and the totals");
     // One image is in the missing part.
     fs::remove_file(folder.path().join("dyld_shared_cache_arm64e.01")).expect("removed");
-    same(&[&main, &common::dsym("icf")], &[]);
+    same(&[&main, &crate::common::dsym("icf")], &[]);
 
     let maps = folder.path().join("maps");
     fs::create_dir(&maps).expect("a folder");
@@ -249,7 +247,7 @@ fn a_file_whose_child_dies_does_not_stop_the_others() {
             "2",
             "-o",
         ])
-        .args([&out, &common::dsym("icf"), &large_file, &common::dsym("cxx")])
+        .args([&out, &crate::common::dsym("icf"), &large_file, &crate::common::dsym("cxx")])
         .output()
         .expect("sh");
     let built = CommandOutput::from(built);

@@ -1,12 +1,12 @@
 //! `symdex lookup`: answers as text and as JSON.
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use common::{command, debug_file, dsym, folder, index_of, symdex, symdex_on, without_debug_information};
+use crate::common::{
+    command, debug_file, dsym, folder, index_of, symdex, symdex_on, without_debug_information,
+};
 use serde_json::json;
 use symdex_testkit::images::debug_file::{Elf, ElfSection, ElfSymbol};
 
@@ -256,7 +256,7 @@ fn the_first_digits_of_an_id_name_an_index_if_only_one_begins_so() {
     assert_eq!(none.code, Some(3), "{}", none.err);
     let message = "no index in this folder or below it has an id that begins with ffff";
     assert!(none.err.contains(message), "{}", none.err);
-    let debug_files = symdex_on(&common::testdata().join("dsyms"), "lookup {} --id ffff 0x400");
+    let debug_files = symdex_on(&crate::common::testdata().join("dsyms"), "lookup {} --id ffff 0x400");
     assert_eq!(debug_files.code, Some(3), "the code is that of a folder of debug files: {}", debug_files.err);
     let which = symdex_on(root.path(), "lookup {} 0x400");
     assert!(
@@ -391,7 +391,7 @@ fn a_closed_pipe_is_not_a_failure() {
             .spawn()
             .expect("started");
         drop(child.stdout.take());
-        let finished = common::CommandOutput::from(child.wait_with_output().expect("ended"));
+        let finished = crate::common::CommandOutput::from(child.wait_with_output().expect("ended"));
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! This prints the tables of docs/bench/2026-11-24-many-images.md:
 //!
-//!     cargo test --release -p symdex-cli --all-features --test many_images -- --ignored --test-threads 1
-
-mod common;
+//!     cargo test --release -p symdex-cli --all-features --test needs many_images -- --ignored --test-threads 1
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{CommandOutput, command, folder};
+use crate::common::{CommandOutput, command, folder};
 use symdex::ImageId;
 use symdex_store::{IndexFolder, StoreOptions, open_store};
 use symdex_testkit::indexes::index_of;
@@ -69,7 +67,7 @@ fn answered(done: &CommandOutput) -> Option<usize> {
     done.err.lines().find_map(count)
 }
 
-fn a_missing_image_costs_one_request_and_the_next_command_asks_for_none() {
+pub(crate) fn a_missing_image_costs_one_request_and_the_next_command_asks_for_none() {
     let (home, server) = (folder(), ObjectServer::start(objects(0..300)));
     let url = "s3://bucket/some";
     let text = report(297..800, 503);
@@ -99,7 +97,7 @@ fn measure(what: &str, latency: u64, expected: usize, run: impl Fn(&Path) -> Com
 }
 
 /// Prints how long reports of many images take, with an empty cache.
-fn the_table_of_missing_images() {
+pub(crate) fn the_table_of_missing_images() {
     println!("| store | report | latency | time | requests: found | not found |");
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     let cases = [
@@ -152,7 +150,7 @@ fn seconds_of_children() -> f64 {
 }
 
 /// Prints how long `symdex store` takes for 2,000 indexes: put, the same again, and so on.
-fn the_table_of_2000_indexes() {
+pub(crate) fn the_table_of_2000_indexes() {
     let (root, s3, redis) = (folder(), moto::Server::start(), redis::Server::start(&[]));
     let files = root.path().join("files");
     fs::create_dir(&files).expect("created");
@@ -191,9 +189,4 @@ fn the_table_of_2000_indexes() {
         let left = CommandOutput::from(ls.output().expect("the command starts"));
         assert_eq!(left.json().len(), 1, "{name}: the totals only: {}", left.err);
     }
-}
-
-symdex_testkit::main! {
-    a_missing_image_costs_one_request_and_the_next_command_asks_for_none;
-    on request: the_table_of_missing_images, the_table_of_2000_indexes
 }

@@ -1,11 +1,11 @@
 //! `symdex symbolicate` on reports that do not state the ids of their images, and `--needs`.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, command, debug_file, dsym, folder, indexes_in, names_in, symbolicate, testdata};
+use crate::common::{
+    CommandOutput, command, debug_file, dsym, folder, indexes_in, names_in, symbolicate, testdata,
+};
 use serde_json::Value;
 
 /// The threads of the demo's crash, without the header and the list of images.

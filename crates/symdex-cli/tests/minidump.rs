@@ -1,11 +1,9 @@
 //! `symdex minidump`, and minidumps as reports of `symdex symbolicate`.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{folder, index_of, symdex_on};
+use crate::common::{folder, index_of, symdex_on};
 use symdex::Index;
 use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Processor};
 

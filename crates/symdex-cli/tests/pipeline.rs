@@ -1,11 +1,9 @@
 //! `symdex build` in a pipeline: required images, indexes that exist, shards, listings.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{
+use crate::common::{
     CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata, without_debug_information,
 };
 use symdex_testkit::images::archive::zip_of;

@@ -1,13 +1,10 @@
 //! The commands of docs/PIPELINE.md, run on debug files of `testdata`.
-#![cfg(unix)]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
+use crate::common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
 use symdex_testkit::images::archive::zip_of;
@@ -212,7 +209,7 @@ fn the_jobs_of_the_array_build_every_input_once() {
     let jobs: usize = spec["completions"].as_str().expect("a number").parse().expect("a number");
     assert!(script.contains(&format!("$JOB_COMPLETION_INDEX/{jobs}")), "as many shards as jobs: {script}");
     let mut work = Workplace::new();
-    let inputs = ["cxx", "lto", "icf", "objc"].map(|name| common::dsym(name).display().to_string());
+    let inputs = ["cxx", "lto", "icf", "objc"].map(|name| crate::common::dsym(name).display().to_string());
     work.write("listing", inputs.join("\n").as_bytes());
     for index in 0..jobs {
         work.variables = vec![("JOB_COMPLETION_INDEX", index.to_string())];

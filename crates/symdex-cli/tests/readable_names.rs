@@ -1,10 +1,8 @@
 //! `symdex build --readable-names`: indexes for readers without a demangler.
 
-mod common;
-
 use std::path::Path;
 
-use common::{dsym, folder, symdex};
+use crate::common::{dsym, folder, symdex};
 use symdex::{Index, NonMaxU32};
 
 /// Builds `swift-names`, and returns its index.

@@ -1,12 +1,10 @@
 //! `symdex symbolicate` on folders, archives and compressed reports, and on files that are no reports.
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use common::{CommandOutput, folder, names_in, symbolicate, testdata};
+use crate::common::{CommandOutput, folder, names_in, symbolicate, testdata};
 
 fn demo() -> Vec<u8> {
     fs::read(testdata().join("demo/demo.crash")).expect("readable")

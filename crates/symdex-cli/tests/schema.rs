@@ -1,13 +1,11 @@
 //! The JSON output conforms to docs/schema, which describes every member.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::store_verbs::indexes;
+use crate::common::{command, dsym, folder, symbolicate, symdex, testdata};
 use boon::{Compiler, SchemaIndex, Schemas};
-use common::store_verbs::indexes;
-use common::{command, dsym, folder, symbolicate, symdex, testdata};
 use serde_json::{Value, json};
 
 /// The text of `docs/schema/NAME.schema.json`.
@@ -74,7 +72,7 @@ fn with_a_member_more(value: &Value) -> Vec<Value> {
     all
 }
 
-fn images_failures_and_totals_of_a_build_conform() {
+pub(crate) fn images_failures_and_totals_of_a_build_conform() {
     let schema = Schema::new("build");
     let root = folder();
     let demo = testdata().join("demo");
@@ -84,7 +82,7 @@ fn images_failures_and_totals_of_a_build_conform() {
     let build = |more: &[&str]| {
         let mut run = command();
         run.arg("build").args(inputs).arg("-o").arg(root.path()).arg("--json").args(more);
-        common::CommandOutput::from(run.output().expect("ran"))
+        crate::common::CommandOutput::from(run.output().expect("ran"))
     };
     let built = build(&["--verify"]);
     assert_eq!(built.code, Some(5), "{}", built.err);
@@ -104,7 +102,7 @@ fn images_failures_and_totals_of_a_build_conform() {
 }
 
 /// The id of an image without `LC_UUID` and build id is `h-` and a hash of its code.
-fn the_id_of_an_image_without_a_stated_id_conforms() {
+pub(crate) fn the_id_of_an_image_without_a_stated_id_conforms() {
     for name in ["build", "inspect", "store", "symbolicate"] {
         let whole = document(name);
         let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
@@ -143,7 +141,7 @@ fn reports(root: &Path) -> Vec<PathBuf> {
     files.into_iter().map(write).collect()
 }
 
-fn reports_and_failures_conform() {
+pub(crate) fn reports_and_failures_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let done =
@@ -163,7 +161,7 @@ fn reports_and_failures_conform() {
     }
 }
 
-fn needed_images_and_answers_matched_by_name_conform() {
+pub(crate) fn needed_images_and_answers_matched_by_name_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let demo = testdata().join("demo");
@@ -185,24 +183,24 @@ fn needed_images_and_answers_matched_by_name_conform() {
     assert_eq!(report["threads"][0]["frames"][0]["matched_by"], "name", "{report}");
 }
 
-fn a_report_that_failed_has_its_object_in_its_own_file() {
+pub(crate) fn a_report_that_failed_has_its_object_in_its_own_file() {
     let root = folder();
     let out = root.path().join("out");
     let options = ["--format", "json", "-o", out.to_str().expect("UTF-8")];
     let done = symbolicate(root.path(), &testdata().join("demo"), &options, reports(root.path()));
     assert_eq!((done.code, done.out.as_str()), (Some(4), ""), "{}", done.err);
-    assert_eq!(common::names_in(&out).len(), 6);
+    assert_eq!(crate::common::names_in(&out).len(), 6);
     let failed: Value =
         serde_json::from_str(&fs::read_to_string(out.join("cut.ips.json")).expect("there")).expect("JSON");
     assert_eq!(failed["error"]["kind"], "damaged");
     Schema::new("symbolicate").check(&[failed]);
 }
 
-fn answers_of_addresses_conform() {
+pub(crate) fn answers_of_addresses_conform() {
     let schema = Schema::new("lookup");
     let root = folder();
-    let index = common::index_of("inline-dwarf4", root.path());
-    let looked_up = common::symdex_on(&index, "lookup {} --json 0x400 0x61b 0x0 nonsense");
+    let index = crate::common::index_of("inline-dwarf4", root.path());
+    let looked_up = crate::common::symdex_on(&index, "lookup {} --json 0x400 0x61b 0x0 nonsense");
     assert_eq!(looked_up.code, Some(2), "{}", looked_up.err);
     let lines = looked_up.json();
     schema.check(&lines);
@@ -211,17 +209,17 @@ fn answers_of_addresses_conform() {
     for changed in lines.iter().flat_map(with_a_member_more) {
         assert!(!schema.is_valid(&changed), "{changed}");
     }
-    let folded = common::index_of("icf", root.path());
-    let folded = common::symdex_on(&folded, "lookup {} --json 0x374").json();
+    let folded = crate::common::index_of("icf", root.path());
+    let folded = crate::common::symdex_on(&folded, "lookup {} --json 0x374").json();
     assert!(folded[0]["frames"][0]["aliases"].is_array(), "{folded:?}");
     schema.check(&folded);
 }
 
-fn exported_indexes_conform() {
+pub(crate) fn exported_indexes_conform() {
     let schema = Schema::new("export");
     let root = folder();
-    let index = common::index_of("inline-dwarf4", root.path());
-    let lines = common::symdex_on(&index, "export {} --format json").json();
+    let index = crate::common::index_of("inline-dwarf4", root.path());
+    let lines = crate::common::symdex_on(&index, "export {} --format json").json();
     schema.check(&lines);
     assert!(lines.iter().any(|line| line["inlined"][1]["parent"].is_number()), "{lines:?}");
     for changed in lines.iter().flat_map(with_a_member_more) {
@@ -230,7 +228,7 @@ fn exported_indexes_conform() {
 }
 
 /// The help abbreviates the header, the totals and registers.
-fn the_help_lists_the_members() {
+pub(crate) fn the_help_lists_the_members() {
     let definitions = ["image", "thread", "frame", "function", "needed", "report", "failure", "error"];
     for (command, definitions) in [("symbolicate", &definitions[..]), ("lookup", &["frame", "error"])] {
         let help = symdex([command, "--help"]).ok();
@@ -246,7 +244,7 @@ fn the_help_lists_the_members() {
 }
 
 /// The reports of the corpora: real output of programs. Not every format has one.
-fn real_reports_conform() {
+pub(crate) fn real_reports_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let mut paths = Vec::new();
@@ -276,11 +274,11 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn an_index_and_its_ranges_conform() {
+pub(crate) fn an_index_and_its_ranges_conform() {
     let schema = Schema::new("inspect");
     let root = folder();
     for name in ["inline-dwarf4", "cxx", "lto"] {
-        let index = common::index_of(name, root.path());
+        let index = crate::common::index_of(name, root.path());
         let inspect = |more: &[&str]| {
             let arguments = ["inspect".as_ref(), index.as_os_str(), "--json".as_ref()];
             symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
@@ -298,7 +296,7 @@ fn an_index_and_its_ranges_conform() {
     }
 }
 
-fn an_index_in_redis_conforms() {
+pub(crate) fn an_index_in_redis_conforms() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (schema, url) = (Schema::new("inspect"), server.url());
     for (file, id) in indexes() {
@@ -315,7 +313,7 @@ fn an_index_in_redis_conforms() {
     }
 }
 
-fn every_line_of_the_commands_for_stores_conforms() {
+pub(crate) fn every_line_of_the_commands_for_stores_conforms() {
     let schema = Schema::new("store");
     let root = folder();
     let [from, to, got] = ["from", "to", "got"].map(|name| root.path().join(name).display().to_string());
@@ -354,19 +352,4 @@ fn every_line_of_the_commands_for_stores_conforms() {
             assert!(!schema.is_valid(changed), "{changed}");
         }
     }
-}
-
-symdex_testkit::main! {
-    images_failures_and_totals_of_a_build_conform,
-    the_id_of_an_image_without_a_stated_id_conforms,
-    reports_and_failures_conform,
-    needed_images_and_answers_matched_by_name_conform,
-    a_report_that_failed_has_its_object_in_its_own_file,
-    real_reports_conform,
-    answers_of_addresses_conform,
-    exported_indexes_conform,
-    the_help_lists_the_members,
-    an_index_and_its_ranges_conform,
-    an_index_in_redis_conforms,
-    every_line_of_the_commands_for_stores_conforms
 }

@@ -1,14 +1,11 @@
 //! `symdex completions` and `symdex man`: every command and option is in them, and shells accept the scripts.
-#![cfg(unix)]
-
-mod common;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use common::{folder, symdex};
+use crate::common::{folder, symdex};
 
 /// The names of the commands in the help, without `help` itself, which has no man page.
 fn commands() -> BTreeSet<String> {

@@ -1,7 +1,4 @@
 //! FIFOs, sockets and devices in folders that the command reads. Opening a FIFO waits for its writer.
-#![cfg(unix)]
-
-mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -13,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use common::{CommandOutput, command, folder, index_of, names_in, symbolicate, symdex, testdata};
+use crate::common::{CommandOutput, command, folder, index_of, names_in, symbolicate, symdex, testdata};
 use symdex_testkit::images::archive::zip_of;
 
 fn make_fifo(path: &Path) {
@@ -134,7 +131,7 @@ fn on_pipe(root: &Path, bytes: &[u8], args: &str) -> CommandOutput {
         // A reader may stop early.
         let _ = fifo.write_all(&bytes);
     });
-    let done = common::symdex_on(&path, args);
+    let done = crate::common::symdex_on(&path, args);
     writer.join().expect("no panic");
     done
 }
@@ -142,11 +139,11 @@ fn on_pipe(root: &Path, bytes: &[u8], args: &str) -> CommandOutput {
 #[test]
 fn a_pipe_that_is_named_is_a_debug_file() {
     let root = folder();
-    let file = common::debug_file("cxx");
+    let file = crate::common::debug_file("cxx");
     let bytes = fs::read(&file).expect("readable");
     let out = root.path().join("out");
     fs::create_dir(&out).expect("a folder");
-    let index = common::index_of("cxx", &out);
+    let index = crate::common::index_of("cxx", &out);
     let image = "{} --arch arm64";
     for line in [
         format!("lookup {image} 0x604 0x610 0x640"),
@@ -155,7 +152,7 @@ fn a_pipe_that_is_named_is_a_debug_file() {
         "addr2line -fie {} 0x100000604".to_owned(),
         "addr2line -fie {} -j __text 0x4 0x8".to_owned(),
     ] {
-        let expected = common::symdex_on(&file, &line);
+        let expected = crate::common::symdex_on(&file, &line);
         let piped = on_pipe(root.path(), &bytes, &line);
         let named = piped.out.replace("(in app.fifo)", "(in cxx)");
         assert_eq!((piped.code, named), (expected.code, expected.out), "{line}: {}", piped.err);
@@ -173,13 +170,13 @@ fn a_pipe_that_is_named_is_a_debug_file() {
     let failed = on_pipe(root.path(), b"text", "lookup {} 0x1");
     assert_eq!(failed.code, Some(6), "{}", failed.err);
     assert!(failed.err.contains("app.fifo: not a debug file: a text file"), "{}", failed.err);
-    let device = common::symdex_on(Path::new("/dev/null"), "lookup {} 0x1");
+    let device = crate::common::symdex_on(Path::new("/dev/null"), "lookup {} 0x1");
     assert!(device.err.contains("/dev/null: cannot read: neither a file nor a folder"), "{}", device.err);
 }
 
 #[test]
 fn standard_input_is_a_debug_file_or_has_the_addresses() {
-    let file = common::debug_file("cxx");
+    let file = crate::common::debug_file("cxx");
     let on_stdin = |args: &[&str]| {
         let mut cat = Command::new("cat").arg(&file).stdout(Stdio::piped()).spawn().expect("cat starts");
         let pipe = cat.stdout.take().expect("piped");
@@ -187,7 +184,7 @@ fn standard_input_is_a_debug_file_or_has_the_addresses() {
         cat.wait().expect("cat ends");
         CommandOutput::from(done)
     };
-    let expected = common::symdex_on(&file, "lookup {} 0x604").ok();
+    let expected = crate::common::symdex_on(&file, "lookup {} 0x604").ok();
     for path in ["-", "/dev/stdin"] {
         assert_eq!(on_stdin(&["lookup", path, "0x604"]).ok(), expected);
         for args in [&["lookup", path][..], &["atos", "-o", path]] {
@@ -198,7 +195,7 @@ fn standard_input_is_a_debug_file_or_has_the_addresses() {
         // As llvm-symbolizer, which reads no address then.
         let none = on_stdin(&["llvm-symbolizer", "-e", path]);
         assert_eq!((none.code, none.out.as_str()), (Some(0), ""));
-        let code = common::symdex_on(&file, "llvm-symbolizer -e {} 0x100000604").ok();
+        let code = crate::common::symdex_on(&file, "llvm-symbolizer -e {} 0x100000604").ok();
         assert_eq!(on_stdin(&["llvm-symbolizer", "-e", path, "0x100000604"]).ok(), code);
     }
 }
@@ -268,13 +265,13 @@ fn a_bundle_an_index_and_a_symbol_map_that_are_no_files_are_failures() {
     assert!(done.err.contains(&format!("{}: cannot read: neither", index.display())), "{}", done.err);
 
     let built =
-        symdex(["build".as_ref(), common::dsym("icf").as_os_str(), "-o".as_ref(), folder.as_os_str()]);
+        symdex(["build".as_ref(), crate::common::dsym("icf").as_os_str(), "-o".as_ref(), folder.as_os_str()]);
     assert_eq!(built.code, Some(1), "{}", built.err);
     fifo.assert_never_opened();
 
     let maps = root.path().join("maps");
     let fifo = WatchedFifo::new(maps.join(format!("{id}.bcsymbolmap")));
-    let dsym = common::dsym("icf");
+    let dsym = crate::common::dsym("icf");
     let mut build = command();
     build.arg("build").arg(dsym).arg("--symbol-map").arg(&maps).arg("-o").arg(root.path().join("out"));
     let done = CommandOutput::from(build.output().expect("it starts"));

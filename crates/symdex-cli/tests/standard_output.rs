@@ -1,14 +1,11 @@
 //! Standard output that cannot be written: a full disk is an error, and a closed pipe ends the command quietly.
-#![cfg(target_os = "linux")]
-
-mod common;
 
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{CommandOutput, command, folder, index_of, names_in, testdata};
+use crate::common::{CommandOutput, command, folder, index_of, names_in, testdata};
 
 /// Each command that writes to standard output, with arguments for `index`.
 fn commands(root: &Path, index: &Path) -> Vec<Command> {

@@ -1,13 +1,11 @@
 //! `symdex store` on stores in folders.
 
-mod common;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::store_verbs::{indexes, store, totals};
-use common::{
+use crate::common::store_verbs::{indexes, store, totals};
+use crate::common::{
     command, debug_file, demo_files, folder, indexes_in, symdex, symdex_on, testdata,
     without_debug_information,
 };
@@ -342,7 +340,7 @@ fn a_dash_stands_for_the_stores_in_the_environment() {
     let path = filled(root.path());
     let run = |verb: &str, stores: &str| {
         let output = command().args(["store", verb, "-"]).env("SYMDEX_STORE", stores).output();
-        common::CommandOutput::from(output.expect("ran"))
+        crate::common::CommandOutput::from(output.expect("ran"))
     };
     let one = path.to_str().expect("UTF-8");
     assert_eq!(run("ls", one).out.lines().count(), indexes().len() + 1);
@@ -387,7 +385,7 @@ fn the_rule_for_conflicts_can_be_chosen() {
     let outcome = |input: &Path, output: &Path, rule: &[&str]| {
         let mut run = command();
         run.arg("build").arg(input).arg("-o").arg(output).arg("--json").args(rule);
-        let built = common::CommandOutput::from(run.output().expect("the command starts"));
+        let built = crate::common::CommandOutput::from(run.output().expect("the command starts"));
         assert_eq!(built.code, Some(0), "{}", built.err);
         built.images()[0]["outcome"].as_str().expect("text").to_owned()
     };

@@ -1,14 +1,12 @@
 //! `symdex lookup`, `atos` and `inspect` on stores that keep an index as values or as an object, against servers of
 //! this machine. `.ci/run` installs the servers.
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{CommandOutput, command, folder, testdata};
+use crate::common::{CommandOutput, command, folder, testdata};
 use symdex::{ImageId, Metadata};
 
 /// Runs `symdex` with the words of `line`, and `input` on standard input, in an environment for the server of S3 at
@@ -71,7 +69,7 @@ fn answers_as_the_file(port: u16, path: &Path, stored: &str) {
     }
 }
 
-fn redis_answers_as_the_index() {
+pub(crate) fn redis_answers_as_the_index() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
@@ -80,7 +78,7 @@ fn redis_answers_as_the_index() {
     }
 }
 
-fn redis_is_asked_once_for_all_addresses_of_a_command() {
+pub(crate) fn redis_is_asked_once_for_all_addresses_of_a_command() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
@@ -97,7 +95,7 @@ fn redis_is_asked_once_for_all_addresses_of_a_command() {
     );
 }
 
-fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
+pub(crate) fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     for (path, id) in indexes(root.path()) {
@@ -126,7 +124,7 @@ fn inspect_shows_of_values_what_the_store_states_and_says_what_is_missing() {
     assert!(missing.err.contains("no chunk 300; the table dwarf has 0 to 299"), "{}", missing.err);
 }
 
-fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
+pub(crate) fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
@@ -151,7 +149,7 @@ fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     assert_eq!(chunk.code, Some(4), "{}", chunk.err);
 }
 
-fn a_report_says_what_a_store_has_lost_and_puts_it_again() {
+pub(crate) fn a_report_says_what_a_store_has_lost_and_puts_it_again() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (root, url) = (folder(), server.url());
     let (path, id) = indexes(root.path()).pop().expect("the large one");
@@ -185,7 +183,7 @@ fn a_report_says_what_a_store_has_lost_and_puts_it_again() {
     assert_eq!(ask(&format!("--store {url}")).code, Some(0));
 }
 
-fn an_object_answers_as_the_index() {
+pub(crate) fn an_object_answers_as_the_index() {
     let server = symdex_testkit::moto::Server::start();
     let (root, url) = (folder(), format!("s3://{}/x", symdex_testkit::moto::BUCKET));
     for (path, id) in indexes(root.path()) {
@@ -220,29 +218,17 @@ fn a_long_id_is_found_by_its_debug_id(port: u16, url: &str) {
     assert!(several.err.contains(&format!("several ids begin with {debug_id}: ")), "{}", several.err);
 }
 
-fn a_folder_finds_a_long_id_by_its_debug_id() {
+pub(crate) fn a_folder_finds_a_long_id_by_its_debug_id() {
     let root = folder();
     a_long_id_is_found_by_its_debug_id(0, &root.path().display().to_string());
 }
 
-fn redis_finds_a_long_id_by_its_debug_id() {
+pub(crate) fn redis_finds_a_long_id_by_its_debug_id() {
     let server = symdex_testkit::redis::Server::start(&[]);
     a_long_id_is_found_by_its_debug_id(0, &server.url());
 }
 
-fn an_object_store_finds_a_long_id_by_its_debug_id() {
+pub(crate) fn an_object_store_finds_a_long_id_by_its_debug_id() {
     let server = symdex_testkit::moto::Server::start();
     a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", symdex_testkit::moto::BUCKET));
-}
-
-symdex_testkit::main! {
-    redis_answers_as_the_index,
-    redis_is_asked_once_for_all_addresses_of_a_command,
-    inspect_shows_of_values_what_the_store_states_and_says_what_is_missing,
-    a_lost_value_is_damage_and_the_other_addresses_are_answered,
-    a_report_says_what_a_store_has_lost_and_puts_it_again,
-    an_object_answers_as_the_index,
-    a_folder_finds_a_long_id_by_its_debug_id,
-    redis_finds_a_long_id_by_its_debug_id,
-    an_object_store_finds_a_long_id_by_its_debug_id
 }

@@ -2,13 +2,11 @@
 //!
 //! `.ci/run` installs the servers. Without them, these tests say so and pass.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::store_verbs::{indexes, totals};
-use common::{CommandOutput, command, folder};
+use crate::common::store_verbs::{indexes, totals};
+use crate::common::{CommandOutput, command, folder};
 
 /// Runs `symdex store` with the words of `line`, in an environment for the server at `port`.
 fn store(port: u16, line: &str) -> CommandOutput {
@@ -77,7 +75,7 @@ fn every_verb_works(port: u16, url: &str, layout: &str) {
     assert_eq!(totals(&rest)["outcomes"]["written"], 1, "{}", rest.out);
 }
 
-fn every_verb_works_on_s3() {
+pub(crate) fn every_verb_works_on_s3() {
     let server = symdex_testkit::moto::Server::start();
     let url = format!("s3://{}/store", symdex_testkit::moto::BUCKET);
     every_verb_works(server.port, &url, "whole");
@@ -97,7 +95,7 @@ fn every_verb_works_on_s3() {
     assert!(missing.err.contains("NoSuchBucket"), "{}", missing.err);
 }
 
-fn every_verb_works_on_redis() {
+pub(crate) fn every_verb_works_on_redis() {
     let server = symdex_testkit::redis::Server::start(&[]);
     every_verb_works(0, &server.url(), "values");
     let listed = store(0, &format!("ls {} --json", server.url()));
@@ -116,7 +114,7 @@ fn every_verb_works_on_redis() {
     assert_eq!(store(0, &format!("verify {other}")).code, Some(0));
 }
 
-fn verify_names_lost_and_damaged_values() {
+pub(crate) fn verify_names_lost_and_damaged_values() {
     let server = symdex_testkit::redis::Server::start(&[]);
     let (url, root) = (server.url(), folder());
     assert_eq!(store(0, &format!("copy {} {url}", local(root.path()))).code, Some(0));
@@ -145,10 +143,4 @@ fn verify_names_lost_and_damaged_values() {
         assert_eq!(store(0, &format!("put {url} {}", file.display())).code, Some(0));
     }
     assert_eq!(store(0, &format!("verify {url}")).code, Some(0));
-}
-
-symdex_testkit::main! {
-    every_verb_works_on_s3,
-    every_verb_works_on_redis,
-    verify_names_lost_and_damaged_values
 }

@@ -1,14 +1,12 @@
 //! The option `--store` of the commands.
 
-mod common;
-
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{CommandOutput, command, dsym, folder, names_in, symdex, symdex_on, testdata};
+use crate::common::{CommandOutput, command, dsym, folder, names_in, symdex, symdex_on, testdata};
 
 /// The id of the image of `inline-dwarf4.dSYM`, and its index in a new store below `root`.
 fn build(root: &Path) -> String {
@@ -29,7 +27,7 @@ fn build(root: &Path) -> String {
     id
 }
 
-fn every_command_reads_a_store_as_it_reads_the_index() {
+pub(crate) fn every_command_reads_a_store_as_it_reads_the_index() {
     let root = folder();
     let id = build(root.path());
     let store = root.path().join("store");
@@ -49,7 +47,7 @@ fn every_command_reads_a_store_as_it_reads_the_index() {
     }
 }
 
-fn an_index_that_no_store_has_is_not_found() {
+pub(crate) fn an_index_that_no_store_has_is_not_found() {
     let root = folder();
     build(root.path());
     let store = root.path().join("store");
@@ -61,7 +59,7 @@ fn an_index_that_no_store_has_is_not_found() {
     assert!(any.err.contains("choose an index of the store with --id"), "{}", any.err);
 }
 
-fn an_index_is_put_into_the_folder_and_into_all_stores() {
+pub(crate) fn an_index_is_put_into_the_folder_and_into_all_stores() {
     let root = folder();
     let [flat, near, far] = ["flat", "near", "far"].map(|name| root.path().join(name));
     let input = dsym("inline-dwarf4");
@@ -86,7 +84,7 @@ fn an_index_is_put_into_the_folder_and_into_all_stores() {
     }
 }
 
-fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
+pub(crate) fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     let root = folder();
     let file = root.path().join("file");
     std::fs::write(&file, b"").expect("written");
@@ -98,7 +96,7 @@ fn an_index_that_one_store_cannot_take_is_still_put_into_the_others() {
     assert_eq!(names_in(&root.path().join("good")).len(), 1);
 }
 
-fn the_environment_names_the_stores_if_the_command_line_does_not() {
+pub(crate) fn the_environment_names_the_stores_if_the_command_line_does_not() {
     let root = folder();
     let (one, two) = (root.path().join("one"), root.path().join("two"));
     let input = testdata().join("demo");
@@ -117,7 +115,7 @@ fn the_environment_names_the_stores_if_the_command_line_does_not() {
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted() {
+pub(crate) fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted() {
     for (url, part) in [
         ("redis://:hunter2@host/0", "SYMDEX_REDIS_PASSWORD_FILE"),
         ("https://me:hunter2@host/x", "SYMDEX_STORE"),
@@ -177,7 +175,7 @@ impl Redis {
     }
 }
 
-fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered() {
+pub(crate) fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered() {
     let server = Redis::start();
     let (root, url, demo) = (folder(), server.url(), testdata().join("demo"));
     let built =
@@ -220,7 +218,7 @@ fn in_time(line: &str) -> CommandOutput {
     done
 }
 
-fn a_report_names_the_images_that_no_store_could_be_asked_for() {
+pub(crate) fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     let (root, url, demo) = (folder(), dead(), testdata().join("demo"));
     let (crash, live) = (demo.join("demo.crash"), root.path().join("live"));
     let (crash, live) = (crash.display(), live.display());
@@ -246,7 +244,7 @@ fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     assert!(both.err.contains("found: DemoApp ") && !both.err.contains("other: DemoApp "), "{}", both.err);
 }
 
-fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
+pub(crate) fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
     let (root, url) = (folder(), dead());
     let id = build(root.path());
     let live = root.path().join("store");
@@ -268,7 +266,7 @@ fn lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image() {
     }
 }
 
-fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
+pub(crate) fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
     let (root, url) = (folder(), dead());
     let nothing = in_time(&format!("build gone.zip --store {url}"));
     assert_eq!(nothing.code, Some(1), "{}", nothing.err);
@@ -278,12 +276,12 @@ fn build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once() {
     let both = in_time(&format!("build {} --store {url} --store {}", demo.display(), live.display()));
     assert_eq!(both.code, Some(1), "{}", both.err);
     assert_eq!(names_in(&live).len(), 1, "all ids begin with the same digits");
-    assert_eq!(common::indexes_in(&live).len(), 3, "{}", both.err);
+    assert_eq!(crate::common::indexes_in(&live).len(), 3, "{}", both.err);
     let read_only = in_time("build gone.zip --store https://127.0.0.1:1/x");
     assert!(read_only.code == Some(1) && read_only.err.contains("read only"), "{}", read_only.err);
 }
 
-fn an_index_in_redis_expires_after_the_time_of_the_option() {
+pub(crate) fn an_index_in_redis_expires_after_the_time_of_the_option() {
     let server = Redis::start();
     let (root, url, other) = (folder(), server.url(), server.url().replace("/0", "/1"));
     let id = build(root.path());
@@ -311,18 +309,4 @@ fn an_index_in_redis_expires_after_the_time_of_the_option() {
         let wrong = symdex(line.split(' ').chain(["--ttl", "999ms"]));
         assert!(wrong.code == Some(2) && wrong.err.contains("at least a second"), "{}", wrong.err);
     }
-}
-
-symdex_testkit::main! {
-    every_command_reads_a_store_as_it_reads_the_index,
-    an_index_that_no_store_has_is_not_found,
-    an_index_is_put_into_the_folder_and_into_all_stores,
-    an_index_that_one_store_cannot_take_is_still_put_into_the_others,
-    the_environment_names_the_stores_if_the_command_line_does_not,
-    urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_accepted,
-    a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered,
-    an_index_in_redis_expires_after_the_time_of_the_option,
-    a_report_names_the_images_that_no_store_could_be_asked_for,
-    lookups_answer_from_another_store_and_fail_if_nobody_else_has_the_image,
-    build_asks_its_stores_before_it_reads_an_input_and_a_lost_one_once
 }

@@ -1,11 +1,9 @@
 //! `--symbol-map` resolves the hidden names of a bitcode build.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, folder, names_in, symdex, testdata};
+use crate::common::{CommandOutput, folder, names_in, symdex, testdata};
 
 /// A library whose first function's symbol is hidden, and the folder of its symbol map.
 fn hidden(root: &Path) -> (PathBuf, PathBuf, String) {

@@ -1,13 +1,11 @@
 //! `symdex symbolicate` on the demo's crash: output, summary and exit codes.
 
-mod common;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{
+use crate::common::{
     CommandOutput, command, debug_file, folder, indexes_in, names_in, symbolicate, symdex, testdata,
 };
 

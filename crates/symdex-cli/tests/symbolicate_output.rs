@@ -1,11 +1,9 @@
 //! `symdex symbolicate -o`: no report is overwritten, and outputs have the extension of their format.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandOutput, folder, names_in, symbolicate, testdata};
+use crate::common::{CommandOutput, folder, names_in, symbolicate, testdata};
 
 const IPS: &str = r#"{"bug_type":"309"}
 {"procName":"App","pid":1,"exception":{"type":"EXC_CRASH"},"threads":[{"id":7,"triggered":true,"frames":[

@@ -1,11 +1,9 @@
 //! Unwind rows at the command line: `build --unwind`, `lookup --unwind-rows` and `inspect`. The expected rows are those
 //! that `llvm-dwarfdump --eh-frame` prints.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{folder, symdex, symdex_on};
+use crate::common::{folder, symdex, symdex_on};
 use serde_json::{Value, json};
 
 fn parts() -> PathBuf {

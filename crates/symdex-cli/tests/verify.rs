@@ -1,10 +1,8 @@
 //! `symdex verify` on several indexes. `inspect.rs` and `errors.rs` test it on one.
 
-mod common;
-
 use std::fs;
 
-use common::{CommandOutput, dsym, folder, index_of, names_in, symdex, symdex_on};
+use crate::common::{CommandOutput, dsym, folder, index_of, names_in, symdex, symdex_on};
 use serde_json::{Value, json};
 
 fn totals(finished: &CommandOutput) -> Value {

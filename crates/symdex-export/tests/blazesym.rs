@@ -1,7 +1,5 @@
 //! The crate blazesym, which profilers read GSYM with, answers exported GSYM as the index does.
 
-mod common;
-
 use std::path::Path;
 
 use blazesym::symbolize::source::{GsymFile, Source};
@@ -10,18 +8,16 @@ use symdex::{Index, LinePolicy, Scratch};
 use symdex_export::gsym;
 use symdex_testkit::corpus;
 
-use common::{Frame, POLICIES, addresses, answer, each_index, each_index_of_testdata, raw};
+use crate::common::{Frame, POLICIES, addresses, answer, each_index, each_index_of_testdata, raw};
 
-symdex_testkit::main!(blazesym_has_the_answers_of_the_index, blazesym_has_the_answers_of_large_indexes,);
-
-fn blazesym_has_the_answers_of_the_index() {
+pub(crate) fn blazesym_has_the_answers_of_the_index() {
     let mut compared = 0;
     each_index_of_testdata(|path, index| compared += compare(path, index, 1));
     assert!(compared > 10_000, "{compared} frames");
 }
 
 /// At every 500th address, because all of them take minutes.
-fn blazesym_has_the_answers_of_large_indexes() {
+pub(crate) fn blazesym_has_the_answers_of_large_indexes() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut compared = 0;
     for name in ["cbundle.dSYM", "ripgrep.dSYM"] {

@@ -1,7 +1,5 @@
 //! What is exported and imported again answers as before, and what other tools have exported answers as they do.
 
-mod common;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,16 +10,9 @@ use symdex_build::{BuildOptions, SymbolFile, find};
 use symdex_export::{Error, breakpad, gsym, json};
 use symdex_testkit::{corpora, program};
 
-use common::{POLICIES, addresses, answer, each_index, each_index_of_testdata, gsym_answers, raw, testdata};
-
-symdex_testkit::main!(
-    what_is_imported_again_answers_as_before,
-    corpora_that_are_imported_again_answer_as_before,
-    gsym_of_llvm_answers_as_llvm_does,
-    big_endian_gsym_of_llvm_answers_as_llvm_does,
-    calls_and_lines_with_gaps_are_exported_once,
-    small_indexes_that_make_much_output_are_refused,
-);
+use crate::common::{
+    POLICIES, addresses, answer, each_index, each_index_of_testdata, gsym_answers, raw, testdata,
+};
 
 /// The index of a symbol file with a function of 1 MB, and these further records.
 fn of_records(records: impl IntoIterator<Item = String>) -> Index<Vec<u8>> {
@@ -39,7 +30,7 @@ const FUNCTION: &str = "FUNC 1000 100000 0 f";
 
 /// GSYM needs a function for each line and for each gap. If each of these had all calls, they would exceed what an
 /// index may make.
-fn calls_and_lines_with_gaps_are_exported_once() {
+pub(crate) fn calls_and_lines_with_gaps_are_exported_once() {
     const COUNT: usize = 20_000;
     let head = ["FILE 0 /a/b.c", "INLINE_ORIGIN 0 g", FUNCTION].map(str::to_owned);
     let calls = (0..COUNT).map(|number| format!("INLINE 0 {} 0 0 {:x} 1", number + 1, 0x1000 + 2 * number));
@@ -56,7 +47,7 @@ fn calls_and_lines_with_gaps_are_exported_once() {
     }
 }
 
-fn small_indexes_that_make_much_output_are_refused() {
+pub(crate) fn small_indexes_that_make_much_output_are_refused() {
     const COUNT: usize = 4000;
     let long = "p".repeat(65_000);
     let [short_file, long_file] = ["b.c", &long].map(|name| format!("FILE 0 /{name}"));
@@ -191,7 +182,7 @@ impl RoundTrips {
     }
 }
 
-fn what_is_imported_again_answers_as_before() {
+pub(crate) fn what_is_imported_again_answers_as_before() {
     let mut compared = RoundTrips::default();
     each_index_of_testdata(|path, index| compared.compare(path, index));
     let classes =
@@ -199,7 +190,7 @@ fn what_is_imported_again_answers_as_before() {
     compared.check(10_000, &classes);
 }
 
-fn corpora_that_are_imported_again_answer_as_before() {
+pub(crate) fn corpora_that_are_imported_again_answer_as_before() {
     let (corpora, mut compared) = (corpora(), RoundTrips::default());
     for folder in ["small", "swift"] {
         each_index(&corpora.join(folder), |path, index| compared.compare(path, index));
@@ -264,7 +255,7 @@ fn compare(gsym_file: &Path, bytes: &[u8], differences: &mut BTreeMap<&'static s
     found.len()
 }
 
-fn gsym_of_llvm_answers_as_llvm_does() {
+pub(crate) fn gsym_of_llvm_answers_as_llvm_does() {
     drop(program("llvm-gsymutil-19", "--version"));
     let folder = tempfile::tempdir().expect("a folder");
     let (mut compared, mut differences) = (0, BTreeMap::new());
@@ -282,7 +273,7 @@ fn gsym_of_llvm_answers_as_llvm_does() {
 }
 
 /// A program for a big-endian machine, linked without a library.
-fn big_endian_gsym_of_llvm_answers_as_llvm_does() {
+pub(crate) fn big_endian_gsym_of_llvm_answers_as_llvm_does() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     let source = "static inline int twice(int a) { return a * 2 + (a & 3); }\n\

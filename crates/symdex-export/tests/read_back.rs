@@ -1,20 +1,13 @@
 //! Other tools read what is exported, and answer every address as the index does.
 
-mod common;
-
 use breakpad_symbols::{FrameSymbolizer, SimpleModule, SymbolFile};
 use symdex::{Index, LinePolicy, Scratch};
 use symdex_export::{Error, breakpad, gsym, json};
 use symdex_testkit::program;
 
-use common::{Frame, POLICIES, addresses, answer, each_index_of_testdata, gsym_answers, raw, testdata};
-
-symdex_testkit::main!(
-    breakpad_answers_are_those_of_the_index,
-    gsym_answers_are_those_of_the_index,
-    json_has_every_answer_of_the_index,
-    damage_is_an_error,
-);
+use crate::common::{
+    Frame, POLICIES, addresses, answer, each_index_of_testdata, gsym_answers, raw, testdata,
+};
 
 /// What Breakpad's reader finds at an address.
 #[derive(Default)]
@@ -44,7 +37,7 @@ impl FrameSymbolizer for BreakpadAnswer {
     }
 }
 
-fn breakpad_answers_are_those_of_the_index() {
+pub(crate) fn breakpad_answers_are_those_of_the_index() {
     let module = SimpleModule::default();
     let mut compared = 0;
     each_index_of_testdata(|path, index| {
@@ -70,7 +63,7 @@ fn breakpad_answers_are_those_of_the_index() {
     assert!(compared > 10_000, "{compared} frames");
 }
 
-fn gsym_answers_are_those_of_the_index() {
+pub(crate) fn gsym_answers_are_those_of_the_index() {
     drop(program("llvm-gsymutil-19", "--version"));
     let folder = tempfile::tempdir().expect("a folder");
     let mut compared = 0;
@@ -144,7 +137,7 @@ fn json_answer(function: &serde_json::Value, address: u64) -> Vec<Frame> {
     frames
 }
 
-fn json_has_every_answer_of_the_index() {
+pub(crate) fn json_has_every_answer_of_the_index() {
     each_index_of_testdata(|path, index| {
         for policy in POLICIES {
             let functions = json_functions(index, policy);
@@ -164,7 +157,7 @@ fn json_has_every_answer_of_the_index() {
     });
 }
 
-fn damage_is_an_error() {
+pub(crate) fn damage_is_an_error() {
     let path = testdata().join("golden/v1/inline-dwarf4-1.symdex");
     let whole = std::fs::read(path).expect("readable");
     let index = Index::open(whole.clone()).expect("opens");

@@ -1,7 +1,5 @@
 //! Breakpad's walker finds the same caller by the exported records `STACK CFI` as the index by its unwind rows.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +8,7 @@ use symdex::{Arch, FrameState, Index, LinePolicy, UnwindRule, UnwindValue};
 use symdex_build::{BuildOptions, Companions, Image, slices};
 use symdex_export::breakpad;
 
-use common::{raw, testdata};
+use crate::common::{raw, testdata};
 
 /// A number that depends on all bits of `seed`.
 fn mixed(seed: u64) -> u64 {

@@ -1,8 +1,6 @@
 //! Apple's text reports: which addresses are looked up, and what is written.
 
-mod common;
-
-use common::{asked, crash, new_lines, rewritten, rewritten_with};
+use crate::common::{asked, crash, new_lines, rewritten, rewritten_with};
 use symdex_report::{Addresses, Options, Report, symbolicate};
 
 fn lines(frames: &str) -> Vec<String> {
@@ -165,7 +163,7 @@ fn every_frame_without_an_answer_has_a_reason() {
                   4   ???  0x300000010 0x0 + 12884901904\n";
     let text = crash(frames, "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
+    let symbolicated = symbolicate(&report, &mut crate::common::App { asked: Vec::new() }, &Options::new());
     let reasons = symbolicated.frames().map(|(thread, frame)| {
         let image = symbolicated.image_of(thread, frame).map(|image| &symbolicated.images()[image]);
         let why = symbolicated.unresolved(thread, frame).expect("unresolved");
@@ -205,7 +203,7 @@ fn frames_of_crashlytics_are_answered_by_the_uuid_that_they_miss() {
     let text = format!(
         "Crashed: com.apple.main-thread\n0  App  0x1010 (Missing UUID {id})\n1  libobjc.A.dylib  0x4b34 objc_msgSend\n\
          2  App  0x1021 (Missing UUID {id})\n",
-        id = common::APP
+        id = crate::common::APP
     );
     assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
     let expected = [
@@ -214,9 +212,9 @@ fn frames_of_crashlytics_are_answered_by_the_uuid_that_they_miss() {
         "2  App  0x1021 outer + 33 (main.c:7)",
     ];
     assert_eq!(new_lines(&text, &rewritten(&text)), expected);
-    let other = text.replace(common::APP, "c4beb94cb8313889a4034b7a4aa4dcdf");
+    let other = text.replace(crate::common::APP, "c4beb94cb8313889a4034b7a4aa4dcdf");
     let report = Report::parse(other.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
+    let symbolicated = symbolicate(&report, &mut crate::common::App { asked: Vec::new() }, &Options::new());
     assert!(symbolicated.unresolved(0, 0).is_some() && report.images()[0].is_app());
 }
 
@@ -240,7 +238,7 @@ fn all_addresses_of_a_throw_stack_are_return_addresses() {
         assert!(after.contains(&expected), "{after}");
         assert_eq!(rewritten(&after), after);
     }
-    let list = format!("First throw call stack:\nApp 0x100001021 0x100000000 {}\n", common::APP);
+    let list = format!("First throw call stack:\nApp 0x100001021 0x100000000 {}\n", crate::common::APP);
     assert_eq!(asked(&list, &Options::new()), [0x1020]);
 }
 

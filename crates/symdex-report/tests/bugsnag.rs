@@ -1,8 +1,6 @@
 //! Bugsnag's events: which addresses are looked up, and what is written.
 
-mod common;
-
-use common::{APP, asked, rewritten};
+use crate::common::{APP, asked, rewritten};
 use symdex_report::Options;
 
 fn event(owner: &str, frames: &str) -> String {

@@ -1,8 +1,6 @@
 //! Apple's call trees: which addresses are looked up, and what is written.
 
-mod common;
-
-use common::{APP, asked, crash, new_lines, rewritten, rewritten_with};
+use crate::common::{APP, asked, crash, new_lines, rewritten, rewritten_with};
 use symdex_report::{Options, Report, symbolicate};
 
 /// A report of `sample` with these lines in its call graph.
@@ -154,7 +152,7 @@ fn the_heaviest_stack_is_a_list() {
         )
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
-    let mut source = common::App { asked: Vec::new() };
+    let mut source = crate::common::App { asked: Vec::new() };
     symbolicate(&report, &mut source, &Options::new());
     assert_eq!(source.asked[0], ("com.company.App 1.0".to_owned(), vec![0x1010, 0x1020, 0x1041]));
     let inner = "9  app::inner() (main.c:258 in App + 4129) [0x100001021] [inlined]";

@@ -1,10 +1,8 @@
 //! Cut and damaged reports yield an error or a partial result. They cause no panic and no endless loop.
 
-mod common;
-
-use common::samples::{KSCRASH, METRICKIT, SAMPLE, SPINDUMP};
-use common::stacks::samples;
-use common::{App, crash, ips};
+use crate::common::samples::{KSCRASH, METRICKIT, SAMPLE, SPINDUMP};
+use crate::common::stacks::samples;
+use crate::common::{App, crash, ips};
 use symdex::{ImageOffset, Table};
 use symdex_report::{
     Answer, Answers, FormatKind, Function, Options, Question, Report, Unanswered, symbolicate,
@@ -75,9 +73,9 @@ fn numbers_at_the_edge_do_not_wrap() {
             .replace("4294967296", &largest)
             .replace("65536", &largest),
         "#18446744073709551615 pc ffffffffffffffff  a (f+18446744073709551615) (BuildId: ID)\n#0 pc 0  a"
-            .replace("ID", common::APP),
-        "#0 0xffffffffffffffff (a+0xffffffffffffffff) (BuildId: ID)".replace("ID", common::APP),
-        "ID 0xffffffffffffffff 0x0\nID 0x0 0x0\nID 0x0 0xffffffffffffffff".replace("ID", common::APP),
+            .replace("ID", crate::common::APP),
+        "#0 0xffffffffffffffff (a+0xffffffffffffffff) (BuildId: ID)".replace("ID", crate::common::APP),
+        "ID 0xffffffffffffffff 0x0\nID 0x0 0x0\nID 0x0 0xffffffffffffffff".replace("ID", crate::common::APP),
         ips("1,\"x\",[],{},null,{\"imageOffset\":-1,\"imageIndex\":\"0\",\"symbol\":7,\"inline\":1}"),
         KSCRASH.replace("4294971408", &largest).replace("4294967296", &largest),
         METRICKIT.replace("4294971408", &largest).replace("4294971425", "0").replace("4294967296", &largest),
@@ -121,7 +119,7 @@ fn long_reports_are_read_in_linear_time() {
                 ))
                 .collect::<String>()
         ) + "Binary Images:\n0x100000000 - 0x10000ffff App (0) <"
-            + common::APP
+            + crate::common::APP
             + "> /A\n",
         "Heaviest stack f\n".to_owned() + &"1 ??? (a + 1) [0x100001021]\n".repeat(30_000),
         (0..30_000).map(|n| format!("1 ??? (a + {n}) [0x100001021]\n")).collect::<String>(),
@@ -151,8 +149,8 @@ fn long_reports_are_read_in_linear_time() {
         "#0 pc ".repeat(20_000),
         format!("#0 0x1 in {}", "(a+0x1) (BuildId: ".repeat(20_000)),
         format!("#0 0x1 {}+0x1{}", "(".repeat(50_000), ")".repeat(50_000)),
-        format!("{}#0 pc 1010 /x/App({})\n", " ".repeat(100_000), common::APP).repeat(3),
-        (0..10_000).map(|n| format!("App{n} 0x{n:x} 0x1 {}\n", common::APP)).collect(),
+        format!("{}#0 pc 1010 /x/App({})\n", " ".repeat(100_000), crate::common::APP).repeat(3),
+        (0..10_000).map(|n| format!("App{n} 0x{n:x} 0x1 {}\n", crate::common::APP)).collect(),
         format!("App 0x1 0x1 {}", "a ".repeat(50_000)),
     ];
     for text in long {

@@ -1,8 +1,6 @@
 //! Apple's JSON reports: what is written. All other bytes stay unchanged.
 
-mod common;
-
-use common::{asked, ips, rewritten, rewritten_with};
+use crate::common::{asked, ips, rewritten, rewritten_with};
 use symdex_report::{Error, Options, Report};
 
 #[test]

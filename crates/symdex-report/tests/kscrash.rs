@@ -1,8 +1,6 @@
 //! KSCrash's reports: which addresses are looked up, and what is written.
 
-mod common;
-
-use common::{APP, asked, new_lines, rewritten, rewritten_with};
+use crate::common::{APP, asked, new_lines, rewritten, rewritten_with};
 use symdex_report::{Options, Report};
 
 /// A report with this error type, members of the crashed thread, and frames.

@@ -1,8 +1,6 @@
 //! The answers for one report have a limit, however much text an index has at each address.
 
-mod common;
-
-use common::App;
+use crate::common::App;
 use symdex::{ImageOffset, Table};
 use symdex_report::{
     Answer, Answers, Function, Options, OutputFormat, Question, Report, Unanswered, Unresolved, most_memory,
@@ -147,7 +145,7 @@ fn images_are_read_up_to_a_limit_of_memory() {
 #[test]
 fn all_frames_of_a_report_in_a_string_are_answered() {
     let frame = |offset: usize| {
-        let id = common::APP;
+        let id = crate::common::APP;
         format!(
             r#"{{\"binaryUUID\":\"{id}\",\"offsetIntoBinaryTextSegment\":{offset},\"address\":{}}}"#,
             offset + (1 << 32)

@@ -1,8 +1,6 @@
 //! Images without ids: which formats have them, and how they are matched by name.
 
-mod common;
-
-use common::APP;
+use crate::common::APP;
 use symdex::{Arch, Table};
 use symdex_report::{
     Answer, AnsweredBy, Answers, Function, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness,
@@ -196,7 +194,8 @@ fn images_without_ids_are_matched_by_name_in_every_format() {
 fn a_source_that_matches_by_id_leaves_images_without_ids() {
     for (what, text) in without_ids() {
         let report = Report::parse(text.as_bytes()).expect("a report");
-        let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
+        let symbolicated =
+            symbolicate(&report, &mut crate::common::App { asked: Vec::new() }, &Options::new());
         assert!(symbolicated.images().contains(&ImageOutcome::NoId), "{what}");
         assert_eq!(symbolicated.matched_by(0, 0), None, "{what}");
         let mut out = Vec::new();
@@ -254,7 +253,7 @@ fn second(question: &Question<'_>) -> Result<Answers, Unanswered> {
 
 #[test]
 fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
-    let text = common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
+    let text = crate::common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
     let symbolicated = symbolicate(&report, &mut second, &Options::new());
     let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");

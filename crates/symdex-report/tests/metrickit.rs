@@ -1,8 +1,6 @@
 //! MetricKit's diagnostics: which addresses are looked up, and what is written.
 
-mod common;
-
-use common::{APP, App, rewritten, rewritten_with};
+use crate::common::{APP, App, rewritten, rewritten_with};
 use symdex_report::{Options, Report, symbolicate};
 
 /// A frame. `more` is appended to its members, which have MetricKit's order.
@@ -37,7 +35,7 @@ fn payload(kind: &str, tree: &str) -> String {
 }
 
 fn asked(text: &str) -> Vec<u64> {
-    common::asked(text, &Options::new())
+    crate::common::asked(text, &Options::new())
 }
 
 /// The members that an answer adds to a frame.

@@ -1,8 +1,6 @@
 //! Android's, HarmonyOS's and sanitizers' reports, and lists of addresses.
 
-mod common;
-
-use common::{APP, asked, new_lines, rewritten, rewritten_with};
+use crate::common::{APP, asked, new_lines, rewritten, rewritten_with};
 use symdex_report::{Addresses, Options, Report};
 
 /// A tombstone with these lines as frames. `log` is the prefix of each line.
@@ -163,7 +161,7 @@ fn frames_of_a_sanitizer_get_functions_and_lines() {
 
 #[test]
 fn an_apple_report_can_contain_the_output_of_a_sanitizer() {
-    let text = common::crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
+    let text = crate::common::crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
     let text = format!("{}{text}", sanitizer("    #0 0x100001010 in f (App:arm64+0x1010)\n"));
     assert!(rewritten(&text).contains("0x100001010 outer + 16 (main.c:257)"));
 }

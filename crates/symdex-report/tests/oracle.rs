@@ -1,11 +1,9 @@
 //! A report of each format about an image of testdata. Every frame has the functions, files and lines that
 //! llvm-symbolizer finds, also the inlined ones.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::stacks::{BASE, ID, OFFSETS, Sample, samples};
+use crate::common::stacks::{BASE, ID, OFFSETS, Sample, samples};
 use serde_json::Value;
 use symdex::{Index, Scratch};
 use symdex_report::{
@@ -96,7 +94,7 @@ fn written(text: &[u8]) -> Vec<u8> {
     out
 }
 
-fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
+pub(crate) fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
     for Sample { format, text, adjusted, .. } in samples() {
         let report = Report::parse(&text).unwrap_or_else(|error| panic!("{format}: {error}"));
         assert_eq!(report.format_name(), format);
@@ -112,7 +110,7 @@ fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
     }
 }
 
-fn the_written_report_names_every_function_and_its_line() {
+pub(crate) fn the_written_report_names_every_function_and_its_line() {
     for Sample { format, text, has_lines, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
         let symbolicated = symbolicate(&report, &mut OneIndex::new(), &Options::new());
@@ -145,7 +143,7 @@ fn the_written_report_names_every_function_and_its_line() {
 const NOT_READ_BACK: [&str; 6] =
     ["glibc-backtrace", "swift-backtrace", "go-panic", "dart", "metrickit-string", "address-list"];
 
-fn the_written_report_is_read_back_with_its_functions() {
+pub(crate) fn the_written_report_is_read_back_with_its_functions() {
     for Sample { format, text, .. } in
         samples().into_iter().filter(|sample| !NOT_READ_BACK.contains(&sample.format))
     {
@@ -179,7 +177,7 @@ fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
     Err(Unanswered::Missing)
 }
 
-fn without_an_index_every_byte_stays() {
+pub(crate) fn without_an_index_every_byte_stays() {
     for Sample { format, text, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
         let mut out = Vec::new();
@@ -188,7 +186,7 @@ fn without_an_index_every_byte_stays() {
     }
 }
 
-fn the_second_time_changes_nothing() {
+pub(crate) fn the_second_time_changes_nothing() {
     for Sample { format, text, .. } in samples() {
         let once = written(&text);
         assert_ne!(once, text, "{format}");
@@ -196,7 +194,7 @@ fn the_second_time_changes_nothing() {
     }
 }
 
-fn each_report_and_its_answer_have_one_taker() {
+pub(crate) fn each_report_and_its_answer_have_one_taker() {
     for Sample { format, text, .. } in samples() {
         for text in [text.clone(), written(&text)] {
             let takers = formats().iter().filter(|format| format.recognises(&text)).map(Format::name);
@@ -205,24 +203,13 @@ fn each_report_and_its_answer_have_one_taker() {
     }
 }
 
-fn each_format_has_a_sample() {
+pub(crate) fn each_format_has_a_sample() {
     let samples = samples();
     let without = formats().iter().map(Format::name);
     let without = without.filter(|name| !samples.iter().any(|sample| sample.format == *name));
     assert_eq!(without.collect::<Vec<_>>(), [""; 0]);
 }
 
-fn the_index_has_the_id_of_the_reports() {
+pub(crate) fn the_index_has_the_id_of_the_reports() {
     assert_eq!(OneIndex::new().0.id().to_string(), ID);
-}
-
-symdex_testkit::main! {
-    every_frame_has_the_functions_that_llvm_symbolizer_finds,
-    the_written_report_names_every_function_and_its_line,
-    the_written_report_is_read_back_with_its_functions,
-    without_an_index_every_byte_stays,
-    the_second_time_changes_nothing,
-    each_report_and_its_answer_have_one_taker,
-    each_format_has_a_sample,
-    the_index_has_the_id_of_the_reports
 }

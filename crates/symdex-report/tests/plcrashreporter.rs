@@ -1,8 +1,6 @@
 //! Text of PLCrashReporter's formatter: a `.crash` with other column widths and other words for unknown values.
 
-mod common;
-
-use common::{APP, asked, new_lines, rewritten};
+use crate::common::{APP, asked, new_lines, rewritten};
 use symdex_report::{Options, Report};
 
 /// A report for this architecture. The formatter itself writes `TODO` as the key.

@@ -1,10 +1,8 @@
 //! Reports as text that people read.
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{APP, crash, ips, readable, rewritten};
+use crate::common::{APP, crash, ips, readable, rewritten};
 use symdex_report::{Base, Report, ReportImage, Thread};
 
 /// Members of an `.ips`: the header, the exception, and the stack that the exception was thrown from.

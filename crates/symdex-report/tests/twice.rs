@@ -1,9 +1,7 @@
 //! Symbolicating a report twice is the same as symbolicating it once.
 
-mod common;
-
-use common::stacks::{Sample, samples};
-use common::{App, crash, rewritten};
+use crate::common::stacks::{Sample, samples};
+use crate::common::{App, crash, rewritten};
 use symdex_report::{Options, Report, symbolicate};
 
 /// The rewritten report; `None` if it is refused.
@@ -26,7 +24,7 @@ fn the_second_time_changes_nothing_in_any_format() {
 /// Offsets from 0x6000 on get a symbol without a line, so that the second time asks for them again.
 #[test]
 fn a_symbol_without_a_line_is_not_written_twice() {
-    let id = common::APP;
+    let id = crate::common::APP;
     let list = format!("App 0x100006030 0x100000000 {id}\nApp 0x100006041 0x100000000\n");
     let first = rewritten(&list);
     assert!(first.starts_with(&format!("App 0x100006030 0x100000000 {id} symbol + 48\n")), "{first}");

@@ -1,8 +1,6 @@
 //! What is not read of a report is counted; reports without frames and other files are named.
 
-mod common;
-
-use common::{APP, asked, crash, ips, rewritten, stacks::samples};
+use crate::common::{APP, asked, crash, ips, rewritten, stacks::samples};
 use symdex_report::{Base, Error, Options, Report, formats};
 
 /// The frames that are read, those that are malformed, and the bytes after the report.
@@ -44,10 +42,10 @@ fn frames_without_a_whole_number_are_counted_and_stay() {
         assert!(rewritten(&text).contains(bad), "{bad}");
     }
     let address = "\"instruction_addr\":4294971408";
-    let kscrash = common::samples::KSCRASH.replace("%ID", APP);
+    let kscrash = crate::common::samples::KSCRASH.replace("%ID", APP);
     assert_eq!(read(&kscrash), (3, 0, 0));
     assert_eq!(read(&kscrash.replacen(address, "\"instruction_addr\":\"?\"", 1)), (2, 1, 0));
-    let metrickit = common::samples::METRICKIT.replace("%ID", APP);
+    let metrickit = crate::common::samples::METRICKIT.replace("%ID", APP);
     assert_eq!(read(&metrickit.replace("\"address\":4294971456", "\"address\":[]")), (2, 1, 0));
     for none in ["{}", r#"{"symbol":"f"}"#, r#"{"binaryName":"x","sampleCount":1}"#] {
         let root = "\"callStackRootFrames\":[";
@@ -83,7 +81,7 @@ fn a_second_report_in_a_text_is_counted() {
     let one = crash("0   App   0x100001010 0x100000000 + 4112\n", "arm64");
     assert_eq!(read(&format!("{one}{one}")), (1, 0, one.len() as u64));
     assert_eq!(rewritten(&format!("{one}{one}")), format!("{}{one}", rewritten(&one)));
-    let kscrash = common::samples::KSCRASH.replace("%ID", APP);
+    let kscrash = crate::common::samples::KSCRASH.replace("%ID", APP);
     assert_eq!(read(&format!("{kscrash}\n{{}}")), (3, 0, 2));
 }
 
@@ -154,7 +152,7 @@ fn reports_without_frames_have_a_format() {
 
 #[test]
 fn the_event_of_an_envelope_is_read() {
-    let event = common::samples::SENTRY.replace("%ID", APP);
+    let event = crate::common::samples::SENTRY.replace("%ID", APP);
     let envelope = |event: &str| {
         format!(
             "{{\"event_id\":\"1\",\"sent_at\":\"x\"}}\n{{\"type\":\"event\"}}\n{event}\n{{\"type\":\"x\"}}\nx"
@@ -167,7 +165,7 @@ fn the_event_of_an_envelope_is_read() {
 /// Only the first event of a file is read. What follows it is counted from the next event or envelope.
 #[test]
 fn further_events_of_an_envelope_are_counted() {
-    let event = common::samples::SENTRY.replace("%ID", APP);
+    let event = crate::common::samples::SENTRY.replace("%ID", APP);
     let header = "{\"event_id\":\"1\",\"sent_at\":\"x\"}\n";
     let item = format!("{{\"type\":\"event\"}}\n{event}\n");
     let one = format!("{header}{item}");
@@ -205,7 +203,7 @@ fn only_lines_of_apples_text_state_their_image() {
         (report.format_name(), stated, frame.image().is_some())
     };
     let frame = "  3 f 0x10 g  (in App)  load address 0x100000000 + 0x1030  [0x100001030]";
-    let tree = common::samples::SAMPLE.replace("%ID", APP);
+    let tree = crate::common::samples::SAMPLE.replace("%ID", APP);
     let tree = tree.replace("+ 3 f (in App) (a.c:1) [0x100001030]", frame);
     assert_eq!(name(&tree), ("apple-call-tree", Some("App".to_owned()), true));
     let line = "0   b   0x180000010 f + 4";

@@ -1,9 +1,7 @@
 //! The JSON form of a report: the header, the threads, the symbols that the report has, and the images near missing
 //! ones.
 
-mod common;
-
-use common::{APP, App, crash, ips};
+use crate::common::{APP, App, crash, ips};
 use serde_json::{Value, json};
 use symdex_report::{ExistingSymbol, KnownImage, Options, Report, symbolicate};
 

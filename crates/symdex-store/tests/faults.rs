@@ -2,16 +2,14 @@
 //!
 //! The faults come from a seed. This prints the table of docs/bench/2026-11-23-faults.md:
 //!
-//!     SYMDEX_TEST_OPERATIONS=2000 cargo test -p symdex-store --all-features --test faults -- --ignored
-
-mod common;
+//!     SYMDEX_TEST_OPERATIONS=2000 cargo test -p symdex-store --all-features --test needs faults -- --ignored
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::{id, index, name_at, put};
+use crate::common::{id, index, name_at, put};
 use symdex::{ImageOffset, Index};
 use symdex_store::{Error, IndexFolder, Store, StoreOptions, StoredImage, open_store};
 use symdex_testkit::http_proxy::{HttpFault, HttpProxy};
@@ -148,7 +146,7 @@ fn read(store: &dyn Store, image: u8) -> Result<(u64, Option<String>), Error> {
             StoredImage::Values(values) => {
                 let offset = ImageOffset(function * 0x1000 + 8);
                 let parts = values.fetch(&[values.metadata().value_number(offset)])?;
-                parts[0].found().and_then(|part| common::name_in(part, offset))
+                parts[0].found().and_then(|part| crate::common::name_in(part, offset))
             }
             _ => name_at(&found, ImageOffset(function * 0x1000 + 8)),
         };
@@ -199,11 +197,11 @@ fn calm_store(url: &str) -> Box<dyn Store> {
     store
 }
 
-fn s3_behind_faults_answers_right_and_loses_no_put() {
+pub(crate) fn s3_behind_faults_answers_right_and_loses_no_put() {
     s3("child_works_without_a_cache");
 }
 
-fn s3_with_a_cache_behind_faults_answers_right_and_loses_no_put() {
+pub(crate) fn s3_with_a_cache_behind_faults_answers_right_and_loses_no_put() {
     s3("child_works_with_a_cache");
 }
 
@@ -219,17 +217,20 @@ fn s3(name: &str) {
     ];
     let server = moto::Server::start();
     let (proxy, made) = http_faults(server.port, &FAULTS);
-    let done = symdex_testkit::child(name).envs(moto::environment(proxy.port)).output().expect("started");
+    let done = symdex_testkit::child(&format!("faults::{name}"))
+        .envs(moto::environment(proxy.port))
+        .output()
+        .expect("started");
     let (said, faults) = (String::from_utf8_lossy(&done.stdout), made.load(Ordering::Relaxed));
     print!("{}", said.replace("FAULTS | 1 |", &format!("{faults} |")));
     assert!(done.status.success() && faults > 0, "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn child_works_without_a_cache() {
+pub(crate) fn child_works_without_a_cache() {
     work_in_s3("S3 | FAULTS", &hasty());
 }
 
-fn child_works_with_a_cache() {
+pub(crate) fn child_works_with_a_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     work_in_s3("S3 with a cache | FAULTS", &hasty().cache(folder.path().join("cache"), 1 << 20));
 }
@@ -242,7 +243,7 @@ fn work_in_s3(home: &str, options: &StoreOptions) {
     check(home, 1, &outcomes);
 }
 
-fn a_web_server_behind_faults_answers_right() {
+pub(crate) fn a_web_server_behind_faults_answers_right() {
     let root = tempfile::tempdir().expect("a folder");
     let folder = IndexFolder::new(root.path()).fan_out();
     (1..=IMAGES).for_each(|image| _ = put(&folder, &index(image, KNOWN)));
@@ -260,7 +261,7 @@ fn a_web_server_behind_faults_answers_right() {
     check("web server", made.load(Ordering::Relaxed), &outcomes);
 }
 
-fn redis_behind_faults_answers_right_and_loses_no_put() {
+pub(crate) fn redis_behind_faults_answers_right_and_loses_no_put() {
     let server = redis::Server::start(&[]);
     let (proxy, made) = (Proxy::start(server.port), AtomicU64::new(0));
     let url = format!("redis://127.0.0.1:{}/0", proxy.port);
@@ -279,7 +280,7 @@ fn redis_behind_faults_answers_right_and_loses_no_put() {
 }
 
 /// Prints the table of docs/bench/2026-11-23-faults.md.
-fn the_table_of_faults() {
+pub(crate) fn the_table_of_faults() {
     println!(
         "| home | faults | puts done | puts failed | reads right | reads failed | said damaged | wrong or lost |"
     );
@@ -288,13 +289,4 @@ fn the_table_of_faults() {
     s3_with_a_cache_behind_faults_answers_right_and_loses_no_put();
     a_web_server_behind_faults_answers_right();
     redis_behind_faults_answers_right_and_loses_no_put();
-}
-
-symdex_testkit::main! {
-    s3_behind_faults_answers_right_and_loses_no_put,
-    s3_with_a_cache_behind_faults_answers_right_and_loses_no_put,
-    a_web_server_behind_faults_answers_right,
-    redis_behind_faults_answers_right_and_loses_no_put;
-    on request: the_table_of_faults;
-    children: child_works_without_a_cache, child_works_with_a_cache
 }

@@ -1,13 +1,11 @@
 //! The store in a folder.
 
-mod common;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use common::{behaves_as_a_store, entries, id, index, put, writers};
+use crate::common::{behaves_as_a_store, entries, id, index, put, writers};
 use symdex_store::{IndexFolder, Store, StoreOptions, open_store};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -23,14 +21,14 @@ fn last_use(store: &dyn Store, byte: u8) -> Duration {
     entry.last_use.expect("recorded").elapsed().unwrap_or_default()
 }
 
-fn a_folder_behaves_as_a_store() {
+pub(crate) fn a_folder_behaves_as_a_store() {
     let root = tempfile::tempdir().expect("a folder");
     let url = root.path().join("not there yet").to_str().expect("text").parse().expect("a path");
     let store = open_store(&url, &StoreOptions::new()).expect("opened");
     behaves_as_a_store(&*store);
 }
 
-fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
+pub(crate) fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
     let root = tempfile::tempdir().expect("a folder");
     let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
@@ -42,7 +40,7 @@ fn indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found() {
     assert!(store.remove(&id(0xcd)).expect("removed"));
 }
 
-fn a_use_is_recorded_once_a_day() {
+pub(crate) fn a_use_is_recorded_once_a_day() {
     let root = tempfile::tempdir().expect("a folder");
     let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
@@ -65,7 +63,7 @@ fn a_use_is_recorded_once_a_day() {
     assert!(last_use(&store, 0xab) >= DAY, "a copy is not a use");
 }
 
-fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
+pub(crate) fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
     let root = tempfile::tempdir().expect("a folder");
     let store = IndexFolder::new(root.path()).fan_out();
     put(&store, &index(0xab, 1));
@@ -97,7 +95,7 @@ fn gc_removes_unused_indexes_and_files_of_killed_processes_only() {
     assert!(store.open(&id(0xcd)).expect("readable").is_some());
 }
 
-fn a_missing_folder_is_an_empty_store() {
+pub(crate) fn a_missing_folder_is_an_empty_store() {
     let root = tempfile::tempdir().expect("a folder");
     let store = IndexFolder::new(root.path().join("missing")).fan_out();
     assert!(entries(&store).is_empty());
@@ -110,7 +108,7 @@ const FOLDER: &str = "SYMDEX_TEST_FOLDER";
 
 /// Runs the function `name` in a process of its own, which writes to `folder`.
 fn child(name: &str, folder: &Path) -> Command {
-    let mut command = symdex_testkit::child(name);
+    let mut command = symdex_testkit::child(&format!("folder_store::{name}"));
     command.env(FOLDER, folder);
     command
 }
@@ -120,7 +118,7 @@ fn folder_of_the_parent() -> PathBuf {
 }
 
 /// Puts and removes two indexes of one id until it is killed.
-fn one_process_that_is_killed() {
+pub(crate) fn one_process_that_is_killed() {
     let store = IndexFolder::new(folder_of_the_parent()).fan_out();
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
     loop {
@@ -133,7 +131,7 @@ fn one_process_that_is_killed() {
     }
 }
 
-fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
+pub(crate) fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
     let root = tempfile::tempdir().expect("a folder");
     let store = IndexFolder::new(root.path()).fan_out();
     let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
@@ -159,7 +157,7 @@ fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
     assert_eq!(store.gc(45 * DAY).expect("collected").leftovers, leftovers);
 }
 
-fn one_process_of_writers() {
+pub(crate) fn one_process_of_writers() {
     let root = folder_of_the_parent();
     writers::write_in_a_race(|round| {
         let folder = root.join(round.to_string());
@@ -189,36 +187,22 @@ fn race(rounds: u16) {
     }
 }
 
-fn writers_of_several_processes_leave_the_best_index() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index() {
     race(10);
 }
 
-fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
 }
 
-fn gc_among_writers_and_readers_removes_nothing_fresh() {
+pub(crate) fn gc_among_writers_and_readers_removes_nothing_fresh() {
     let root = tempfile::tempdir().expect("a folder");
-    common::collected::gc_keeps_what_is_fresh(|| Box::new(IndexFolder::new(root.path()).fan_out()));
+    crate::common::collected::gc_keeps_what_is_fresh(|| Box::new(IndexFolder::new(root.path()).fan_out()));
 }
 
-fn a_report_is_answered_from_one_version() {
+pub(crate) fn a_report_is_answered_from_one_version() {
     let root = tempfile::tempdir().expect("a folder");
-    common::versions::a_report_is_answered_from_one_version(|| {
+    crate::common::versions::a_report_is_answered_from_one_version(|| {
         Box::new(IndexFolder::new(root.path()).fan_out())
     });
-}
-
-symdex_testkit::main! {
-    a_folder_behaves_as_a_store,
-    a_report_is_answered_from_one_version,
-    indexes_are_fanned_out_by_two_digits_and_flat_ones_are_found,
-    a_use_is_recorded_once_a_day,
-    gc_removes_unused_indexes_and_files_of_killed_processes_only,
-    a_missing_folder_is_an_empty_store,
-    a_killed_writer_leaves_no_index_the_old_or_the_new_one,
-    writers_of_several_processes_leave_the_best_index;
-    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
-        gc_among_writers_and_readers_removes_nothing_fresh;
-    children: one_process_that_is_killed, one_process_of_writers
 }

@@ -1,12 +1,10 @@
 //! Stores with one reader: its memory, its pauses, and its calls.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use common::{id, index, index_of_grade, name_at};
+use crate::common::{id, index, index_of_grade, name_at};
 use symdex::{Grade, ImageOffset, Index};
 use symdex_store::{IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage};
 use symdex_testkit::fake_store::{Fake, calls};

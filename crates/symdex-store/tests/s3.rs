@@ -2,12 +2,10 @@
 //!
 //! Without the server, these tests are ignored.
 
-mod common;
-
 use std::process::Command;
 use std::time::Duration;
 
-use common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
+use crate::common::{behaves_as_a_store, entries, id, index, index_of, put, writers};
 use symdex::ImageId;
 use symdex_store::{PublishOutcome, Store, StoreOptions, open_store};
 use symdex_testkit::http_proxy::{HttpFault, HttpProxy};
@@ -16,7 +14,7 @@ use symdex_testkit::proxy::{Fault, Proxy};
 
 /// Runs the function `name` in a process of its own, whose environment has the address of a server.
 fn child(port: u16, name: &str) -> Command {
-    let mut command = symdex_testkit::child(name);
+    let mut command = symdex_testkit::child(&format!("s3::{name}"));
     command.envs(environment(port));
     command
 }
@@ -32,12 +30,12 @@ fn store(prefix: &str, options: &StoreOptions) -> Box<dyn Store> {
     open_store(&url, options).expect("opened")
 }
 
-fn s3_behaves_as_a_store() {
+pub(crate) fn s3_behaves_as_a_store() {
     let server = Server::start();
     run(server.port, "child_uses_a_store");
 }
 
-fn child_uses_a_store() {
+pub(crate) fn child_uses_a_store() {
     let folder = tempfile::tempdir().expect("a folder");
     for (prefix, options) in [
         ("compressed", StoreOptions::new()),
@@ -57,7 +55,7 @@ fn child_uses_a_store() {
     assert_eq!(store.gc(Duration::ZERO).expect("collected").removed, 64);
 }
 
-fn errors_name_the_object_and_have_no_secrets() {
+pub(crate) fn errors_name_the_object_and_have_no_secrets() {
     let server = Server::start();
     run(server.port, "child_reads_a_missing_bucket");
     let port = server.port;
@@ -65,7 +63,7 @@ fn errors_name_the_object_and_have_no_secrets() {
     run(port, "child_cannot_connect");
 }
 
-fn child_reads_a_missing_bucket() {
+pub(crate) fn child_reads_a_missing_bucket() {
     let url = "s3://no-such-bucket/x".parse().expect("a URL");
     let store = open_store(&url, &StoreOptions::new()).expect("opened");
     let bytes = index(0xab, 1);
@@ -79,7 +77,7 @@ fn child_reads_a_missing_bucket() {
     }
 }
 
-fn child_cannot_connect() {
+pub(crate) fn child_cannot_connect() {
     let options = StoreOptions::new().timeout(Duration::from_secs(5));
     let store = store("x", &options);
     let error = store.open(&id(0xab)).expect_err("nobody listens");
@@ -92,7 +90,7 @@ fn image(round: u16) -> ImageId {
     ImageId::new(format!("the round {round:06}").as_bytes()).expect("16 bytes are an id")
 }
 
-fn child_writes() {
+pub(crate) fn child_writes() {
     // The server answers one request after the other.
     let options = StoreOptions::new().zstd_level(1).timeout(Duration::from_secs(300));
     let store = store("", &options);
@@ -103,7 +101,7 @@ fn child_writes() {
 }
 
 /// Checks what [`race`] has left.
-fn child_reads_the_best() {
+pub(crate) fn child_reads_the_best() {
     let store = store("", &StoreOptions::new());
     for round in 0..writers::rounds() {
         let best = index_of(image(round), writers::BEST);
@@ -120,15 +118,15 @@ fn race(rounds: u16) {
     assert!(reader.env(writers::ROUNDS, rounds.to_string()).status().expect("started").success());
 }
 
-fn writers_of_several_processes_leave_the_best_index() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index() {
     race(2);
 }
 
-fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
+pub(crate) fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
     race(1000);
 }
 
-fn a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index() {
+pub(crate) fn a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index() {
     let server = Server::start();
     run(server.port, "child_puts_the_better_index");
     let proxy = Proxy::start(server.port);
@@ -141,25 +139,25 @@ fn a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_inde
     }
 }
 
-fn child_puts_the_better_index() {
+pub(crate) fn child_puts_the_better_index() {
     let store = store("flips", &StoreOptions::new().zstd_level(0));
     assert_eq!(put(&*store, &index(0xab, 900)), PublishOutcome::Written);
     assert!(store.stat(&id(0xab)).expect("readable").expect("there").stored_size > 2500);
 }
 
-fn child_reads_the_better_index() {
+pub(crate) fn child_reads_the_better_index() {
     let store = store("flips", &StoreOptions::new());
     let image = store.open(&id(0xab)).unwrap_or_else(|error| panic!("{error}")).expect("there");
     assert_eq!(image.metadata().counts.functions, 900);
 }
 
-fn child_puts_a_worse_index() {
+pub(crate) fn child_puts_a_worse_index() {
     let store = store("flips", &StoreOptions::new().zstd_level(0));
     assert_eq!(put(&*store, &index(0xab, 2)), PublishOutcome::ConflictKept);
 }
 
 /// What an index costs that is there already.
-fn a_second_put_of_an_index_asks_for_its_metadata_only() {
+pub(crate) fn a_second_put_of_an_index_asks_for_its_metadata_only() {
     let server = Server::start();
     let proxy = HttpProxy::start(server.port, |_| HttpFault::None);
     let requests = |child| {
@@ -171,40 +169,26 @@ fn a_second_put_of_an_index_asks_for_its_metadata_only() {
     assert_eq!(requests("child_puts_a_worse_index"), ["HEAD", "GET"]);
 }
 
-fn child_puts_the_better_index_again() {
+pub(crate) fn child_puts_the_better_index_again() {
     assert_eq!(put(&*store("flips", &StoreOptions::new()), &index(0xab, 900)), PublishOutcome::Unchanged);
 }
 
-fn a_report_is_answered_from_one_version() {
+pub(crate) fn a_report_is_answered_from_one_version() {
     let server = Server::start();
     run(server.port, "child_replaces_during_lookups");
 }
 
-fn child_replaces_during_lookups() {
-    common::versions::a_report_is_answered_from_one_version(|| {
+pub(crate) fn child_replaces_during_lookups() {
+    crate::common::versions::a_report_is_answered_from_one_version(|| {
         store("versions", &StoreOptions::new().zstd_level(1))
     });
 }
 
-fn gc_among_writers_and_readers_removes_nothing_fresh() {
+pub(crate) fn gc_among_writers_and_readers_removes_nothing_fresh() {
     let server = Server::start();
     run(server.port, "child_collects");
 }
 
-fn child_collects() {
-    common::collected::gc_keeps_what_is_fresh(|| store("", &StoreOptions::new().zstd_level(1)));
-}
-
-symdex_testkit::main! {
-    s3_behaves_as_a_store,
-    errors_name_the_object_and_have_no_secrets,
-    a_bit_that_flips_on_the_way_is_neither_damage_nor_a_reason_to_replace_an_index,
-    a_second_put_of_an_index_asks_for_its_metadata_only,
-    a_report_is_answered_from_one_version,
-    writers_of_several_processes_leave_the_best_index;
-    on request: writers_of_several_processes_leave_the_best_index_of_1000_rounds,
-        gc_among_writers_and_readers_removes_nothing_fresh;
-    children: child_uses_a_store, child_reads_a_missing_bucket, child_cannot_connect, child_writes,
-        child_reads_the_best, child_collects, child_puts_the_better_index, child_puts_the_better_index_again, child_replaces_during_lookups,
-        child_reads_the_better_index, child_puts_a_worse_index
+pub(crate) fn child_collects() {
+    crate::common::collected::gc_keeps_what_is_fresh(|| store("", &StoreOptions::new().zstd_level(1)));
 }

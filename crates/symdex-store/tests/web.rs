@@ -1,7 +1,5 @@
 //! Stores on web servers, against a small server in the test.
 
-mod common;
-
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{id, index, name_at, put};
+use crate::common::{id, index, name_at, put};
 use symdex::{ImageOffset, Index};
 use symdex_store::{IndexFolder, Store, StoreOptions, StoreUrl, open_store};
 use symdex_testkit::web::{Reply, WebServer};

@@ -1,11 +1,9 @@
 //! Checks that the annotated dump in docs/FORMAT.md matches the bytes that the writer produces for a tiny index.
-//! `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` updates the dump.
-
-mod dump;
+//! `SYMDEX_BLESS=1 cargo test -p symdex --test plain format_document` updates the dump.
 
 use std::io::Cursor;
 
-use self::dump::{Bits, Codes, Dump};
+use crate::dump::{Bits, Codes, Dump};
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedReadableNames, EncodedStrings, EncodedUnwindRows, ImageInfo,
     InlineFrame, NonMaxU32, UnwindRange, UnwindRules, UnwindTable, Writer,
@@ -432,7 +430,7 @@ fn the_document_shows_what_an_index_looks_like() {
     assert!(
         shown == document,
         "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what \
-         the document says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` for the dumps"
+         the document says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test plain format_document` for the dumps"
     );
 }
 

@@ -86,7 +86,7 @@ fn value_text(value: UnwindValue<'_>) -> String {
     }
 }
 
-fn the_reader_in_python_has_the_unwind_rows_of_this_one() {
+pub(crate) fn the_reader_in_python_has_the_unwind_rows_of_this_one() {
     let path = Path::new(ROOT).join("testdata/golden/v1/unwind-rows-1.symdex");
     let index = Index::open(std::fs::read(&path).expect("readable")).expect("a golden index");
     let (mut rows, mut offsets, mut found) = (String::new(), Vec::new(), String::new());
@@ -111,7 +111,7 @@ fn the_reader_in_python_has_the_unwind_rows_of_this_one() {
     assert_eq!(python(&["--unwind"], &path, &offsets), found);
 }
 
-fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one() {
+pub(crate) fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one() {
     let (mut files, mut all_frames, mut names) = (0, 0, 0);
     let golden =
         std::fs::read_dir(format!("{ROOT}/testdata/golden/v1")).expect("testdata/golden/v1 is there");
@@ -142,9 +142,4 @@ fn the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one(
         files >= 4 && all_frames > 10_000 && names > 5,
         "{files} files, {all_frames} frames, {names} names"
     );
-}
-
-symdex_testkit::main! {
-    the_reader_in_python_answers_every_address_of_the_golden_indexes_as_this_one,
-    the_reader_in_python_has_the_unwind_rows_of_this_one,
 }

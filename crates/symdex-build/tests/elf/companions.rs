@@ -7,8 +7,8 @@ use symdex::ImageId;
 use symdex_build::debug_files::{DebugFile, JoinedImage};
 use symdex_testkit::images::debug_file::write;
 
-use super::checks::{found, image_answers};
 use super::*;
+use crate::checks::{found, image_answers};
 
 /// `.gnu_debuglink`: a name, zeros up to a multiple of four, and a checksum.
 fn debug_link(name: &str, of: &[u8]) -> Vec<u8> {

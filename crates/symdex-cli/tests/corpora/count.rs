@@ -4,7 +4,7 @@ use regex::bytes::Regex;
 use serde_json::Value;
 use symdex_report::Report;
 
-use crate::report_corpora::each_file;
+use crate::corpora::report_corpora::each_file;
 
 /// The members that state the address of a frame in some format.
 const ADDRESSES: [&str; 11] = [

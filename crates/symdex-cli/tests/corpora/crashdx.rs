@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{folder, symbolicate, symdex};
-use crate::report_corpora::files;
+use crate::corpora::report_corpora::files;
 use serde_json::{Value, json};
 use symdex_testkit::corpus;
 

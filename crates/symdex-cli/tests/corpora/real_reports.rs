@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{folder, symbolicate};
-use crate::report_corpora::files;
+use crate::corpora::report_corpora::files;
 use serde_json::Value;
 use symdex_testkit::corpus;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{folder, testdata};
-use crate::made_up::{MadeUp, Shape};
+use crate::corpora::made_up::{MadeUp, Shape};
 use symdex_report::{Format, Options, Report, Source, formats, symbolicate};
 use symdex_testkit::corpus;
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use symdex_testkit::{Need, ignore, program};
 
-use super::common::folder;
+use crate::common::folder;
 
 const OVERFLOW: &str = "\
 #include <stdlib.h>

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use symdex_testkit::program;
 
-use super::common::{folder, testdata};
 use super::compared::{Asked, Classes, Counts, images, output, testdata_images};
 use super::llvm::{LLVM, ours};
+use crate::common::{folder, testdata};
 
 /// The most addresses that are asked of an image of `testdata`.
 const ADDRESSES: usize = 300;

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use symdex_testkit::{corpus, program};
 
-use super::common::{command, folder, testdata};
 use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images};
+use crate::common::{command, folder, testdata};
 
 /// The answers of both programs and of llvm-symbolizer, which reads the same debug information.
 struct Triple<'o> {
@@ -189,7 +189,7 @@ pub(crate) fn table_of_the_corpora() {
     let mut columns = vec![("testdata", counts(&testdata_images(&["elf"])))];
     columns
         .push(("samply-fixtures", counts(&files.iter().flat_map(|file| images(file)).collect::<Vec<_>>())));
-    let compiled_into = super::common::folder();
+    let compiled_into = crate::common::folder();
     columns.push(("compiled", counts(&compiled(compiled_into.path()))));
     println!("{}", Counts::table(&columns));
     columns.iter().for_each(|(_, counts)| counts.assert_explained());

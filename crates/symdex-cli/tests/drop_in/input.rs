@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use symdex_testkit::images::debug_file::{BASE, library_and_package, write};
 use symdex_testkit::program;
 
-use super::common::{CommandOutput, command, debug_file, folder, index_of, symdex, testdata};
 use super::compared::output;
+use crate::common::{CommandOutput, command, debug_file, folder, index_of, symdex, testdata};
 
 const INLINED: &str = "0x1000003cf";
 

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use symdex_testkit::{corpus, program};
 
-use super::common::{command, debug_file, folder};
 use super::compared::{Asked, Classes, Counts, answers, images, output, testdata_images, without_starts};
+use crate::common::{command, debug_file, folder};
 
 /// LLVM's program.
 pub(crate) const LLVM: &str = "llvm-symbolizer-19";
@@ -218,7 +218,7 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
     }
     assert!(asked > 1000 && same > asked * 9 / 10, "{same} of {asked}");
     println!("{same} of {asked} requests by symbol have the same answer");
-    let file = super::common::testdata().join("elf/gcc-parts.so");
+    let file = crate::common::testdata().join("elf/gcc-parts.so");
     let file = file.to_str().expect("text");
     let code = format!("{file} rescale+4\n{file} nope\n");
     let input = format!("{code}DATA {file} rescale\n");
@@ -229,8 +229,8 @@ pub(crate) fn symbols_have_the_code_of_llvm_symbolizer() {
     assert_same(&["-a", "-p"], &code);
     assert_same(&["-a"], "nofile rescale\n");
     // The folder of a dSYM, which llvm-symbolizer does not read.
-    let bundle = super::common::testdata().join("dsyms/inline-dwarf4.dSYM");
-    let of_bundle = super::common::symdex([
+    let bundle = crate::common::testdata().join("dsyms/inline-dwarf4.dSYM");
+    let of_bundle = crate::common::symdex([
         "llvm-symbolizer".as_ref(),
         "-e".as_ref(),
         bundle.as_os_str(),

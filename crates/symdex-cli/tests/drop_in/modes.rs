@@ -9,9 +9,9 @@ use std::process::Command;
 use rayon::prelude::*;
 use symdex_testkit::program;
 
-use super::common::{folder, testdata};
 use super::compared::{Asked, Classes, answers, images, output, testdata_images, without_starts};
 use super::{gnu, llvm};
+use crate::common::{folder, testdata};
 
 /// The most addresses of code that are asked of one image.
 const ADDRESSES: usize = 50;

@@ -8,8 +8,8 @@ use symdex::Index;
 use symdex_store::{Error, Store, StoreOptions};
 
 use crate::common::{behaves_as_a_store, id, index, put};
-use crate::layout::{open, whole};
-use crate::{store, store_in};
+use crate::redis::layout::{open, whole};
+use crate::redis::{store, store_in};
 use symdex_testkit::redis::{Cluster, Server, free_port};
 
 fn put_error(url: &str) -> Error {

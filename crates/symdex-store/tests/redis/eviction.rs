@@ -7,7 +7,7 @@ use symdex_store::{Store, StoreOptions, StoredImage};
 use symdex_testkit::redis::Server;
 
 use crate::common::{id, index, index_of};
-use crate::{store, store_in};
+use crate::redis::{store, store_in};
 
 const IMAGES: u16 = 300;
 

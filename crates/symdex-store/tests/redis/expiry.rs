@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use symdex_store::{Store, StoreOptions};
 
 use crate::common::{entries, id, index, index_of, long_id, put};
-use crate::layout::{open, whole};
-use crate::{store, store_in};
+use crate::redis::layout::{open, whole};
+use crate::redis::{store, store_in};
 use symdex_testkit::redis::Server;
 
 const TTL: Duration = Duration::from_secs(4);
@@ -137,7 +137,7 @@ pub(crate) fn the_set_of_long_ids_lives_as_long_as_their_values() {
     assert!(store.touch(&whole).expect("touched"));
     let renewed = expiry(&set);
     assert!(renewed.abs_diff(expiry(&value)) < 10);
-    let short = crate::store(&server.url(), &StoreOptions::new().ttl(Duration::from_secs(60)));
+    let short = crate::redis::store(&server.url(), &StoreOptions::new().ttl(Duration::from_secs(60)));
     put(&short, &index_of(long_id(0xab, 9), 3));
     assert_eq!((expiry(&set), of_start().len()), (renewed, 2));
     // An image that has expired is in the set, and is not found. A use of the other one writes a lost set again.

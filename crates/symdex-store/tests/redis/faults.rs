@@ -6,8 +6,8 @@ use symdex::Index;
 use symdex_store::{PublishOutcome, RedisStore, Store, StoreOptions};
 
 use crate::common::{id, index, put};
-use crate::layout::{open, whole};
-use crate::{store, store_in};
+use crate::redis::layout::{open, whole};
+use crate::redis::{store, store_in};
 use symdex_testkit::proxy::{Fault, Proxy};
 use symdex_testkit::redis::{Server, free_port};
 
@@ -102,7 +102,7 @@ pub(crate) fn a_restarted_server_answers_again_through_the_same_store() {
         );
     }
     assert!(store.open(&id(0xab)).expect("read").is_none());
-    crate::layout::values(&image).fetch(&[0]).expect_err("it is gone");
+    crate::redis::layout::values(&image).fetch(&[0]).expect_err("it is gone");
     assert_eq!(put(&store, &index(0xab, 12)), PublishOutcome::Written);
     assert_eq!(whole(&open(&store, 0xab)), 3);
 }

@@ -9,7 +9,7 @@ use symdex_store::{
 };
 
 use crate::common::{behaves_as_a_store, entries, id, index, put};
-use crate::{store, store_in};
+use crate::redis::{store, store_in};
 use symdex_testkit::redis::{Cluster, Server};
 
 /// The values of an open image.

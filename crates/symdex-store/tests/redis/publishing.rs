@@ -5,8 +5,8 @@ use std::process::Command;
 use symdex_store::{Store, StoreOptions};
 
 use crate::common::{entries, id, index, put, writers};
-use crate::layout::whole;
-use crate::{store, store_in};
+use crate::redis::layout::whole;
+use crate::redis::{store, store_in};
 use symdex_testkit::redis::Server;
 
 /// The URL of the server that child processes write to.
@@ -16,7 +16,7 @@ const FIRST: &str = "SYMDEX_TEST_FIRST";
 
 /// Runs the function `name` in a process of its own, which writes to the server at `url`.
 fn child(name: &str, url: &str) -> Command {
-    let mut command = symdex_testkit::child(name);
+    let mut command = symdex_testkit::child(&format!("redis::publishing::{name}"));
     command.env(URL, url);
     command
 }
@@ -37,7 +37,7 @@ pub(crate) fn one_process_of_writers() {
 fn race(rounds: u16) {
     let server = Server::start(&["--databases", &rounds.to_string()]);
     let url = format!("redis://127.0.0.1:{}", server.port);
-    writers::race(rounds, || child("publishing::one_process_of_writers", &url));
+    writers::race(rounds, || child("one_process_of_writers", &url));
     let best = index(0xab, writers::BEST);
     let best = symdex::Index::open(&best[..]).expect("an index");
     for round in 0..rounds {
@@ -75,7 +75,7 @@ pub(crate) fn a_killed_publisher_leaves_nothing_the_old_or_the_whole_new_index()
     let mut kinds = [0; 2];
     let mut functions = 100;
     for round in 0..24 {
-        let mut publisher = child("publishing::one_publisher", &server.url());
+        let mut publisher = child("one_publisher", &server.url());
         publisher.env(FIRST, functions.to_string());
         // The first publishers are killed while they put the first index, the others later.
         writers::kill_after(publisher, 1 + round / 4);

@@ -1,6 +1,6 @@
 //! Unwind rows of real files, compared with a second reading of their tables.
 
-mod oracle;
+pub(crate) mod oracle;
 
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ fn index(path: &Path) -> (Index<Vec<u8>>, u64) {
     (index, counts.rows)
 }
 
-fn rows_of_elf_files_are_those_of_gimli() {
+pub(crate) fn rows_of_elf_files_are_those_of_gimli() {
     for name in ["elf/gcc-names.so", "elf/gcc-parts.so"] {
         let (_, rows) = index(&Path::new(TESTDATA).join(name));
         assert!(rows > 10, "{name}: {rows}");
@@ -54,7 +54,7 @@ fn rows_of_elf_files_are_those_of_gimli() {
 }
 
 /// The C library has signal trampolines, expressions and functions without a caller.
-fn rows_of_the_c_library_are_those_of_gimli() {
+pub(crate) fn rows_of_the_c_library_are_those_of_gimli() {
     // Other systems do not have this file.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let paths = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
@@ -72,7 +72,7 @@ fn rows_of_the_c_library_are_those_of_gimli() {
 }
 
 /// The encodings are those that llvm-objdump --unwind-info prints: 0x04000003, 0x04000000 and 0x04000001.
-fn rows_of_compact_unwind_information_are_those_of_its_encodings() {
+pub(crate) fn rows_of_compact_unwind_information_are_those_of_its_encodings() {
     let (index, rows) = index(&Path::new(TESTDATA).join("demo/DemoPlain.dylib"));
     assert_eq!(rows, 3);
     for (offset, end, saved) in [(0x4000, 0x40bc, 22), (0x40bc, 0x4158, 0), (0x4158, 0x41a4, 20)] {
@@ -91,7 +91,7 @@ fn rows_of_compact_unwind_information_are_those_of_its_encodings() {
     assert_eq!(index.unwind_row(ImageOffset(0x41a4)).expect("whole"), None);
 }
 
-fn rows_of_compilers_are_those_of_gimli() {
+pub(crate) fn rows_of_compilers_are_those_of_gimli() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("source.c");
     std::fs::write(&source, SOURCE).expect("written");
@@ -129,7 +129,7 @@ fn rows_of_compilers_are_those_of_gimli() {
 }
 
 /// Compilers write `.debug_frame` besides the exception index. Without it, the exception index has the rows.
-fn rows_of_the_exception_index_are_those_of_debug_frame_at_calls() {
+pub(crate) fn rows_of_the_exception_index_are_those_of_debug_frame_at_calls() {
     let folder = tempfile::tempdir().expect("a folder");
     let [source, path, stripped] =
         ["source.c", "library.so", "stripped.so"].map(|name| folder.path().join(name));
@@ -172,7 +172,7 @@ int few_and_calls(int n) { int first = other(n, 0); FEW return first + other(fir
 int all_and_large(int n) { volatile char room[5000]; room[n] = 3; SAVE return room[n + 1]; }
 ";
 
-fn rows_of_mach_o_files_are_those_of_macho_unwind_info() {
+pub(crate) fn rows_of_mach_o_files_are_those_of_macho_unwind_info() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("source.c");
     std::fs::write(&source, format!("{MACH_O_SOURCE}{}", SOURCE.replacen("int other(int, char *);", "", 1)))
@@ -201,7 +201,7 @@ fn rows_of_mach_o_files_are_those_of_macho_unwind_info() {
     }
 }
 
-fn rows_of_another_file_are_found_to_be_wrong() {
+pub(crate) fn rows_of_another_file_are_found_to_be_wrong() {
     let (other, _) = index(&Path::new(TESTDATA).join("elf/gcc-names.so"));
     let path = Path::new(TESTDATA).join("elf/gcc-parts.so");
     let bytes = std::fs::read(&path).expect("readable");
@@ -210,7 +210,7 @@ fn rows_of_another_file_are_found_to_be_wrong() {
     assert!(oracle::compare(&image, &other).wrong_len > 10);
 }
 
-fn rows_of_damaged_tables_are_lost_one_by_one() {
+pub(crate) fn rows_of_damaged_tables_are_lost_one_by_one() {
     let path = Path::new(TESTDATA).join("elf/gcc-parts.so");
     let intact = std::fs::read(&path).expect("readable");
     let build = |bytes: &[u8]| {
@@ -235,7 +235,7 @@ fn rows_of_damaged_tables_are_lost_one_by_one() {
 }
 
 /// Changes each byte of `__unwind_info` in several ways. The rows that are left are those of macho-unwind-info.
-fn rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings() {
+pub(crate) fn rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings() {
     let path = Path::new(TESTDATA).join("demo/DemoPlain.dylib");
     let intact = std::fs::read(&path).expect("readable");
     let companions = Companions::default();
@@ -269,7 +269,7 @@ fn section(file: &[u8], name: &str) -> std::ops::Range<usize> {
 }
 
 /// Each entry of `.ARM.exidx` has 8 bytes, and its instructions can have 1,022.
-fn entries_that_share_many_instructions_are_left_out_and_counted() {
+pub(crate) fn entries_that_share_many_instructions_are_left_out_and_counted() {
     const ENTRIES: u32 = 600;
     const INDEX: u32 = 0x1_0000;
     const TABLE: u32 = 0x2_0000;
@@ -310,7 +310,7 @@ fn entries_that_share_many_instructions_are_left_out_and_counted() {
 }
 
 /// Splits an index of unwind rows into values, which have the rows of their parts.
-fn values_have_the_rows_of_their_parts() {
+pub(crate) fn values_have_the_rows_of_their_parts() {
     let (index, _) = index(&Path::new(TESTDATA).join("elf/gcc-parts.so"));
     let values: Vec<_> = symdex::write::split(&index).map(|value| value.expect("whole")).collect();
     let values: Vec<_> =
@@ -329,25 +329,10 @@ fn values_have_the_rows_of_their_parts() {
     assert!(compared > 10, "{compared}");
 }
 
-/// `SYMDEX_UNWIND_INPUT=FILE cargo test -p symdex-build --test unwind_rows -- --ignored --nocapture`
-fn rows_of_a_given_file_are_those_of_its_tables() {
+/// `SYMDEX_UNWIND_INPUT=FILE cargo test -p symdex-build --test needs unwind_rows -- --ignored --nocapture`
+pub(crate) fn rows_of_a_given_file_are_those_of_its_tables() {
     let input = std::env::var_os("SYMDEX_UNWIND_INPUT").map(PathBuf::from).expect("SYMDEX_UNWIND_INPUT");
     let (index, rows) = index(&input);
     let size = index.sections().iter().find(|section| section.name == "unwind rows").map_or(0, |s| s.size);
     println!("{}: {rows} rows, {size} of {} bytes", input.display(), index.as_bytes().len());
-}
-
-symdex_testkit::main! {
-    rows_of_elf_files_are_those_of_gimli,
-    rows_of_the_c_library_are_those_of_gimli,
-    rows_of_compact_unwind_information_are_those_of_its_encodings,
-    rows_of_compilers_are_those_of_gimli,
-    rows_of_the_exception_index_are_those_of_debug_frame_at_calls,
-    rows_of_mach_o_files_are_those_of_macho_unwind_info,
-    rows_of_another_file_are_found_to_be_wrong,
-    rows_of_damaged_tables_are_lost_one_by_one,
-    rows_of_damaged_compact_unwind_information_are_lost_or_those_of_its_encodings,
-    entries_that_share_many_instructions_are_left_out_and_counted,
-    values_have_the_rows_of_their_parts;
-    on request: rows_of_a_given_file_are_those_of_its_tables
 }

@@ -1,0 +1,24 @@
+//! Tests that need nothing besides the repository.
+
+mod aliases;
+mod built_before;
+mod checks;
+mod compilers;
+mod debug_files;
+mod debug_info_document;
+mod elf;
+mod files;
+mod golden;
+mod limits;
+mod lines;
+mod macho;
+mod names;
+mod ranges;
+mod shared_cache;
+mod sharing;
+mod split;
+mod stated_ranges;
+mod symbol_file;
+mod testdata;
+mod threads;
+mod up_to_date;

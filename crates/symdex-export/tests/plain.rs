@@ -1,0 +1,4 @@
+//! Tests that need nothing besides the repository.
+
+mod common;
+mod stack_cfi;

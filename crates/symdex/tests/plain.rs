@@ -1,0 +1,9 @@
+//! Tests that need nothing besides the repository.
+
+mod damage;
+mod dump;
+mod format_document;
+mod lookup;
+mod read_file;
+mod readme;
+mod refused;
