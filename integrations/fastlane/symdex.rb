@@ -15,8 +15,8 @@ module Fastlane
         out, messages, status = Open3.capture3(*command)
         messages.each_line(chomp: true) { |line| UI.important(line) }
         results = out.each_line.map { |line| JSON.parse(line) }
-        images = results.select { |result| result.key?("index") }
-        images.each { |image| UI.message("#{image["image"]} #{image["arch"]} #{image["id"]}: #{image["outcome"]}") }
+        images = results.select { |result| result.key?("outcome") }
+        images.each { |image| UI.message("#{image["name"]} #{image["arch"]} #{image["id"]}: #{image["outcome"]}") }
         UI.user_error!("symdex build has failed (exit code #{status.exitstatus}): #{messages}") unless status.success?
         Actions.lane_context[SharedValues::SYMDEX_IMAGES] = images
       rescue Errno::ENOENT

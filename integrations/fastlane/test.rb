@@ -65,10 +65,10 @@ class FastlaneTest < IntegrationTest
     Fastlane::Actions.lane_context[:DSYM_OUTPUT_PATH] = "App.xcarchive"
     Fastlane::Actions.lane_context[:DSYM_PATHS] = ["App.xcarchive", dsym("icf")]
     images = run_action(output: "indexes")
-    assert_equal %w[cxx icf lto], images.map { |image| image["image"] }.sort
+    assert_equal %w[cxx icf lto], images.map { |image| image["name"] }.sort
     assert_equal images, Fastlane::Actions.lane_context[:SYMDEX_IMAGES]
     assert_equal 3, indexes.size
-    assert(images.all? { |image| File.file?(in_root(image["index"])) })
+    assert(images.all? { |image| File.file?(in_root(image["location"])) })
   end
 
   def test_a_missing_dsym_fails_the_lane

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub(crate) use symdex_pipeline::{Failure, FailureKind};
 
@@ -31,6 +31,14 @@ impl<'f> From<&'f Failure> for FailureView<'f> {
     fn from(failure: &'f Failure) -> Self {
         Self { kind: failure.kind, limit: failure.limit.as_deref(), message: &failure.message }
     }
+}
+
+/// The failure of a thing that has other members in JSON.
+pub(crate) fn failure_as_json<S: Serializer>(
+    failure: &Option<Failure>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    failure.as_ref().map(FailureView::from).serialize(serializer)
 }
 
 /// Why a command ends before its work is done.

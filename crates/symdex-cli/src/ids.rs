@@ -1,6 +1,5 @@
 //! `symdex ids`: the images in files.
 
-use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +12,9 @@ use symdex_pipeline::Batch;
 use symdex_store::{Store, StoredImage};
 
 use crate::archive;
-use crate::failure::{self, Failure, FailureKind, FailureView, complain};
+use crate::failure::{self, Failure, FailureKind, complain};
 use crate::open::AccessOption;
+use crate::output::Output;
 use crate::stores::StoreArgs;
 use crate::text;
 
@@ -46,11 +46,11 @@ Examples:
   symdex ids MyApp.xcarchive --json | jq -r .id
 
 JSON:
-  {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"grade\", \"size\", \"path\", \"image\"} for an image
-  {\"path\", \"error\": {\"kind\", \"message\"}} for a file that cannot be read
+  {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"grade\", \"size\", \"location\", \"name\"} for an image
+  {\"location\", \"error\": {\"kind\", \"message\"}} for a file that cannot be read
 The grade is the most that an index answers: lines, names, bounds or nothing. Of a debug file only the
 headers are read: lines if it has debug information, else null, and - in text.
-The size is in bytes. Images of a shared cache have their path in the cache as image, and indexes
+The size is in bytes. Images of a shared cache have their path in the cache as name, and indexes
 have the name of their image.
 
 Exit codes:
@@ -69,16 +69,15 @@ struct ImageRow {
     has_dwarf: bool,
     grade: Option<Grade>,
     size: u64,
-    path: String,
+    location: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<String>,
+    name: Option<String>,
 }
 
-/// A file that cannot be read, as a line of JSON.
+/// Where something is that cannot be read, in JSON.
 #[derive(Serialize)]
-struct UnreadFile<'a> {
-    path: String,
-    error: FailureView<'a>,
+struct Unread {
+    location: String,
 }
 
 /// The images of one file. Some of them may not be readable.
@@ -171,43 +170,31 @@ fn rows_of_store(store: &dyn Store) -> ImageRows {
 
 /// Prints the images, and reports the failures. Returns the gravest failure.
 fn print(images: &[Result<ImageRow, (PathBuf, Failure)>], is_json: bool) -> failure::CommandResult {
-    let mut out = BufWriter::new(io::stdout().lock());
     let width = |column: fn(&ImageRow) -> &str| {
         images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0)
     };
     let widths = [width(|row| &row.id), width(|row| &row.arch), width(|row| row.kind)];
-    let mut gravest = None;
+    let mut output = Output::new(is_json);
     for image in images {
         match image {
-            Ok(row) if is_json => writeln!(out, "{}", json(row)?)?,
-            Ok(row) => writeln!(out, "{}", row.text(widths))?,
+            Ok(row) => output.line(row, || row.text(widths))?,
             Err((path, failure)) => {
-                if is_json {
-                    let error = failure.into();
-                    writeln!(out, "{}", json(&UnreadFile { path: path.display().to_string(), error })?)?;
-                }
-                complain(&failure.message);
-                gravest = gravest.max(Some(failure.kind));
+                output.fail(&Unread { location: path.display().to_string() }, failure)?;
             }
         }
     }
-    out.flush()?;
-    Ok(gravest)
+    Ok(output.gravest())
 }
 
 impl ImageRow {
     /// The row with columns of these widths for id, architecture and kind.
     fn text(&self, [id, arch, kind]: [usize; 3]) -> String {
-        let inside = self.image.as_ref().map(|image| format!(": {image}")).unwrap_or_default();
-        let path = text::printable(format!("{}{inside}", self.path).into()).into_owned();
+        let inside = self.name.as_ref().map(|name| format!(": {name}")).unwrap_or_default();
+        let path = text::printable(format!("{}{inside}", self.location).into()).into_owned();
         let size = text::size(self.size);
         let grade = self.grade.map_or("-", Grade::name);
         format!("{:id$}  {:arch$}  {:kind$}  {grade:7}  {size:>10}  {path}", self.id, self.arch, self.kind)
     }
-}
-
-fn json(line: &impl Serialize) -> io::Result<String> {
-    serde_json::to_string(line).map_err(io::Error::from)
 }
 
 /// The debug files and indexes at or below `path`, sorted by path.
@@ -261,8 +248,8 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
         has_dwarf: identity.has_dwarf,
         grade: identity.has_dwarf.then_some(Grade::Lines),
         size,
-        path: path.display().to_string(),
-        image: cached_path,
+        location: path.display().to_string(),
+        name: cached_path,
     }
 }
 
@@ -275,7 +262,7 @@ fn row_of_metadata(metadata: Metadata, size: u64, path: &Path) -> ImageRow {
         has_dwarf: metadata.counts.units != 0,
         grade: Some(grade),
         size,
-        path: path.display().to_string(),
-        image: Some(metadata.image_name),
+        location: path.display().to_string(),
+        name: Some(metadata.image_name),
     }
 }

@@ -2,12 +2,11 @@
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use symdex::{Arch, ImageId};
 use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions, SymbolFileInput};
 
-use crate::build::{self, BuildLimits, BuildTotals, Destination, Reporting, UnwindOption};
+use crate::build::{self, BuildLimits, BuildOutput, Destination, Reporting, UnwindOption};
 use crate::failure::{CommandResult, Failure, FailureKind};
 use crate::lookup::stdin_failed;
 
@@ -51,7 +50,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex import MyApp.sym -o indexes
   symdex import symbols/libxul.so/*/libxul.so.sym --store s3://bucket/indexes
-  symdex import app.gsym --arch x86_64 --json | jq -r .index
+  symdex import app.gsym --arch x86_64 --json | jq -r .location
   dump_syms libapp.so | symdex import - -o indexes
   symdex import old.gsym --arch arm64 --id 4c4c442d55553144a16f02b9d32d2ce1
 
@@ -73,7 +72,6 @@ fn arch(name: &str) -> Result<Arch, String> {
 }
 
 pub(crate) fn run(args: &Args) -> CommandResult {
-    let begun = Instant::now();
     if args.id.is_some() && args.files.len() > 1 {
         let message = "--id is for one file; give the files one by one";
         return Err(Failure::new(FailureKind::Usage, message).into());
@@ -82,16 +80,15 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     options.unwind_rows = args.unwind.is_wanted();
     let pipeline = Pipeline::new(options)?;
     let stores = args.destination.open()?;
-    let (put, mut totals) = (args.destination.put_options(), BuildTotals::default());
+    let (put, are_many) = (args.destination.put_options(), args.files.len() > 2);
+    let mut output = BuildOutput::new(&args.reporting);
     for path in &args.files {
-        let image = import(path, args, &pipeline).and_then(|built| build::publish(built, &stores, &put));
-        match &image {
-            Ok(image) => totals.count_losses(build::report(image, &args.reporting, args.files.len() > 2)?),
-            Err(failure) => build::report_failure(failure, args.reporting.json)?,
+        match import(path, args, &pipeline).and_then(|built| build::publish(built, &stores, &put)) {
+            Ok(image) => output.image(&image, are_many)?,
+            Err(failure) => output.fail(&failure)?,
         }
-        totals.count(&image);
     }
-    totals.finish(&args.reporting, args.files.len() > 2, begun.elapsed())
+    output.finish(are_many)
 }
 
 /// Builds the index of the symbol file at `path`, or of standard input.

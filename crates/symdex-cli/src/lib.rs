@@ -21,6 +21,7 @@ mod lookup;
 mod minidump;
 mod number;
 mod open;
+mod output;
 mod progress;
 mod secret;
 #[cfg(feature = "serve")]

@@ -1,9 +1,6 @@
 //! `symdex verify`: checks indexes, and compares their answers with debug files.
 
-use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symdex::{Grade, Index, Metadata, Partial, VerifiedCounts};
@@ -14,10 +11,10 @@ use symdex_pipeline::{Batch, in_order, pool};
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
 use crate::archive;
-use crate::failure::{self, CommandError, Failure, FailureKind, FailureView, complain};
+use crate::failure::{self, CommandError, Failure, FailureKind, complain, failure_as_json};
 use crate::number;
-use crate::open;
-use crate::text::count;
+use crate::output::Output;
+use crate::{open, text};
 
 /// Check that indexes are intact: every checksum is right, and everything decodes
 ///
@@ -70,10 +67,11 @@ Examples:
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex --against App.dSYM
 
 JSON:
-  {\"index\", \"id\", \"arch\", \"image\", \"chunks\", \"ranges\", \"pages\", \"partial\",
+  {\"location\", \"id\", \"name\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"partial\",
    \"against\": {\"equal\", \"addresses\", \"different\", \"unexplained\", \"failures\"}} for a whole index
-  {\"index\", \"error\": {\"kind\", \"message\"}} for an index that is not whole
-  {\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}} as the last line
+  {\"location\", \"error\": {\"kind\", \"message\"}} for an index that is not whole
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\": {\"whole\", \"equal\", \"different\"}, \"failures\", \"seconds\"}}
+   as the last line
 If only the comparison failed, an object has the members of a whole index and an error.
 
 Exit codes:
@@ -89,7 +87,6 @@ If several apply, the first of these after 0 counts.";
 pub(crate) type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let begun = Instant::now();
     let pool = pool(0)?;
     let unpacked = args.against.as_deref().map(archive::only_debug_files).transpose()?.flatten();
     let maps = symdex_build::SymbolMaps::find(&args.symbol_map)
@@ -97,21 +94,15 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let indexes: Vec<FoundIndex> =
         args.indexes.iter().flat_map(|path| indexes_of(path, args.id.as_ref())).collect();
     let are_many = indexes.len() > 1;
-    let mut totals = VerifyTotals::default();
+    let mut output = Output::new(args.json);
     in_order(
         &pool,
         pool.current_num_threads(),
         indexes,
         |found| check(found, args, unpacked.as_ref(), &maps),
-        |checked| {
-            totals.count(&checked);
-            checked.report(args.json)
-        },
+        |checked| checked.report(&mut output),
     )?;
-    if are_many || args.json {
-        totals.report(args.json, begun.elapsed())?;
-    }
-    Ok(totals.gravest)
+    if are_many { output.finish() } else { output.finish_quietly() }
 }
 
 /// The indexes at `path`: the index itself, or those of the folder, only that of `id` if it is given.
@@ -135,30 +126,28 @@ pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<FoundIndex> 
 /// The result for one index. With `--json`, it is one line.
 #[derive(Serialize)]
 struct CheckedIndex {
-    index: String,
+    location: String,
     /// `None` if the index is not whole.
     #[serde(flatten)]
     whole: Option<IndexContents>,
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<Comparison>,
     /// Why the index is not whole, or could not be compared.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "failure_as_json")]
     error: Option<Failure>,
-}
-
-fn as_text<S: serde::Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    failure.as_ref().map(FailureView::from).serialize(serializer)
+    #[serde(skip)]
+    size: u64,
 }
 
 /// The contents of a whole index.
 #[derive(Serialize)]
-struct IndexContents {
-    id: String,
-    arch: String,
-    image: String,
-    chunks: u64,
-    ranges: u64,
-    pages: u64,
+pub(crate) struct IndexContents {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) arch: String,
+    pub(crate) chunks: u64,
+    pub(crate) ranges: u64,
+    pub(crate) pages: u64,
     partial: Vec<Partial>,
 }
 
@@ -185,9 +174,10 @@ fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &Symbol
         }
         Err((path, failure)) => (path, Err(failure)),
     };
-    let mut checked =
-        CheckedIndex { index: path.display().to_string(), whole: None, against: None, error: None };
+    let location = path.display().to_string();
+    let mut checked = CheckedIndex { location, whole: None, against: None, error: None, size: 0 };
     let verified = index.and_then(|index| {
+        checked.size = index.as_bytes().len() as u64;
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
         checked.whole = Some(IndexContents::new(index.metadata(), verified));
         if index.metadata().grade() == Grade::Nothing && !index.metadata().executable.is_empty() {
@@ -210,10 +200,19 @@ fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &Symbol
 }
 
 impl IndexContents {
-    fn new(metadata: &Metadata, VerifiedCounts { chunks, ranges, pages, .. }: VerifiedCounts) -> Self {
+    pub(crate) fn new(
+        metadata: &Metadata,
+        VerifiedCounts { chunks, ranges, pages, .. }: VerifiedCounts,
+    ) -> Self {
         let Metadata { id, arch, image_name, partial, .. } = metadata;
-        let (id, arch, image) = (id.to_string(), arch.name.clone(), image_name.clone());
-        Self { id, arch, image, chunks, ranges, pages, partial: partial.clone() }
+        let (id, name, arch) = (id.to_string(), image_name.clone(), arch.name.clone());
+        Self { id, name, arch, chunks, ranges, pages, partial: partial.clone() }
+    }
+
+    /// `2 chunks, 52 ranges, 3 pages`
+    pub(crate) fn counts(&self) -> String {
+        let counts = [(self.chunks, "chunk"), (self.ranges, "range"), (self.pages, "page")];
+        text::list(counts.map(|(number, noun)| text::count(number, noun)))
     }
 }
 
@@ -232,7 +231,7 @@ impl Comparison {
     /// The result of the comparison, as text.
     fn verdict(&self) -> String {
         let Self { equal, addresses, different, unexplained, .. } = self;
-        let all = count(*addresses, "address");
+        let all = text::count(*addresses, "address");
         match (equal, different, unexplained) {
             (true, _, 0) => format!(
                 "every answer of the index equals what the debug file says ({all}, both line policies)"
@@ -251,74 +250,32 @@ impl Comparison {
 }
 
 impl CheckedIndex {
-    fn report(&self, json: bool) -> Result<(), CommandError> {
-        let mut out = io::stdout().lock();
-        let Self { index, whole, against, error } = self;
-        if json {
-            writeln!(out, "{}", serde_json::to_string(self).map_err(io::Error::from)?)?;
-        } else {
-            if let Some(against) = against {
-                writeln!(out, "{index}: {}", against.verdict())?;
-            }
-            if let Some(IndexContents { chunks, ranges, pages, .. }) = whole {
-                let [chunks, ranges, pages] = [(chunks, "chunk"), (ranges, "range"), (pages, "page")]
-                    .map(|(number, noun)| count(*number, noun));
-                writeln!(out, "{index}: whole: {chunks}, {ranges}, {pages}")?;
-            }
-            if let Some(against) = against {
-                write!(out, "{}", against.report)?;
-            }
+    fn report(&self, output: &mut Output) -> Result<(), CommandError> {
+        let Self { location, whole, against, error, size } = self;
+        output.count(*size);
+        output.add("whole", whole.is_some().into());
+        if let Some(Comparison { failures, .. }) = against {
+            output.add(if failures.is_empty() { "equal" } else { "different" }, 1);
+            failures.iter().for_each(|_| output.graver(FailureKind::Other));
+        }
+        error.iter().for_each(|failure| output.count_failure(failure));
+        let mut text = String::new();
+        if let Some(against) = against {
+            text += &format!("{location}: {}\n", against.verdict());
+        }
+        if let Some(whole) = whole {
+            text += &format!("{location}: whole: {}\n", whole.counts());
+        }
+        if let Some(against) = against {
+            text += &against.report.to_string();
+        }
+        output.json(self)?;
+        if !text.is_empty() {
+            output.text(text.trim_end_matches('\n'))?;
         }
         error.iter().for_each(|failure| complain(&failure.message));
         let failures = against.iter().flat_map(|against| &against.failures);
-        failures.for_each(|failure| complain(&format!("{index}: {failure}")));
-        Ok(())
-    }
-}
-
-/// The totals of all indexes.
-#[derive(Default, Serialize)]
-struct VerifyTotals {
-    indexes: u64,
-    whole: u64,
-    equal: u64,
-    different: u64,
-    /// By kind.
-    failures: BTreeMap<&'static str, u64>,
-    seconds: f64,
-    #[serde(skip)]
-    gravest: Option<FailureKind>,
-}
-
-impl VerifyTotals {
-    fn count(&mut self, CheckedIndex { whole, against, error, .. }: &CheckedIndex) {
-        self.indexes += 1;
-        self.whole += u64::from(whole.is_some());
-        if let Some(Comparison { failures, .. }) = against {
-            let is_equal = failures.is_empty();
-            self.equal += u64::from(is_equal);
-            self.different += u64::from(!is_equal);
-            self.gravest = self.gravest.max((!is_equal).then_some(FailureKind::Other));
-        }
-        if let Some(failure) = error {
-            *self.failures.entry(failure.kind.name()).or_default() += 1;
-            self.gravest = self.gravest.max(Some(failure.kind));
-        }
-    }
-
-    fn report(&mut self, json: bool, time: Duration) -> Result<(), CommandError> {
-        self.seconds = time.as_secs_f64();
-        if json {
-            let totals = serde_json::to_string(self).map_err(io::Error::from)?;
-            writeln!(io::stdout(), "{{\"totals\":{totals}}}")?;
-            return Ok(());
-        }
-        let Self { indexes, whole, equal, different, failures, seconds, .. } = self;
-        let words = [(*whole, "whole"), (*equal, "equal"), (*different, "different")].into_iter();
-        let words = words.filter(|(number, word)| *word == "whole" || *number != 0);
-        let failures = failures.iter().map(|(word, number)| (*number, *word));
-        let words: Vec<_> = words.chain(failures).map(|(number, word)| format!("{number} {word}")).collect();
-        complain(&format!("{} in {seconds:.1} s: {}", count(*indexes, "index"), words.join(", ")));
+        failures.for_each(|failure| complain(&format!("{location}: {failure}")));
         Ok(())
     }
 }

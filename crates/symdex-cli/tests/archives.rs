@@ -102,7 +102,7 @@ fn files_of_one_image_are_joined_across_archives() {
     let dsyms = write(root.path(), "dsyms.zip", &zip_of(&[(IN_BUNDLE, &read("cxx"))]));
     let built = build(&[&ipa, &dsyms], &root.path().join("out"), &["--json"]);
     let [image] = &built.images()[..] else { panic!("one image: {}", built.out) };
-    assert_eq!(image["image"], "App", "reports have the name of the binary");
+    assert_eq!(image["name"], "App", "reports have the name of the binary");
     assert_eq!(image["joined"][0], format!("{}: Payload/App.app/App", ipa.display()));
     // Each archive is a batch of its own: nothing is joined, and the better index stays.
     let apart = build(&[&ipa, &dsyms], &root.path().join("apart"), &["--json", "--max-temporary", "1"]);
@@ -258,7 +258,7 @@ fn the_images_in_an_archive_are_listed() {
     let listed = ids(&archive);
     let rows = listed.json();
     assert_eq!((listed.code, rows.len()), (Some(0), 4), "{}", listed.err);
-    assert_eq!(rows[0]["path"], format!("{}: {IN_BUNDLE}", archive.display()));
+    assert_eq!(rows[0]["location"], format!("{}: {IN_BUNDLE}", archive.display()));
     assert_eq!(rows[0]["id"], ids(&debug_file("cxx")).json()[0]["id"]);
     let empty = write(root.path(), "b.zip", &zip_of(&[("x", b"notes")]));
     assert_eq!(ids(&empty).code, Some(5));
@@ -273,7 +273,7 @@ fn failures_of_archives_are_objects_of_json() {
     let archive = write(root.path(), "a.zip", &zip(&[ZipEntry::deflated("../cxx", &read("cxx"))]));
     let built = build(&[&archive], root.path(), &["--json"]);
     let [failed, totals] = &built.json()[..] else { panic!("{}", built.out) };
-    assert_eq!(failed["input"], archive.display().to_string());
+    assert_eq!(failed["file"], archive.display().to_string());
     assert_eq!(failed["error"]["kind"], "unsupported");
     assert_eq!(totals["totals"]["failures"]["refused in an archive"], 1);
 }

@@ -28,8 +28,8 @@ fn every_slice_and_index_is_listed_with_id_arch_kind_and_size() {
     assert!(sizes[..3].iter().sum::<u64>() < fat && sizes[4] == fs::metadata(&index).expect("there").len());
     assert_eq!((&images[3]["has_dwarf"], &images[4]["has_dwarf"]), (&false.into(), &true.into()));
     assert_eq!(column("id")[4], index.file_stem().expect("a name"));
-    assert_eq!(column("path")[4], index.to_string_lossy());
-    assert_eq!((&images[0]["image"], &images[4]["image"]), (&Value::Null, &"cxx".into()));
+    assert_eq!(column("location")[4], index.to_string_lossy());
+    assert_eq!((&images[0]["name"], &images[4]["name"]), (&Value::Null, &"cxx".into()));
 
     let people = ids([&index], &[]).ok();
     let id = index.file_stem().expect("a name").to_string_lossy();
@@ -91,7 +91,7 @@ fn images_of_a_shared_cache_are_listed_by_their_paths() {
     let [row] = &listed.json()[..] else { panic!("{}", listed.out) };
     let expected = ("11".repeat(16), "shared cache image", path, &*main.to_string_lossy());
     let text = |key: &str| row[key].as_str().unwrap_or_default();
-    assert_eq!((text("id").to_owned(), text("kind"), text("image"), text("path")), expected);
+    assert_eq!((text("id").to_owned(), text("kind"), text("name"), text("location")), expected);
     assert!(ids([&main], &[]).ok().ends_with(&format!("  {}: {path}\n", main.display())));
 }
 
@@ -117,7 +117,9 @@ fn unreadable_files_are_reported_and_the_rest_is_listed() {
     assert_eq!((listed.code, listed.err.lines().count()), (Some(4), 2), "{}", listed.err);
     let rows = listed.json();
     let of = |path: &std::path::Path| {
-        rows.iter().find(|row| row["path"] == *path.to_string_lossy()).unwrap_or_else(|| panic!("{path:?}"))
+        rows.iter()
+            .find(|row| row["location"] == *path.to_string_lossy())
+            .unwrap_or_else(|| panic!("{path:?}"))
     };
     assert_eq!(
         (&of(&cut)["error"]["kind"], &of(&damaged)["error"]["kind"]),

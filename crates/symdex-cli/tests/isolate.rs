@@ -17,7 +17,7 @@ fn results(built: &CommandOutput, folder: &Path) -> Vec<Value> {
     for line in &mut lines {
         line.as_object_mut().expect("an object").remove("seconds");
         line.pointer_mut("/totals").and_then(Value::as_object_mut).map(|totals| totals.remove("seconds"));
-        if let Some(index) = line.get_mut("index").filter(|index| index.is_string()) {
+        if let Some(index) = line.get_mut("location").filter(|index| index.is_string()) {
             let path = Path::new(index.as_str().expect("a path"));
             *index = json!(path.strip_prefix(folder).expect("in the folder"));
         }
@@ -46,7 +46,7 @@ fn same(inputs: &[&Path], options: &[&str]) -> Vec<Value> {
     let told: Vec<_> = b.err.lines().filter(|line| line.contains("are isolated: ")).collect();
     let said: Vec<_> = b.err.lines().filter(|line| !told.contains(line)).collect();
     assert_eq!(said, a.err.lines().collect::<Vec<_>>());
-    let has_images = all.iter().any(|line| line.get("image").is_some());
+    let has_images = all.iter().any(|line| line.get("outcome").is_some());
     assert!((usize::from(has_images)..=1).contains(&told.len()), "{}", b.err);
     all
 }
@@ -121,7 +121,7 @@ fn isolated_builds_of_archives_have_the_same_results_and_names() {
     let lines = same(&[&zip, &tgz, &icf], &[]);
     assert_eq!(lines[0]["joined"], json!([format!("{}: App", tgz.display())]));
     let failure = lines.iter().find(|line| line.get("error").is_some()).expect("a failure");
-    assert_eq!(failure["input"], format!("{}: cut", zip.display()));
+    assert_eq!(failure["file"], format!("{}: cut", zip.display()));
     let apart = same(&[&zip, &tgz, &icf], &["--max-temporary", "1"]);
     assert_eq!(apart.len(), lines.len() + 1, "each archive is a batch: {apart:?}");
     assert_eq!(same(&[&zip, &icf], &["--arch", "riscv64"]).len(), 2);
@@ -158,7 +158,7 @@ fn isolated_builds_find_the_required_images() {
     let lines = same(&[&archive], &["--require-all"]);
     let missing: Vec<_> = lines.iter().filter(|line| line.get("error").is_some()).collect();
     assert_eq!(missing.len(), 1, "{lines:?}");
-    assert_eq!(missing[0]["input"], json!(products.join("cxx")));
+    assert_eq!(missing[0]["file"], json!(products.join("cxx")));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_file_whose_child_dies_does_not_stop_the_others() {
         large_file.display()
     );
     let error = json!({ "kind": "killed", "limit": "memory", "message": message });
-    assert_eq!(failure, json!({ "input": large_file, "error": error }));
+    assert_eq!(failure, json!({ "file": large_file, "error": error }));
     assert!(built.err.contains(&message), "{}", built.err);
     let names = names_in(&out);
     assert!(names.len() == 2 && names.iter().all(|name| name.ends_with(".symdex")), "{names:?}");

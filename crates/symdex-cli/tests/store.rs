@@ -62,13 +62,10 @@ fn ls_prints_each_index_and_totals() {
         let one = store("ls", [&path], ["--id", prefix, "--json"]);
         let [line, totals] = &one.json()[..] else { panic!("{}", one.out) };
         let size = fs::metadata(file).expect("there").len();
-        assert_eq!((line["id"].as_str(), line["image"].as_str()), (Some(&id[..]), Some(&name(file)[..])));
+        assert_eq!((line["id"].as_str(), line["name"].as_str()), (Some(&id[..]), Some(&name(file)[..])));
         assert_eq!((&line["stored_size"], &line["index_size"]), (&size.into(), &size.into()));
         assert_eq!((line["layout"].as_str(), &line["expires"]), (Some("whole"), &Value::Null));
-        assert_eq!(
-            (&totals["totals"]["indexes"], &totals["totals"]["stored_size"]),
-            (&1.into(), &size.into())
-        );
+        assert_eq!((&totals["totals"]["indexes"], &totals["totals"]["size"]), (&1.into(), &size.into()));
     }
     let none = store("ls", [&path], ["--id", "00000000"]);
     assert_eq!(none.code, Some(3), "{}", none.err);

@@ -44,7 +44,7 @@ fn every_verb_works(port: u16, url: &str, layout: &str) {
         let line = lines.iter().find(|line| line["id"] == *id).expect("listed");
         assert!(line["stored_size"].as_u64().is_some_and(|size| size > 0), "{line}");
         let name = symdex::Metadata::read_file(&file).expect("an index").image_name;
-        assert_eq!(line["image"], name, "{line}");
+        assert_eq!(line["name"], name, "{line}");
         assert_eq!((line["layout"].as_str(), line["written"].is_string()), (Some(layout), true), "{line}");
         let stat = store(&format!("stat {url} {} --json", &id[..8]));
         let size = fs::metadata(file).expect("there").len();

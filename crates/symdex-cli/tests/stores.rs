@@ -22,7 +22,7 @@ fn build(root: &Path) -> String {
     let [image] = &built.images()[..] else { panic!("more than one image: {}", built.out) };
     let id = image["id"].as_str().expect("an id").to_owned();
     let path = store.join(&id[..2]).join(format!("{id}.symdex"));
-    assert_eq!(image["index"].as_str(), path.to_str());
+    assert_eq!(image["location"].as_str(), path.to_str());
     assert!(path.is_file());
     id
 }
@@ -75,7 +75,7 @@ pub(crate) fn an_index_is_put_into_the_folder_and_into_all_stores() {
         let id = image["id"].as_str().expect("an id");
         let name = format!("{id}.symdex");
         let copies = [&near, &far].map(|store| store.join(&id[..2]).join(&name).display().to_string());
-        assert_eq!(image["index"].as_str(), flat.join(&name).to_str());
+        assert_eq!(image["location"].as_str(), flat.join(&name).to_str());
         assert_eq!(
             (image["copies"].clone(), image["outcome"].as_str()),
             (copies.as_slice().into(), Some(outcome))

@@ -22,7 +22,7 @@ fn all_indexes_of_a_folder_are_checked_flat_or_fanned_out() {
     assert_eq!((verified.code, verified.out.lines().count()), (Some(0), 2), "{}", verified.err);
     assert!(verified.out.lines().all(|line| line.contains(": whole: ")), "{}", verified.out);
     let last = verified.err.lines().last().expect("totals");
-    assert!(last.starts_with("symdex: 2 indexes in ") && last.ends_with(" s: 2 whole"), "{last}");
+    assert!(last.starts_with("symdex: 2 indexes, ") && last.ends_with(" s: 2 whole"), "{last}");
 
     // A truncated index decides the exit code, and the others are still checked.
     let whole = fs::read(&flat).expect("there");
@@ -32,7 +32,8 @@ fn all_indexes_of_a_folder_are_checked_flat_or_fanned_out() {
     assert_eq!((verified.code, verified.out.lines().count()), (Some(4), 1), "{}", verified.err);
     let last = verified.err.lines().last().expect("totals");
     assert!(
-        last.starts_with("symdex: 3 indexes in ") && last.ends_with(": 1 whole, 1 damaged, 1 missing"),
+        last.starts_with("symdex: 3 indexes, ")
+            && last.ends_with(": 1 whole; failed: 1 damaged, 1 not readable"),
         "{last}"
     );
 
@@ -53,20 +54,23 @@ fn json_has_an_object_for_each_index_and_one_with_totals() {
     assert_eq!(verified.code, Some(4), "{}", verified.err);
     let [whole, wrong, last] = &verified.json()[..] else { panic!("{}", verified.out) };
     assert_eq!(
-        (&whole["image"], &whole["arch"], &whole["partial"]),
+        (&whole["name"], &whole["arch"], &whole["partial"]),
         (&json!("cxx"), &json!("arm64"), &json!([]))
     );
     let numbers = ["chunks", "ranges", "pages"].map(|key| whole[key].as_u64());
     assert!(numbers.iter().all(|number| number.is_some_and(|number| number > 0)), "{whole}");
-    assert!(whole["index"].as_str().is_some_and(|path| path.ends_with(&names_in(root.path())[0])), "{whole}");
-    assert_eq!(wrong["index"], damaged.to_string_lossy().as_ref());
+    assert!(
+        whole["location"].as_str().is_some_and(|path| path.ends_with(&names_in(root.path())[0])),
+        "{whole}"
+    );
+    assert_eq!(wrong["location"], damaged.to_string_lossy().as_ref());
     assert_eq!(wrong["error"]["kind"], "damaged");
     assert!(
         wrong["error"]["message"].as_str().is_some_and(|text| text.contains("not a symdex index")),
         "{wrong}"
     );
     let last = &last["totals"];
-    assert_eq!((&last["indexes"], &last["whole"]), (&json!(2), &json!(1)));
+    assert_eq!((&last["indexes"], &last["outcomes"]["whole"]), (&json!(2), &json!(1)));
     assert_eq!(last["failures"], json!({"damaged": 1}));
 }
 
@@ -82,7 +86,7 @@ fn each_index_is_compared_with_its_image_in_a_folder_of_debug_files() {
     let dsyms = dsym("cxx");
     let verified = against(dsyms.parent().expect("a folder"));
     assert_eq!(verified.code, Some(0), "{}", verified.err);
-    assert_eq!((&totals(&verified)["equal"], &totals(&verified)["different"]), (&json!(2), &json!(0)));
+    assert_eq!(totals(&verified)["outcomes"], json!({"equal": 2, "whole": 2}));
     let compared = &verified.json()[0]["against"];
     assert_eq!((&compared["equal"], &compared["different"]), (&json!(true), &json!(0)));
     assert!(compared["addresses"].as_u64().is_some_and(|addresses| addresses > 0), "{compared}");
@@ -92,7 +96,7 @@ fn each_index_is_compared_with_its_image_in_a_folder_of_debug_files() {
     assert_eq!(verified.code, Some(3), "{}", verified.err);
     let index = other.to_string_lossy().into_owned();
     let images = verified.json();
-    let without = images.iter().find(|image| image["index"] == *index).expect("a line");
-    assert_eq!((&without["error"]["kind"], &without["image"]), (&json!("not_found"), &json!("cxx")));
-    assert_eq!((&totals(&verified)["whole"], &totals(&verified)["equal"]), (&json!(2), &json!(1)));
+    let without = images.iter().find(|image| image["location"] == *index).expect("a line");
+    assert_eq!((&without["error"]["kind"], &without["name"]), (&json!("not_found"), &json!("cxx")));
+    assert_eq!(totals(&verified)["outcomes"], json!({"equal": 1, "whole": 2}));
 }

@@ -33,7 +33,7 @@ impl CommandOutput {
 
     /// The images of `build --json`, without the failures and the totals.
     pub fn images(&self) -> Vec<serde_json::Value> {
-        self.json().into_iter().filter(|line| line.get("image").is_some()).collect()
+        self.json().into_iter().filter(|line| line.get("outcome").is_some()).collect()
     }
 }
 

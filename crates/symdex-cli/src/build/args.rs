@@ -46,8 +46,8 @@ use crate::failure::Failure;
 /// folder are not read. Standard error names them. For more than two files, standard error ends with totals: how many
 /// indexes were written, unchanged or in conflict, and how many inputs failed, by reason.
 ///
-/// With --json, standard output has one object per line: one for each image, with its id, architecture, index, sizes
-/// and outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last
+/// With --json, standard output has one object per line: one for each image, with its id, architecture, location, sizes
+/// and outcome; {"file", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last
 /// line. A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json
 /// describes the objects.
 #[derive(clap::Args)]
@@ -135,7 +135,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex build MyApp.app.dSYM
   symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
-  symdex build MyApp.app.dSYM --arch arm64 --json | jq -r 'select(.index).index'
+  symdex build MyApp.app.dSYM --arch arm64 --json | jq -r 'select(.location).location'
   symdex build MyApp.xcarchive --arch arm64 --arch arm64e -o indexes
   symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
   symdex build libapp.so symbols/libapp.so.debug -o indexes

@@ -10,7 +10,6 @@ mod summary;
 mod totals;
 
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use symdex_pipeline::Pipeline;
 
@@ -22,15 +21,14 @@ pub(crate) use self::common::{BuildLimits, Destination, Reporting};
 use self::run::{Build, BuildHost};
 pub(crate) use self::summary::outcome_words;
 #[cfg(feature = "symbol-files")]
-pub(crate) use self::summary::{publish, report, report_failure};
-#[cfg(feature = "symbol-files")]
-pub(crate) use self::totals::BuildTotals;
+pub(crate) use self::summary::publish;
+pub(crate) use self::totals::BuildOutput;
 use crate::failure;
 use crate::interrupt;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let begun = Instant::now();
+    let output = BuildOutput::new(&args.reporting);
     let pipeline = Pipeline::new(args.pipeline_options()?)?;
     let inputs = args.inputs.list()?;
     if inputs.is_empty() {
@@ -41,9 +39,9 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     interrupt::delete_temporary_folders();
     let mut intake = args.inputs.intake(&inputs);
     let host = BuildHost { args, stores: &stores, progress: &progress, is_told: AtomicBool::new(false) };
-    let mut build = Build::new(&pipeline, &host);
+    let mut build = Build::new(&pipeline, &host, output);
     while let Some(batch) = intake.next_batch(&progress)? {
         build.batch(&batch)?;
     }
-    build.finish(begun)
+    build.finish()
 }

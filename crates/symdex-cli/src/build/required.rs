@@ -54,7 +54,7 @@ impl<'a> Required<'a> {
         if (image.has_dwarf && image.grade >= Grade::Names) || (is_kept && kept()) {
             self.with.insert(key);
         } else {
-            self.without.insert(key, (PathBuf::from(&image.file), image.image.clone()));
+            self.without.insert(key, (PathBuf::from(&image.file), image.name.clone()));
         }
     }
 

@@ -1,7 +1,6 @@
 //! The build of batches of inputs, and what is built so far.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use symdex::{Grade, ImageId};
 use symdex_build::debug_files::{InputFiles, UnreadArchives};
@@ -12,7 +11,7 @@ use symdex_store::{IndexBytes, StoreReader};
 use super::args::Args;
 use super::required::Required;
 use super::summary;
-use super::totals::BuildTotals;
+use super::totals::BuildOutput;
 use crate::failure::{CommandError, CommandResult, Failure, complain};
 use crate::progress::Progress;
 use crate::text;
@@ -22,7 +21,7 @@ pub(super) struct Build<'a> {
     pipeline: &'a Pipeline,
     host: &'a BuildHost<'a>,
     required: Required<'a>,
-    totals: BuildTotals,
+    output: BuildOutput<'a>,
     /// How many tasks were done.
     tasks: usize,
     /// The failures of batches without a file of a wanted architecture, and the numbers of their files.
@@ -67,9 +66,9 @@ impl Host for BuildHost<'_> {
 }
 
 impl<'a> Build<'a> {
-    pub(super) fn new(pipeline: &'a Pipeline, host: &'a BuildHost<'a>) -> Self {
-        let (required, totals) = (Required::new(&host.args.required), BuildTotals::default());
-        Self { pipeline, host, required, totals, tasks: 0, without_arch: Vec::new() }
+    pub(super) fn new(pipeline: &'a Pipeline, host: &'a BuildHost<'a>, output: BuildOutput<'a>) -> Self {
+        let required = Required::new(&host.args.required);
+        Self { pipeline, host, required, output, tasks: 0, without_arch: Vec::new() }
     }
 
     /// Builds and publishes the indexes of `batch`.
@@ -85,15 +84,15 @@ impl<'a> Build<'a> {
         });
         batch.warnings.iter().for_each(|fault| self.required.not_read(fault));
         for failure in &batch.failures {
-            self.fail(failure.clone())?;
+            self.fail(failure)?;
         }
         if let Err(failure) = self.required.mentioned(&batch.files, pipeline) {
-            self.fail(failure)?;
+            self.fail(&failure)?;
         }
         let plan = pipeline.plan(batch)?;
         match plan.no_such_arch.clone() {
             Some(failure) => self.without_arch.push((failure, plan.skipped)),
-            None => self.totals.skip(plan.skipped),
+            None => self.output.skip(plan.skipped),
         }
         self.required.planned(&plan);
         self.tasks += plan.task_len();
@@ -107,7 +106,7 @@ impl<'a> Build<'a> {
         let put = args.destination.put_options();
         let image = match built.and_then(|built| summary::publish(built, stores, &put)) {
             Ok(image) => image,
-            Err(failure) => return self.fail(failure),
+            Err(failure) => return self.fail(&failure),
         };
         self.required.built(&image, || {
             let kept = image.id.parse().ok().and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
@@ -116,37 +115,31 @@ impl<'a> Build<'a> {
         });
         // The output of one or two files needs no totals.
         let are_many = self.tasks > 2;
-        let reported = progress.suspend(|| summary::report(&image, &args.reporting, are_many));
-        self.totals.count_losses(reported?);
-        self.totals.count(&Ok(image));
-        Ok(())
+        progress.suspend(|| self.output.image(&image, are_many))
     }
 
     /// Reports and counts a failure.
-    fn fail(&mut self, failure: Failure) -> Result<(), CommandError> {
-        self.host.progress.suspend(|| summary::report_failure(&failure, self.host.args.reporting.json))?;
-        self.totals.count(&Err(failure));
-        Ok(())
+    fn fail(&mut self, failure: &Failure) -> Result<(), CommandError> {
+        self.host.progress.suspend(|| self.output.fail(failure))
     }
 
     /// Reports what is missing, and the totals. Returns the gravest failure.
-    pub(super) fn finish(mut self, begun: Instant) -> CommandResult {
+    pub(super) fn finish(mut self) -> CommandResult {
         let mut without_arch = std::mem::take(&mut self.without_arch);
         // If an image was built, files without a wanted architecture are skipped.
-        match self.totals.has_no_image() {
+        match self.output.has_no_image() {
             true => {
                 if let Some((failure, _)) = without_arch.pop() {
-                    self.fail(failure)?;
+                    self.fail(&failure)?;
                 }
             }
-            false => self.totals.skip(without_arch.iter().map(|(_, files)| files).sum()),
+            false => self.output.skip(without_arch.iter().map(|(_, files)| files).sum()),
         }
         for failure in self.required.failures() {
-            self.fail(failure)?;
+            self.fail(&failure)?;
         }
-        let Self { host: BuildHost { args, progress, .. }, totals, tasks, .. } = self;
-        let are_many = tasks > 2 || totals.has_skipped();
-        progress.suspend(|| totals.finish(&args.reporting, are_many, begun.elapsed()))
+        let are_many = self.tasks > 2 || self.output.has_skipped();
+        self.host.progress.suspend(|| self.output.finish(are_many))
     }
 }
 

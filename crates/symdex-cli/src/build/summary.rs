@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
@@ -13,13 +12,14 @@ use symdex_pipeline::{BuiltIndex, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::common::{Reporting, Verbosity};
-use crate::failure::{CommandError, Failure, FailureView, complain};
+use crate::failure::{CommandError, Failure, complain};
+use crate::output::Output;
 use crate::text;
 
 /// The result for one image. With `--json`, it is one line.
 #[derive(Serialize)]
 pub(crate) struct ImageSummary {
-    pub(super) image: String,
+    pub(super) name: String,
     pub(super) id: String,
     pub(super) arch: String,
     /// The debug file.
@@ -28,7 +28,7 @@ pub(crate) struct ImageSummary {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     joined: Vec<String>,
     /// The path of the index, or where it is in the first store; `None` if it was not published.
-    index: Option<String>,
+    location: Option<String>,
     /// Where it is in the other stores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     copies: Vec<String>,
@@ -69,37 +69,6 @@ fn in_one_word<S: Serializer>(outcome: &Option<PublishOutcome>, serializer: S) -
     outcome_words(outcome.as_ref()).0.serialize(serializer)
 }
 
-/// Prints `value` as one line of JSON on standard output.
-pub(super) fn print_line(value: &impl Serialize) -> io::Result<()> {
-    print(&format!("{}\n", serde_json::to_string(value)?))
-}
-
-/// Prints `text` on standard output. A closed pipe is no error: the other indexes are still wanted.
-fn print(text: &str) -> io::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
-}
-
-/// An input that failed, as a line of JSON.
-#[derive(Serialize)]
-struct FailedInput<'f> {
-    /// `None` if the failure concerns no single file.
-    input: Option<String>,
-    error: FailureView<'f>,
-}
-
-/// Reports a failure on standard error, and with `json` on standard output, too.
-pub(crate) fn report_failure(failure: &Failure, json: bool) -> Result<(), CommandError> {
-    complain(&failure.message);
-    if json {
-        let input = failure.path.as_ref().map(|path| path.display().to_string());
-        print_line(&FailedInput { input, error: failure.into() })?;
-    }
-    Ok(())
-}
-
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
 /// The outcome is that of the first store.
 pub(crate) fn publish(
@@ -133,13 +102,13 @@ pub(crate) fn publish(
     let metadata = index.metadata();
     let counts = metadata.counts;
     Ok(ImageSummary {
-        image: metadata.image_name.clone(),
+        name: metadata.image_name.clone(),
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
         file: file.display().to_string(),
         joined: built.joined.iter().map(|path| path.display().to_string()).collect(),
         conflict: outcomes.iter().any(PublishOutcome::is_conflict),
-        index: locations.next(),
+        location: locations.next(),
         copies: locations.collect(),
         index_size: built.index_size,
         debug_size: built.debug_size,
@@ -180,17 +149,17 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
     (outcome.map_or("rejected", PublishOutcome::name), sentence)
 }
 
-/// Prints the summary, and warnings on standard error. If `are_many`, the totals say
-/// how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
-pub(crate) fn report(
+/// Prints the summary, and warnings on standard error. If `are_many`, the totals say how many images have no debug
+/// information. Returns how many losses are not printed, because no file can avoid them.
+pub(super) fn report(
     summary: &ImageSummary,
+    output: &Output,
     reporting: &Reporting,
     are_many: bool,
 ) -> Result<u64, CommandError> {
     match (reporting.json, reporting.verbosity()) {
-        (true, _) => print_line(summary)?,
         (false, Verbosity::Quiet) => {}
-        (false, _) => print(&human(summary))?,
+        _ => output.line(summary, || human(summary))?,
     }
     let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {
@@ -230,15 +199,15 @@ fn functions(ImageSummary { functions, seen, .. }: &ImageSummary) -> String {
 }
 
 fn human(summary: &ImageSummary) -> String {
-    let ImageSummary { image, id, arch, index, index_size, debug_size, .. } = summary;
+    let ImageSummary { name, id, arch, location, index_size, debug_size, .. } = summary;
     let ImageSummary { units, ranges, symbols, seconds, outcome, .. } = summary;
     let (_, outcome) = outcome_words(outcome.as_ref());
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
     let [units, ranges, symbols] = [(units, "unit"), (ranges, "range"), (symbols, "symbol")]
         .map(|(number, noun)| text::count(*number, noun));
     let counts = format!("{units}, {}, {ranges}, {symbols}", functions(summary));
-    let image = text::printable(image.into());
-    let index = index.as_deref().map(|index| format!("{index}: ")).unwrap_or_default();
+    let name = text::printable(name.into());
+    let location = location.as_deref().map(|location| format!("{location}: ")).unwrap_or_default();
     let verified = summary.verified.as_ref();
     let verified = verified
         .map(|verified| format!(", {} compared", text::count(verified.addresses, "answer")))
@@ -246,7 +215,7 @@ fn human(summary: &ImageSummary) -> String {
     let joined: String =
         summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
-        "{id}  {arch}  {image}\n{joined}    \
-         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{outcome}{verified}\n"
+        "{id}  {arch}  {name}\n{joined}    \
+         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {location}{outcome}{verified}"
     )
 }

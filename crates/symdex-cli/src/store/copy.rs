@@ -1,15 +1,13 @@
 //! `symdex store copy`.
 
-use serde::Serialize;
 use symdex::ImageId;
 use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, PublishOutcome, Store};
 
-use super::output::Output;
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::build::outcome_words;
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::write_options::WriteOptions;
 
@@ -54,9 +52,9 @@ Examples:
   symdex store copy s3://old/indexes s3://new/indexes --id 0c37c502 --json
 
 JSON:
-  {\"store\", \"id\", \"from\", \"to\", \"outcome\", \"conflict\"} for an index; store is the target
+  {\"store\", \"id\", \"location\", \"outcome\", \"size\", \"from\", \"conflict\"} for an index; store is the target
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 The outcome is written, unchanged (the same index is there), repaired (a damaged index was
 replaced), replaced or kept (a different index was there). Without --json, unchanged indexes have
 no line. The sizes are those in the store that is copied from.
@@ -68,17 +66,6 @@ Exit codes:
   5  the folder to copy from is missing
   1  a store cannot be read or written
   3  no index has an id that --id gives";
-
-/// An index that was copied, as a line of JSON.
-#[derive(Serialize)]
-struct CopiedLine<'a> {
-    store: &'a str,
-    id: String,
-    from: String,
-    to: String,
-    outcome: &'static str,
-    conflict: bool,
-}
 
 /// Why a copy ends early.
 enum Stop {
@@ -141,26 +128,14 @@ fn report(
     copied: Result<Option<PublishOutcome>, Error>,
     output: &mut Output,
 ) -> Result<(), Stop> {
-    let url = to.url().to_string();
-    let outcome = match copied {
-        Ok(Some(outcome)) => outcome,
-        Ok(None) => return Ok(()),
+    match copied {
+        Ok(Some(outcome)) => Ok(output.put(to, (id, *stored_size, from.location(id)), &outcome, true)?),
+        Ok(None) => Ok(()),
         Err(error) => {
             let is_unavailable = error.is_unavailable();
             output.count(*stored_size);
-            output.fail(&url, Some(id), &Failure::from(error))?;
-            return if is_unavailable { Err(Stop::Unavailable) } else { Ok(()) };
+            output.fail_in(to, Some(id), &Failure::from(error))?;
+            if is_unavailable { Err(Stop::Unavailable) } else { Ok(()) }
         }
-    };
-    let (word, sentence) = outcome_words(Some(&outcome));
-    output.count_outcome(word, *stored_size);
-    let (place, target) = (from.location(id), to.location(id));
-    let conflict = outcome.is_conflict();
-    let line =
-        CopiedLine { store: &url, id: id.to_string(), from: place, to: target, outcome: word, conflict };
-    match outcome {
-        PublishOutcome::Unchanged => output.json(&line)?,
-        _ => output.line(&line, || format!("{id}  {sentence}"))?,
     }
-    Ok(())
 }

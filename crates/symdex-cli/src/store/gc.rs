@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 
 use symdex_store::{GcCounts, Orphan, RecordedUses, Store, StoreEntry};
 
-use super::output::Output;
-use super::remove::RemovedLine;
+use super::line::IndexLine;
 use super::target::{self, UrlArgument};
 use super::times::distance;
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 use crate::number;
+use crate::output::Output;
 use crate::text;
 
 /// Remove the indexes that were not used for some time
@@ -51,8 +51,8 @@ Examples:
   symdex store gc /var/lib/symdex --older-than 0s --force
 
 JSON:
-  {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"store\", \"id\", \"location\", \"outcome\", \"size\"} for an index
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 The outcome is removed, or with --dry-run would_remove. The totals also have kept and
 leftover_files, and orphans: the files that belonged to no index.
 
@@ -88,9 +88,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
             }
         };
         store.orphans(&mut count).map_err(Failure::from)?;
-        if orphans > 0 {
-            output.add("orphans", orphans);
-        }
+        output.add("orphans", orphans);
         return output.finish();
     }
     // The store only counts what it removes.
@@ -108,15 +106,13 @@ pub(super) fn run(args: &Args) -> CommandResult {
         say_unseen_uses(&*store);
     }
     output.add("kept", kept);
-    if leftovers > 0 {
-        output.add("leftover_files", leftovers);
-    }
-    if orphans > 0 {
-        output.add("orphans", orphans);
-    }
+    output.add("leftover_files", leftovers);
+    output.add("orphans", orphans);
     if failed > 0 {
-        complain(&format!("{}: {} could not be removed", store.url(), text::count(failed, "index")));
-        (0..failed).for_each(|_| output.count_failure(FailureKind::Other));
+        let message = format!("{}: {} could not be removed", store.url(), text::count(failed, "index"));
+        complain(&message);
+        let failure = Failure::new(FailureKind::Other, message);
+        (0..failed).for_each(|_| output.count_failure(&failure));
     }
     output.finish()
 }
@@ -190,13 +186,12 @@ fn report(
     outcome: &'static str,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let StoreEntry { id, location, stored_size, .. } = entry;
-    output.count_outcome(outcome, *stored_size);
-    let url = store.url().to_string();
-    let line = RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
-    output.line(&line, || {
+    let StoreEntry { id, location, stored_size: size, .. } = entry;
+    let (url, location) = (store.url().to_string(), location.clone());
+    let line = IndexLine { store: &url, id: id.to_string(), location, outcome, size: *size, more: () };
+    output.index(&line, || {
         let words = outcome.replace('_', " ");
         let age = distance(entry.last_use.or(entry.written));
-        format!("{words}  {id}  {}  last used {age} ago", text::size(*stored_size))
+        format!("{words}  {id}  {}  last used {age} ago", text::size(*size))
     })
 }

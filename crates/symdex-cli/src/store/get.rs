@@ -8,10 +8,11 @@ use serde::Serialize;
 use symdex::{ImageId, Index};
 use symdex_store::{Durability, IdPrefix, IndexBytes, IndexFolder, Store, replace_file};
 
-use super::output::Output;
+use super::line::IndexLine;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::output::Output;
 use crate::text;
 
 /// Write indexes of a store to files
@@ -42,9 +43,9 @@ Examples:
   symdex store get s3://bucket/indexes 0c37c502 -o - | sha256sum
 
 JSON:
-  {\"store\", \"id\", \"location\", \"path\", \"index_size\"} for a file that was written
+  {\"store\", \"id\", \"location\", \"outcome\": \"written\", \"size\", \"file\"} for a file that was written
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that was not
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 
 Exit codes:
   0  every index was written
@@ -54,14 +55,10 @@ Exit codes:
   1  the store cannot be read, or a file cannot be written
   3  the store has no such index";
 
-/// An index that was written to a file, as a line of JSON.
+/// The file to which an index was written.
 #[derive(Serialize)]
-struct GotLine<'a> {
-    store: &'a str,
-    id: String,
-    location: &'a str,
-    path: String,
-    index_size: u64,
+struct Written {
+    file: String,
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
@@ -70,22 +67,17 @@ pub(super) fn run(args: &Args) -> CommandResult {
     if args.output.as_deref() == Some(Path::new("-")) {
         return print(&*store, args);
     }
-    let mut output = Output::new(args.json);
-    for prefix in &args.ids {
-        match get(&*store, prefix, args) {
-            Ok((id, path, size)) => {
-                output.count_outcome("written", size);
-                let (location, path) = (store.location(&id), path.display().to_string());
-                let line =
-                    GotLine { store: &url, id: id.to_string(), location: &location, path, index_size: size };
-                output.line(&line, || {
-                    format!("{id}  {}  {}", text::size(size), text::printable(line.path.as_str().into()))
-                })?;
-            }
-            Err(failure) => output.fail(&url, prefix.to_id().as_ref(), &failure)?,
-        }
-    }
-    output.finish_quietly()
+    Output::new(args.json).of_ids(&*store, &args.ids, |output, prefix| {
+        let id = id_in(&*store, prefix)?;
+        let path = path_of(&id, args)?;
+        let index = checked(&*store, &id)?;
+        replace_file(&path, index.as_bytes(), Durability::Synced).map_err(Failure::from)?;
+        let size = index.as_bytes().len() as u64;
+        let text = || format!("{id}  {}  {}", text::size(size), text::printable(path.to_string_lossy()));
+        let (location, outcome) = (store.location(&id), "written");
+        let more = Written { file: path.display().to_string() };
+        output.index(&IndexLine { store: &url, id: id.to_string(), location, outcome, size, more }, text)
+    })
 }
 
 /// Writes one index to standard output.
@@ -98,15 +90,6 @@ fn print(store: &dyn Store, args: &Args) -> CommandResult {
     let mut out = io::stdout().lock();
     out.write_all(index.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::from)?;
     Ok(None)
-}
-
-/// Writes an index to its file. Returns its id, the file and the size.
-fn get(store: &dyn Store, prefix: &IdPrefix, args: &Args) -> Result<(ImageId, PathBuf, u64), Failure> {
-    let id = id_in(store, prefix)?;
-    let path = path_of(&id, args)?;
-    let index = checked(store, &id)?;
-    replace_file(&path, index.as_bytes(), Durability::Synced)?;
-    Ok((id, path, index.as_bytes().len() as u64))
 }
 
 /// The file for the index of `id`. Several indexes need a folder.

@@ -6,11 +6,11 @@ use serde::Serialize;
 use symdex::Grade;
 use symdex_store::{Provenance, Store, StoreEntry};
 
-use super::output::Output;
 use super::selection::Selection;
 use super::target::{self, UrlArgument};
 use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult};
+use crate::output::Output;
 use crate::text;
 
 /// List the indexes in stores: size, age, last use, expiry, layout, grade, id and the name of the image
@@ -51,10 +51,10 @@ Columns:
            older versions
 
 JSON:
-  {\"store\", \"id\", \"image\", \"grade\", \"location\", \"stored_size\", \"index_size\", \"layout\",
+  {\"store\", \"id\", \"name\", \"grade\", \"location\", \"stored_size\", \"index_size\", \"layout\",
    \"written\", \"last_use\", \"expires\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
 who has uploaded the index to `symdex serve`, or that it was fetched from a symbol server, as
 {\"received\", \"token\", \"client\", \"sha256\", \"is_fetched\"}.
@@ -70,7 +70,7 @@ Exit codes:
 pub(super) struct EntryLine<'a> {
     store: &'a str,
     id: String,
-    image: Option<&'a str>,
+    name: Option<&'a str>,
     grade: Option<Grade>,
     location: &'a str,
     stored_size: u64,
@@ -109,7 +109,7 @@ impl<'a> EntryLine<'a> {
         Self {
             store,
             id: entry.id.to_string(),
-            image: entry.image_name.as_deref(),
+            name: entry.image_name.as_deref(),
             grade: entry.grade,
             location: &entry.location,
             stored_size: entry.stored_size,
@@ -158,7 +158,7 @@ fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> 
     });
     printed.and_then(|()| print(&mut some))?;
     match listed.err().or_else(|| args.selection.nothing_in(store).filter(|_| is_empty)) {
-        Some(failure) => output.fail(&url, None, &failure),
+        Some(failure) => output.fail_in(store, None, &failure),
         None => Ok(()),
     }
 }

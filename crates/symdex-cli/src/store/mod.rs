@@ -3,8 +3,8 @@
 mod copy;
 mod gc;
 mod get;
+mod line;
 mod list;
-mod output;
 mod put;
 mod remove;
 mod selection;

@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use symdex::{ImageId, Index};
 use symdex_pipeline::{in_order, pool};
 use symdex_store::{OnConflict, PublishOutcome, PutOptions, ReaderOptions, SharedStore, Store};
 
-use super::output::Output;
 use super::target::{self, UrlArgument};
-use crate::build::outcome_words;
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::open::{self, AccessOption};
+use crate::output::Output;
 use crate::verify::indexes_of;
 use crate::write_options::WriteOptions;
 
@@ -49,9 +47,9 @@ Examples:
   symdex store put /var/lib/symdex right.symdex --on-conflict replace
 
 JSON:
-  {\"store\", \"index\", \"id\", \"location\", \"outcome\", \"conflict\"} for an index
+  {\"store\", \"id\", \"location\", \"outcome\", \"size\", \"from\", \"conflict\"} for an index; from is its file
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a
 different index was there). The sizes are those of the index files.
 
@@ -61,17 +59,6 @@ Exit codes:
   6  an index was made by a newer symdex
   5  an index is missing
   1  the store cannot be written";
-
-/// An index that was put, as a line of JSON.
-#[derive(Serialize)]
-struct PutLine<'a> {
-    store: &'a str,
-    index: String,
-    id: String,
-    location: String,
-    outcome: &'static str,
-    conflict: bool,
-}
 
 /// An index that was put.
 struct PutIndex {
@@ -113,20 +100,10 @@ fn report(
     put: Result<PutIndex, Failure>,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let url = store.url().to_string();
-    let PutIndex { path, id, size, outcome } = match put {
-        Ok(put) => put,
-        Err(failure) => return output.fail(&url, None, &failure),
-    };
-    let (word, sentence) = outcome_words(Some(&outcome));
-    output.count_outcome(word, size);
-    let line = PutLine {
-        store: &url,
-        index: path.display().to_string(),
-        id: id.to_string(),
-        location: store.location(&id),
-        outcome: word,
-        conflict: outcome.is_conflict(),
-    };
-    output.line(&line, || format!("{id}  {sentence}"))
+    match put {
+        Ok(PutIndex { path, id, size, outcome }) => {
+            output.put(store, (&id, size, path.display().to_string()), &outcome, false)
+        }
+        Err(failure) => output.fail_in(store, None, &failure),
+    }
 }

@@ -4,11 +4,11 @@ use symdex::Grade;
 use symdex_store::{IdPrefix, Provenance, Store, StoreEntry};
 
 use super::list::EntryLine;
-use super::output::Output;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
 use super::times::{distance, stamp};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::output::Output;
 use crate::text;
 
 /// Show what a store states about single indexes: name of the image, grade, location, sizes, times, layout, provenance
@@ -44,14 +44,8 @@ Exit codes:
 
 pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
-    let mut output = Output::new(args.json);
-    for id in &args.ids {
-        match stat(&*store, id) {
-            Ok(entry) => show(&*store, &entry, &mut output)?,
-            Err(failure) => output.fail(&store.url().to_string(), id.to_id().as_ref(), &failure)?,
-        }
-    }
-    output.finish_quietly()
+    Output::new(args.json)
+        .of_ids(&*store, &args.ids, |output, prefix| show(&*store, &stat(&*store, prefix)?, output))
 }
 
 fn stat(store: &dyn Store, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {

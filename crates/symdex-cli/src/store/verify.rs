@@ -3,16 +3,17 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use symdex::{ImageId, Index, Metadata, VerifiedCounts};
+use symdex::{ImageId, Index, VerifiedCounts};
 use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
-use super::output::Output;
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, FailureView, complain};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain, failure_as_json};
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
+use crate::verify::IndexContents;
 
 /// Check that the indexes of stores are whole: every page, every value, and that all of it decodes
 ///
@@ -43,11 +44,11 @@ To repair a damaged index, put it or build it again: `symdex store put`, `symdex
 To copy it from another store, remove it first: `symdex store copy` skips indexes of one digest.
 
 JSON:
-  {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
-   \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
+  {\"store\", \"location\", \"layout\", \"id\", \"name\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"partial\",
+   \"values\", \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that cannot be opened
   {\"store\", \"id\", \"location\", \"orphans\", \"unused_seconds\"} for a file without an index
-  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+  {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Value N has the image offsets from N * 4 * chunk span on; `symdex inspect` prints the span.
 
 Exit codes:
@@ -63,35 +64,20 @@ const BATCH: usize = 256;
 /// More values than any index has. Metadata that states more are damaged.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// The result for an index.
-struct Checked {
-    layout: StoredLayout,
-    image: String,
-    arch: String,
-    counts: VerifiedCounts,
-    values: u64,
-    lost: Vec<u64>,
-    damaged: Vec<u64>,
-    failure: Option<Failure>,
-}
-
-/// An index that was checked, as a line of JSON.
+/// The result for an index, as a line of JSON.
 #[derive(Serialize)]
-struct CheckedLine<'a> {
-    store: &'a str,
-    id: String,
-    location: &'a str,
+struct Checked {
+    store: String,
+    location: String,
     layout: &'static str,
-    image: &'a str,
-    arch: &'a str,
-    chunks: u64,
-    ranges: u64,
-    pages: u64,
+    #[serde(flatten)]
+    contents: IndexContents,
     values: u64,
-    lost_values: &'a [u64],
-    damaged_values: &'a [u64],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<crate::failure::FailureView<'a>>,
+    lost_values: Vec<u64>,
+    damaged_values: Vec<u64>,
+    /// Why the index is not whole.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "failure_as_json")]
+    error: Option<Failure>,
 }
 
 /// A file that belongs to no index, as a line of JSON.
@@ -116,7 +102,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
                     list_orphans(&**store, &mut output)?;
                 }
             }
-            Err(failure) => output.fail(&store.url().to_string(), None, &failure)?,
+            Err(failure) => output.fail_in(&**store, None, &failure)?,
         }
     }
     output.finish()
@@ -154,9 +140,7 @@ fn list_orphans(store: &dyn Store, output: &mut Output) -> Result<(), CommandErr
         let line = OrphanLine { store: &url, id, location, orphans: 1, unused_seconds };
         output.line(&line, || format!("orphan  {location}"))?;
     }
-    if !orphans.is_empty() {
-        output.add("orphans", orphans.len() as u64);
-    }
+    output.add("orphans", orphans.len() as u64);
     Ok(())
 }
 
@@ -166,8 +150,9 @@ fn check(store: &dyn Store, listed: &Listed) -> Result<Option<Checked>, Error> {
         match store.open(&listed.id)? {
             None => return Ok(None),
             Some(StoredImage::Values(values)) => {
-                let mut checked = Checked::new(values.metadata(), StoredLayout::Values);
-                checked.check_values(&*values, &store.location(&listed.id))?;
+                let contents = IndexContents::new(values.metadata(), VerifiedCounts::default());
+                let mut checked = Checked::new(store, StoredLayout::Values, &listed.id, contents);
+                checked.check_values(&*values)?;
                 return Ok(Some(checked));
             }
             // The index was put again, in one piece.
@@ -175,7 +160,8 @@ fn check(store: &dyn Store, listed: &Listed) -> Result<Option<Checked>, Error> {
         }
     }
     let Some((index, counts)) = whole(store, &listed.id)? else { return Ok(None) };
-    Ok(Some(Checked { counts, ..Checked::new(index.metadata(), StoredLayout::Whole) }))
+    let contents = IndexContents::new(index.metadata(), counts);
+    Ok(Some(Checked::new(store, StoredLayout::Whole, &listed.id, contents)))
 }
 
 /// The index of `id`, all of which is checked, from a store that keeps whole indexes. `None` if it has none.
@@ -195,28 +181,22 @@ pub(super) fn whole(
 }
 
 impl Checked {
-    fn new(metadata: &Metadata, layout: StoredLayout) -> Self {
-        Self {
-            layout,
-            image: metadata.image_name.clone(),
-            arch: metadata.arch.name.clone(),
-            counts: VerifiedCounts::default(),
-            values: 0,
-            lost: Vec::new(),
-            damaged: Vec::new(),
-            failure: None,
-        }
+    fn new(store: &dyn Store, layout: StoredLayout, id: &ImageId, contents: IndexContents) -> Self {
+        let (store, location) = (store.url().to_string(), store.location(id));
+        let (layout, values) = (layout.name(), 0);
+        let (lost_values, damaged_values, error) = (Vec::new(), Vec::new(), None);
+        Self { store, location, layout, contents, values, lost_values, damaged_values, error }
     }
 
     /// Fetches and checks all values.
-    fn check_values(&mut self, values: &dyn StoredValues, location: &str) -> Result<(), Error> {
+    fn check_values(&mut self, values: &dyn StoredValues) -> Result<(), Error> {
         let ranges = values.metadata().value_numbers();
         let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
         self.values = ranges.iter().map(len).fold(0, u64::saturating_add);
         if self.values > MAX_VALUES {
             let what =
                 format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
-            self.failure = Some(damage(location, &what));
+            self.error = Some(self.damage(&what));
             return Ok(());
         }
         let numbers: Vec<u64> = ranges.into_iter().flatten().collect();
@@ -224,13 +204,18 @@ impl Checked {
             self.check_fetched(batch, &values.fetch(batch)?);
         }
         let all = text::count(self.values, "value");
-        let wrong = [(&self.lost, "lost"), (&self.damaged, "damaged")].into_iter();
+        let wrong = [(&self.lost_values, "lost"), (&self.damaged_values, "damaged")].into_iter();
         let wrong = wrong
             .filter(|(numbers, _)| !numbers.is_empty())
             .map(|(numbers, word)| format!("{} of {all} {word}: {}", numbers.len(), text::list(numbers)));
         let wrong: Vec<_> = wrong.collect();
-        self.failure = (!wrong.is_empty()).then(|| damage(location, &wrong.join("; ")));
+        self.error = (!wrong.is_empty()).then(|| self.damage(&wrong.join("; ")));
         Ok(())
+    }
+
+    fn damage(&self, what: &str) -> Failure {
+        let message = format!("{}: {what}; put the index into the store again", self.location);
+        Failure::new(FailureKind::Damaged, message)
     }
 
     fn check_fetched(&mut self, numbers: &[u64], values: &[FetchedValue]) {
@@ -239,25 +224,21 @@ impl Checked {
                 FetchedValue::Index(index) => Some(index.verify()),
                 FetchedValue::Lost => None,
                 FetchedValue::Damaged(_) => {
-                    self.damaged.push(*number);
+                    self.damaged_values.push(*number);
                     continue;
                 }
             };
             match verified {
-                None => self.lost.push(*number),
+                None => self.lost_values.push(*number),
                 Some(Ok(VerifiedCounts { chunks, ranges, pages, .. })) => {
-                    self.counts.chunks += chunks;
-                    self.counts.ranges += ranges;
-                    self.counts.pages += pages;
+                    self.contents.chunks += chunks;
+                    self.contents.ranges += ranges;
+                    self.contents.pages += pages;
                 }
-                Some(Err(_)) => self.damaged.push(*number),
+                Some(Err(_)) => self.damaged_values.push(*number),
             }
         }
     }
-}
-
-fn damage(location: &str, what: &str) -> Failure {
-    Failure::new(FailureKind::Damaged, format!("{location}: {what}; put the index into the store again"))
 }
 
 fn report(
@@ -266,55 +247,34 @@ fn report(
     checked: Result<Option<Checked>, Error>,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let url = store.url().to_string();
     let checked = match checked {
         Ok(Some(checked)) => checked,
         Ok(None) => return Ok(()),
         Err(error) => {
             output.count(*stored_size);
-            return output.fail(&url, Some(id), &Failure::from(error));
+            return output.fail_in(store, Some(id), &error.into());
         }
     };
-    let Checked { layout, image, arch, counts, values, lost, damaged, failure } = &checked;
-    match failure {
-        None => output.count_outcome("whole", *stored_size),
-        Some(_) => output.count(*stored_size),
-    }
-    let location = store.location(id);
-    let line = CheckedLine {
-        store: &url,
-        id: id.to_string(),
-        location: &location,
-        layout: layout.name(),
-        image,
-        arch,
-        chunks: counts.chunks,
-        ranges: counts.ranges,
-        pages: counts.pages,
-        values: *values,
-        lost_values: lost,
-        damaged_values: damaged,
-        error: failure.as_ref().map(FailureView::from),
-    };
-    match failure {
-        None => output.line(&line, || checked.text(id)),
+    output.count(*stored_size);
+    match &checked.error {
+        None => {
+            output.add("whole", 1);
+            output.line(&checked, || checked.text())
+        }
         Some(failure) => {
-            output.json(&line)?;
             complain(&failure.message);
-            output.count_failure(failure.kind);
-            Ok(())
+            output.count_failure(failure);
+            output.json(&checked)
         }
     }
 }
 
 impl Checked {
-    fn text(&self, id: &ImageId) -> String {
-        let Self { image, arch, counts: VerifiedCounts { chunks, ranges, pages, .. }, values, .. } = self;
-        let mut parts =
-            vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
-        if self.layout == StoredLayout::Values {
-            parts.insert(0, text::count(*values, "value"));
-        }
-        format!("{id}  {}  {arch}  whole: {}", text::printable(image.as_str().into()), parts.join(", "))
+    fn text(&self) -> String {
+        let IndexContents { id, name, arch, .. } = &self.contents;
+        let has_values = self.layout == StoredLayout::Values.name();
+        let values = has_values.then(|| text::count(self.values, "value") + ", ").unwrap_or_default();
+        let (name, counts) = (text::printable(name.into()), self.contents.counts());
+        format!("{id}  {name}  {arch}  whole: {values}{counts}")
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn index_of(name: &str, folder: &Path) -> PathBuf {
     ]);
     assert_eq!(built.code, Some(0), "{}", built.err);
     let [summary] = &built.images()[..] else { panic!("more than one image: {}", built.out) };
-    PathBuf::from(summary["index"].as_str().expect("a path"))
+    PathBuf::from(summary["location"].as_str().expect("a path"))
 }
 
 /// Runs `symdex symbolicate` on `reports`, with the debug files below `dsym` and a store below `root`.
