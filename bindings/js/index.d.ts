@@ -90,10 +90,16 @@ export interface Metadata {
   readonly name: string;
   /** The architecture, as Apple names it: `arm64`, `x86_64`. */
   readonly arch: string;
+  /** The type of its CPU in Mach-O. */
+  readonly cputype: number;
+  /** The subtype of its CPU in Mach-O. */
+  readonly cpusubtype: number;
   /** The address in the debug file that image offsets count from. */
   readonly base: bigint;
   /** Bytes from the base to the end of the last executable section. */
-  readonly size: number;
+  readonly image_size: number;
+  /** The executable sections, as half-open ranges of image offsets. */
+  readonly executable: readonly (readonly [start: number, end: number])[];
   /** The address of `__TEXT_EXEC` in the debug file of a kernel image. */
   readonly text_exec_base: bigint | null;
   /** The most that the index answers: names, files and lines; names; where functions start and end; or nothing. */
@@ -119,6 +125,10 @@ export interface Metadata {
   readonly partial: readonly { readonly reason: string; readonly count: number }[];
   /** The version of symdex that wrote the index. */
   readonly builder: string;
+  /** How many bytes of the image a chunk covers. */
+  readonly chunk_span: number;
+  /** XXH3-128 of the input of the build. */
+  readonly input_digest: string | null;
 }
 
 /**

@@ -100,6 +100,7 @@ export class Index {
         ...stated,
         base: address(stated.base),
         text_exec_base: address(stated.text_exec_base),
+        executable: stated.executable.map((range) => range.map(Number)),
       });
     });
     return this.#metadata;

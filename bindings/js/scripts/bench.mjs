@@ -22,7 +22,7 @@ const [file = path.join(root, "testdata/golden/v1/made-up-1.symdex")] = process.
 const bytes = readFileSync(file);
 
 function drawn() {
-  const { size } = Index.open(bytes).metadata;
+  const { image_size: size } = Index.open(bytes).metadata;
   const all = new Set();
   for (let tries = 0; all.size < COUNT && tries < 10 * COUNT; tries += 1) all.add(Math.floor(Math.random() * size));
   return [...all];

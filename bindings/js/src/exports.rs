@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 
 use symdex::{FrameAddress, ImageOffset, LinePolicy, Scratch};
+use symdex_report::IndexView;
 
 use crate::answers::{AnswerEncoder, EncodedAnswers};
 use crate::build::build_indexes;
 use crate::failure::Failure;
 use crate::indexes::{Indexes, OpenIndex};
-use crate::metadata::MetadataView;
 use crate::report;
 use crate::sent_strings::SentStrings;
 
@@ -110,7 +110,7 @@ pub extern "C" fn index_name(number: u32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn index_metadata(number: u32) {
     with(|state| {
-        let view = state.indexes.get(number).map(|open| MetadataView::from(open.index.metadata()));
+        let view = state.indexes.get(number).map(|open| IndexView::from(open.index.metadata()));
         // Text and numbers alone are always serialized.
         state.out.text = serde_json::to_vec(&view).unwrap_or_default();
     });

@@ -24,7 +24,6 @@ mod build;
 mod exports;
 mod failure;
 mod indexes;
-mod metadata;
 mod report;
 mod sent_strings;
 

@@ -48,7 +48,7 @@ test("an index with a changed byte is refused, or answers right or not at all", 
     const bytes = read(name);
     const below = random(bytes.length);
     const intact = Index.open(bytes);
-    const offsets = Array.from({ length: 64 }, () => below(intact.metadata.size));
+    const offsets = Array.from({ length: 64 }, () => below(intact.metadata.image_size));
     const right = intact.lookupMany(offsets);
     for (let turn = 0; turn < 400; turn += 1) {
       const changed = bytes.slice();

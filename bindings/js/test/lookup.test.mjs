@@ -33,7 +33,7 @@ function expected(file, offsets, options) {
 
 /** Offsets in the image and past its end: all of a small one, some of a large one. */
 function offsetsOf(index, count) {
-  const { size } = index.metadata;
+  const { image_size: size } = index.metadata;
   const below = random(size);
   if (size <= count) return Array.from({ length: size + 16 }, (_, offset) => offset);
   return [0, size - 1, size, ...Array.from({ length: count }, () => below(size + 64))];
@@ -123,13 +123,14 @@ test("runtime addresses have 64 bits", () => {
 
 test("the metadata describe the image", () => {
   const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
-  const { base, id, arch, grade, counts, partial } = index.metadata;
+  const { base, id, arch, grade, counts, partial, executable } = index.metadata;
   assert.equal(typeof base, "bigint");
   assert.match(id, /^[0-9a-f]{32}$/);
   assert.equal(index.id, id);
   assert.equal(arch, "arm64");
   assert.equal(grade, "lines");
   assert.ok(counts.functions > 0 && Array.isArray(partial));
+  assert.ok(executable.every(([start, end]) => start < end));
 });
 
 test("a closed index says so, and closing it again does nothing", () => {
@@ -148,7 +149,7 @@ test("strings that JavaScript has already, and strings that it has forgotten, le
   const options = [{}, { demangle: false }, { lines: "exact" }];
   const answers = (index) => {
     const below = random(1);
-    const offsets = Array.from({ length: 200 }, () => below(index.metadata.size));
+    const offsets = Array.from({ length: 200 }, () => below(index.metadata.image_size));
     return options.flatMap((own) => [...offsets.map((at) => index.lookup(at, own)), ...index.lookupMany(offsets, own)]);
   };
   const all = golden.map((name) => {

@@ -25,7 +25,7 @@ testInBrowser("the package answers in a page as in Node.js", async () => {
     const bytes = read("golden/v1/inline-dwarf4-1.symdex");
     const report = "App 0x104a343d0 0x104a34000 4c4c447055553144a1a22a1f1f7676f4\n";
     const index = Index.open(bytes);
-    const offsets = Array.from({ length: index.metadata.size }, (_, offset) => offset);
+    const offsets = Array.from({ length: index.metadata.image_size }, (_, offset) => offset);
     const expected = { answers: index.lookupMany(offsets), report: symbolicate(report, [index]) };
     await withBrowser(async (open) => {
       const page = await open();

@@ -79,7 +79,7 @@ fn inspect_counts_rows() {
     let index = built(root.path(), &["--unwind"]);
     let overview = symdex_on(&index, "inspect {}").ok();
     assert!(overview.contains("unwind: 42 rows of 12 distinct rules, for 489 bytes of code"), "{overview}");
-    let counts = &symdex_on(&index, "inspect {} --json").json()[0]["counts"];
-    let found = ["unwind_rows", "unwind_rules", "unwind_covered"].map(|member| counts[member].as_u64());
+    let counts = &symdex_on(&index, "inspect {} --json").json()[0]["unwind"];
+    let found = ["rows", "rules", "covered"].map(|member| counts[member].as_u64());
     assert_eq!(found, [Some(42), Some(12), Some(489)]);
 }

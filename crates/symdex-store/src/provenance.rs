@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use symdex::ImageId;
 
 use crate::folder::IndexFolder;
+use crate::json::time_as_text;
 use crate::publish::Rank;
 
 /// The most bytes of a provenance as text.
@@ -34,13 +36,17 @@ const MAX_WORD: usize = 128;
 /// # Ok::<(), &str>(())
 /// ```
 #[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Provenance {
     /// When the input was received, in whole seconds.
+    #[serde(serialize_with = "time_as_text")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = String))]
     pub received: SystemTime,
     /// The name of the token that has sent the input.
     pub token: Option<String>,
     /// The address that the input came from. Behind a proxy, that of the proxy.
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub client: Option<IpAddr>,
     /// The SHA-256 of the input, an archive or a debug file, in hexadecimal.
     pub sha256: Option<String>,

@@ -67,7 +67,7 @@ impl<B: AsRef<[u8]>> fmt::Debug for Index<B> {
 }
 
 /// Where a section of an index lies in its file; see [`Index::sections`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct SectionInfo {
     /// Its name in `docs/FORMAT.md`.

@@ -4,83 +4,43 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use symdex::{ChunkRanges, CodeRange, Counts, Grade, Index, Metadata, Partial, Seen, Table};
+use symdex::{ChunkRanges, CodeRange, Index, Metadata, SectionInfo, Table, UnwindCounts};
+use symdex_report::IndexView;
 
 use super::ranges::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
 
 /// All of an index except its ranges. Members that a store of values does not have are absent.
 #[derive(Serialize)]
-struct IndexView<'i> {
-    path: String,
-    image: &'i str,
-    id: String,
-    arch: ArchView<'i>,
-    grade: Grade,
-    base: String,
-    image_size: u64,
-    executable: Vec<[String; 2]>,
-    text_exec_base: Option<String>,
-    chunk_span: u32,
-    builder: &'i str,
-    input_digest: Option<String>,
-    partial: &'i [Partial],
+struct Inspected {
+    location: String,
+    #[serde(flatten)]
+    index: IndexView,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
+    index_size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    sections: Option<Vec<SectionView>>,
-    counts: CountsView,
+    sections: Option<Vec<SectionInfo>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aliases: Option<u64>,
+    /// Absent without unwind rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unwind: Option<UnwindCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<Vec<ChunkView>>,
 }
 
 #[derive(Serialize)]
-struct ArchView<'i> {
-    name: &'i str,
-    cputype: u32,
-    cpusubtype: u32,
-}
-
-#[derive(Serialize)]
-struct SectionView {
-    name: &'static str,
-    offset: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct CountsView {
-    units: u64,
-    functions: u64,
-    ranges: u64,
-    symbols: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    aliases: Option<u64>,
-    names: u64,
-    files: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unwind_rows: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unwind_rules: Option<u64>,
-    /// Bytes of code that have an unwind row.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unwind_covered: Option<u64>,
-    /// What the builder found in the debug file.
-    seen: Seen,
-}
-
-#[derive(Serialize)]
-struct ChunkView {
+pub(super) struct ChunkView {
     table: &'static str,
-    chunk: u64,
+    pub(super) chunk: u64,
     /// Its start in the image.
-    from: String,
-    bytes: usize,
-    ranges: usize,
+    pub(super) from: String,
+    pub(super) size: usize,
+    pub(super) ranges: usize,
 }
 
 /// A range of a chunk.
@@ -106,23 +66,20 @@ pub(super) fn index<B: AsRef<[u8]>>(
     index: &Index<B>,
 ) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
-    let section = |section: symdex::SectionInfo| SectionView {
-        name: section.name,
-        offset: section.offset,
-        bytes: section.size,
-    };
-    let size = index.as_bytes().len() as u64;
-    let mut view = view(path, index.metadata(), Some(size), Some(index.digest()));
-    view.format = Some(index.format_version());
-    view.sections = Some(index.sections().into_iter().map(section).collect());
-    view.counts.aliases = Some(aliases(index).map_err(failed)?);
-    if index.has_unwind_rows() {
-        let unwind = index.unwind_counts().map_err(failed)?;
-        view.counts.unwind_rows = Some(unwind.rows);
-        view.counts.unwind_rules = Some(unwind.rules);
-        view.counts.unwind_covered = Some(unwind.covered);
+    let mut all = Vec::new();
+    for table in Table::ALL {
+        all.extend(chunks(index, table).map_err(failed)?);
     }
-    view.chunks = Some(chunks(index).map_err(failed)?);
+    let unwind = index.has_unwind_rows().then(|| index.unwind_counts()).transpose().map_err(failed)?;
+    let (size, digest) = (index.as_bytes().len() as u64, index.digest());
+    let view = Inspected {
+        format: Some(index.format_version()),
+        sections: Some(index.sections().into()),
+        aliases: Some(aliases(index).map_err(failed)?),
+        unwind,
+        chunks: Some(all),
+        ..view(path, index.metadata(), Some(size), Some(digest))
+    };
     Ok(line(out, &view)?)
 }
 
@@ -137,66 +94,42 @@ pub(super) fn metadata(
     Ok(line(out, &view(path, metadata, size, digest))?)
 }
 
-fn view<'i>(
+fn view(
     path: &Path,
-    metadata: &'i Metadata,
-    size: Option<u64>,
+    metadata: &Metadata,
+    index_size: Option<u64>,
     index_digest: Option<[u8; 16]>,
-) -> IndexView<'i> {
-    let Metadata { image_name, arch, base, image_size, executable, .. } = metadata;
-    let Counts { units, functions, ranges, symbols, names, files, seen, .. } = metadata.counts;
-    IndexView {
-        path: path.display().to_string(),
-        image: image_name,
-        id: metadata.id.to_string(),
-        arch: ArchView { name: &arch.name, cputype: arch.cputype, cpusubtype: arch.cpusubtype },
-        grade: metadata.grade(),
-        base: hexadecimal(*base),
-        image_size: *image_size,
-        executable: executable.iter().map(|(start, end)| [*start, *end].map(hexadecimal)).collect(),
-        text_exec_base: metadata.text_exec_base.map(hexadecimal),
-        chunk_span: metadata.chunk_span,
-        builder: &metadata.builder,
-        input_digest: metadata.input_digest.map(digest),
-        partial: &metadata.partial,
+) -> Inspected {
+    Inspected {
+        location: path.display().to_string(),
+        index: metadata.into(),
         format: None,
-        size,
+        index_size,
         digest: index_digest.map(digest),
         sections: None,
-        counts: CountsView {
-            units,
-            functions,
-            ranges,
-            symbols,
-            aliases: None,
-            names,
-            files,
-            unwind_rows: None,
-            unwind_rules: None,
-            unwind_covered: None,
-            seen,
-        },
+        aliases: None,
+        unwind: None,
         chunks: None,
     }
 }
 
-/// The chunks of both tables.
-fn chunks<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<ChunkView>, symdex::Error> {
+/// The chunks of one table.
+pub(super) fn chunks<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    table: Table,
+) -> Result<Vec<ChunkView>, symdex::Error> {
     let span = u64::from(index.metadata().chunk_span);
-    let mut chunks = Vec::new();
-    for table in Table::ALL {
-        for chunk in index.chunks(table) {
-            let (number, contents) = chunk?;
-            chunks.push(ChunkView {
-                table: table.name(),
-                chunk: number,
-                from: hexadecimal(number.saturating_mul(span)),
-                bytes: index.chunk_size(table, number)?.unwrap_or_default(),
-                ranges: contents.ranges.len(),
-            });
-        }
-    }
-    Ok(chunks)
+    let view = |chunk: Result<(u64, ChunkRanges), symdex::Error>| {
+        let (number, contents) = chunk?;
+        Ok(ChunkView {
+            table: table.name(),
+            chunk: number,
+            from: hexadecimal(number.saturating_mul(span)),
+            size: index.chunk_size(table, number)?.unwrap_or_default(),
+            ranges: contents.ranges.len(),
+        })
+    };
+    index.chunks(table).map(view).collect()
 }
 
 /// Prints the ranges of a chunk, one object per line.

@@ -194,16 +194,11 @@ fn chunks<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
 ) -> Result<(), CommandError> {
-    let failed = |error| Failure::index(path, &error);
-    let span = u64::from(index.metadata().chunk_span);
-    let stored = index.metadata().chunks(table);
-    writeln!(out, "\n{}: {}", table.name(), text::count(stored.end - stored.start, "chunk"))?;
+    let chunks = json::chunks(index, table).map_err(|error| Failure::index(path, &error))?;
+    writeln!(out, "\n{}: {}", table.name(), text::count(chunks.len() as u64, "chunk"))?;
     writeln!(out, "{:>8} {:>12} {:>10} {:>8}", "chunk", "from", "bytes", "ranges")?;
-    for chunk in index.chunks(table) {
-        let (number, contents) = chunk.map_err(failed)?;
-        let bytes = index.chunk_size(table, number).map_err(failed)?.unwrap_or_default();
-        let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
-        writeln!(out, "{number:>8} {from:>#12x} {bytes:>10} {ranges:>8}")?;
+    for json::ChunkView { chunk, from, size, ranges, .. } in chunks {
+        writeln!(out, "{chunk:>8} {from:>12} {size:>10} {ranges:>8}")?;
     }
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 use symdex::Grade;
-use symdex_store::{Provenance, Store, StoreEntry};
+use symdex_store::{Store, StoreEntry};
 
 use super::selection::Selection;
 use super::target::{self, UrlArgument};
-use super::times::{distance, stamp};
+use super::times::distance;
 use crate::failure::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::text;
@@ -51,8 +51,8 @@ Columns:
            older versions
 
 JSON:
-  {\"store\", \"id\", \"name\", \"grade\", \"location\", \"stored_size\", \"index_size\", \"layout\",
-   \"written\", \"last_use\", \"expires\", \"provenance\"} for an index
+  {\"store\", \"id\", \"name\", \"grade\", \"location\", \"stored_size\", \"index_size\",
+   \"written\", \"last_use\", \"expires\", \"layout\", \"provenance\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
@@ -65,62 +65,12 @@ Exit codes:
   1  a store cannot be listed
   3  no index has an id that --id gives";
 
-/// The description of an index in a store, as a line of JSON.
+/// What a store states of an index, as a line of JSON.
 #[derive(Serialize)]
 pub(super) struct EntryLine<'a> {
-    store: &'a str,
-    id: String,
-    name: Option<&'a str>,
-    grade: Option<Grade>,
-    location: &'a str,
-    stored_size: u64,
-    index_size: Option<u64>,
-    layout: &'static str,
-    written: Option<String>,
-    last_use: Option<String>,
-    expires: Option<String>,
-    provenance: Option<ProvenanceView<'a>>,
-}
-
-/// The provenance of an index.
-#[derive(Serialize)]
-struct ProvenanceView<'a> {
-    received: String,
-    token: Option<&'a str>,
-    client: Option<String>,
-    sha256: Option<&'a str>,
-    is_fetched: bool,
-}
-
-impl<'a> From<&'a Provenance> for ProvenanceView<'a> {
-    fn from(provenance: &'a Provenance) -> Self {
-        Self {
-            received: stamp(provenance.received),
-            token: provenance.token.as_deref(),
-            client: provenance.client.map(|client| client.to_string()),
-            sha256: provenance.sha256.as_deref(),
-            is_fetched: provenance.is_fetched,
-        }
-    }
-}
-
-impl<'a> EntryLine<'a> {
-    pub(super) fn new(store: &'a str, entry: &'a StoreEntry) -> Self {
-        Self {
-            store,
-            id: entry.id.to_string(),
-            name: entry.image_name.as_deref(),
-            grade: entry.grade,
-            location: &entry.location,
-            stored_size: entry.stored_size,
-            index_size: entry.index_size,
-            layout: entry.layout.name(),
-            written: entry.written.map(stamp),
-            last_use: entry.last_use.map(stamp),
-            expires: entry.expires.map(stamp),
-            provenance: entry.provenance.as_ref().map(ProvenanceView::from),
-        }
-    }
+    pub(super) store: &'a str,
+    #[serde(flatten)]
+    pub(super) entry: &'a StoreEntry,
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
@@ -145,7 +95,7 @@ fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> 
         name(store, some);
         some.drain(..).try_for_each(|entry| {
             output.count(entry.stored_size);
-            output.line(&EntryLine::new(&url, &entry), || text_of(&entry, are_many))
+            output.line(&EntryLine { store: &url, entry: &entry }, || text_of(&entry, are_many))
         })
     };
     let listed = args.selection.visit(store, &mut |entry| {

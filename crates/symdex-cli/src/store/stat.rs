@@ -1,12 +1,12 @@
 //! `symdex store stat`.
 
 use symdex::Grade;
-use symdex_store::{IdPrefix, Provenance, Store, StoreEntry};
+use symdex_store::{IdPrefix, Provenance, Store, StoreEntry, rfc3339};
 
 use super::list::EntryLine;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
-use super::times::{distance, stamp};
+use super::times::distance;
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::output::Output;
 use crate::text;
@@ -58,14 +58,14 @@ fn stat(store: &dyn Store, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
 
 fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<(), CommandError> {
     output.count(entry.stored_size);
-    output.line(&EntryLine::new(&store.url().to_string(), entry), || {
+    output.line(&EntryLine { store: &store.url().to_string(), entry }, || {
         let size = |size: Option<u64>| size.map_or_else(|| "not stated".to_owned(), text::size);
         let ago = |time, none: &str| match time {
-            Some(time) => format!("{} ({} ago)", stamp(time), distance(Some(time))),
+            Some(time) => format!("{} ({} ago)", rfc3339(time), distance(Some(time))),
             None => none.to_owned(),
         };
         let expires = match entry.expires {
-            Some(time) => format!("{} (in {})", stamp(time), distance(Some(time))),
+            Some(time) => format!("{} (in {})", rfc3339(time), distance(Some(time))),
             None => "the store sets no time".to_owned(),
         };
         let provenance = match &entry.provenance {
@@ -96,5 +96,5 @@ fn origin(provenance: &Provenance) -> String {
     let sha256 = sha256.as_ref().map(|digits| format!(", SHA-256 {}", text::printable(digits.into())));
     let fetched = is_fetched.then(|| ", fetched from a symbol server".to_owned());
     let parts = [token, client, sha256, fetched].map(Option::unwrap_or_default).concat();
-    format!("{}{parts}", stamp(*received))
+    format!("{}{parts}", rfc3339(*received))
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use symdex_pipeline::{Failure, FailureKind};
-use symdex_store::Provenance;
+use symdex_store::{Provenance, rfc3339};
 use utoipa::ToSchema;
 
 use super::published::{BuildProgress, BuildResults, PublishedImage};
@@ -274,7 +274,7 @@ impl Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&humantime::format_rfc3339_seconds(self.0))
+        serializer.serialize_str(&rfc3339(self.0))
     }
 }
 

@@ -6,14 +6,14 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use symdex::{Grade, ImageId, Metadata};
-use symdex_store::{Error, Provenance, Store, StoreEntry, StoredLayout};
+use symdex::{Grade, ImageId};
+use symdex_report::IndexView;
+use symdex_store::{Error, StoreEntry};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::{App, SharedApp};
 use crate::audit::AUDIT;
 use crate::auth::Requester;
-use crate::jobs::Timestamp;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
 /// How many ids a request may have.
@@ -24,124 +24,12 @@ const MAX_NEAR: usize = 5;
 /// What is known of an image.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ImageView {
-    /// The `LC_UUID` or the build id.
-    id: String,
-    /// The file name of the image.
-    name: String,
-    /// The architecture.
-    arch: String,
-    /// The address in the debug file that image offsets count from, in hexadecimal.
-    base: String,
-    /// Bytes from the base to the end of the last executable section.
-    size: u64,
-    /// The most that the index answers: `lines`, `names`, `bounds` or `nothing`.
-    grade: Grade,
-    counts: CountsView,
-    /// What could not be indexed, and how often. Empty for a whole index.
-    partial: Vec<PartialView>,
-    /// The version of symdex that wrote the index.
-    builder: String,
+    #[serde(flatten)]
+    index: IndexView,
     /// The first store that has the index of this grade. Others may have one that answers less.
     store: String,
-    /// Whether the store has the index in one piece (`whole`) or as values of parts of the image (`values`).
-    layout: &'static str,
-    /// The size of the index in bytes, if the store states it.
-    index_size: Option<u64>,
-    /// How many bytes the store keeps, compressed or not.
-    stored_size: Option<u64>,
-    /// When the index was written, if the store states it.
-    #[schema(value_type = Option<String>)]
-    written: Option<Timestamp>,
-    /// When the store removes the index, if it does.
-    #[schema(value_type = Option<String>)]
-    expires: Option<Timestamp>,
-    /// Who has put the index into the store, if the store states it: uploads are known.
-    provenance: Option<ProvenanceView>,
-}
-
-/// Which upload an index comes from.
-#[derive(Serialize, ToSchema)]
-struct ProvenanceView {
-    /// When the upload was received.
-    #[schema(value_type = String)]
-    received: Timestamp,
-    /// The name of the token that has sent it, if the server has tokens.
-    token: Option<String>,
-    /// The address that it came from.
-    client: Option<String>,
-    /// Its SHA-256. The first half is the id of its job.
-    sha256: Option<String>,
-    /// Whether it was not sent, but fetched from a symbol server.
-    is_fetched: bool,
-}
-
-impl From<&Provenance> for ProvenanceView {
-    fn from(provenance: &Provenance) -> Self {
-        Self {
-            received: Timestamp(provenance.received),
-            token: provenance.token.clone(),
-            client: provenance.client.map(|client| client.to_string()),
-            sha256: provenance.sha256.clone(),
-            is_fetched: provenance.is_fetched,
-        }
-    }
-}
-
-/// How much an index has.
-#[derive(Serialize, ToSchema)]
-struct CountsView {
-    /// Compile units.
-    units: u64,
-    /// Functions with debug information.
-    functions: u64,
-    /// Ranges with debug information.
-    ranges: u64,
-    /// Entries of the symbol table.
-    symbols: u64,
-    /// Distinct names.
-    names: u64,
-    /// Distinct file paths.
-    files: u64,
-}
-
-#[derive(Serialize, ToSchema)]
-struct PartialView {
-    reason: String,
-    count: u64,
-}
-
-impl ImageView {
-    fn new(metadata: &Metadata, store: &dyn Store, entry: Option<&StoreEntry>) -> Self {
-        let counts = metadata.counts;
-        let partial = metadata.partial.iter();
-        Self {
-            id: metadata.id.to_string(),
-            name: metadata.image_name.clone(),
-            arch: metadata.arch.name.clone(),
-            base: format!("{:#x}", metadata.base),
-            size: metadata.image_size,
-            grade: metadata.grade(),
-            counts: CountsView {
-                units: counts.units,
-                functions: counts.functions,
-                ranges: counts.ranges,
-                symbols: counts.symbols,
-                names: counts.names,
-                files: counts.files,
-            },
-            partial: partial
-                .map(|one| PartialView { reason: one.reason.clone(), count: one.count })
-                .collect(),
-            builder: metadata.builder.clone(),
-            store: store.url().to_string(),
-            layout: entry.map_or(StoredLayout::Whole, |entry| entry.layout).name(),
-            index_size: entry.and_then(|entry| entry.index_size),
-            stored_size: entry.map(|entry| entry.stored_size),
-            written: entry.and_then(|entry| entry.written).map(Timestamp),
-            expires: entry.and_then(|entry| entry.expires).map(Timestamp),
-            provenance: entry.and_then(|entry| entry.provenance.as_ref()).map(ProvenanceView::from),
-        }
-    }
+    /// What the store states of the index; null if it cannot be queried.
+    stored: Option<StoreEntry>,
 }
 
 /// What an image is called elsewhere.
@@ -174,9 +62,8 @@ pub(crate) async fn image(
             return Err(not_found(app, &id, &options.name));
         };
         let store = image.store().store();
-        // What the store states is left out if it cannot be read.
-        let entry = store.stat(&id).ok().flatten();
-        Ok(Json(ImageView::new(image.metadata(), store, entry.as_ref())))
+        let (index, stored) = (image.metadata().into(), store.stat(&id).ok().flatten());
+        Ok(Json(ImageView { index, store: store.url().to_string(), stored }))
     })
     .await?
 }

@@ -469,7 +469,10 @@ pub(crate) fn an_uploader_learns_which_images_are_there() {
     );
     let index =
         fs::read(store.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]))).expect("the index");
-    assert_eq!((&image["index_size"], &image["layout"]), (&json!(index.len()), &json!("whole")));
+    assert_eq!(
+        (&image["stored"]["index_size"], &image["stored"]["layout"]),
+        (&json!(index.len()), &json!("whole"))
+    );
     assert_eq!(server.head(&format!("/v1/images/{}", ids[0])).status, 200);
     let near = server.get(&format!("/v1/images/{absent}?name=cxx"));
     assert_eq!(near.status, 404);

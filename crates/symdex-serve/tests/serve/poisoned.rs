@@ -121,7 +121,7 @@ pub(crate) fn an_upload_of_somebody_else_does_not_replace_an_index() {
     let better = image(&["better", "second"]);
     assert_eq!(at.upload(&at.ci, "", &better), "replaced");
     assert_eq!(at.answer(), "better");
-    let provenance = &at.image()["provenance"];
+    let provenance = &at.image()["stored"]["provenance"];
     assert!(provenance["received"].is_string(), "{provenance}");
     assert_eq!(
         (&provenance["token"], &provenance["client"], &provenance["sha256"]),
@@ -161,7 +161,10 @@ pub(crate) fn an_admin_replaces_and_deletes_a_poisoned_index() {
     assert_eq!((refused.status, at.answer()), (403, "evil".to_owned()), "{}", refused.text());
     // The file was built before, and is built again.
     assert_eq!(at.upload(&at.admin, "&replace=true", &right), "replaced");
-    assert_eq!((at.answer(), &at.image()["provenance"]["token"]), ("right".to_owned(), &json!("admin")));
+    assert_eq!(
+        (at.answer(), &at.image()["stored"]["provenance"]["token"]),
+        ("right".to_owned(), &json!("admin"))
+    );
     // The job of this file is done, and the store has an index of its image.
     assert_eq!((at.put(&at.stranger, "", &evil).status, at.answer()), (200, "right".to_owned()));
     let path = format!("/v1/images/{ELF_BUILD_ID}");
@@ -177,7 +180,10 @@ pub(crate) fn an_admin_replaces_and_deletes_a_poisoned_index() {
     // Nothing of it is left, so that the next upload is the first one.
     assert_eq!(names_in(&at.store.join("00")), [".symdex-lock"]);
     assert_eq!(at.upload(&at.ci, "", &right), "written");
-    assert_eq!((at.answer(), &at.image()["provenance"]["token"]), ("right".to_owned(), &json!("ci")));
+    assert_eq!(
+        (at.answer(), &at.image()["stored"]["provenance"]["token"]),
+        ("right".to_owned(), &json!("ci"))
+    );
     assert_eq!(
         at.audited(14)[4..],
         lines(&[
@@ -238,7 +244,7 @@ pub(crate) fn the_rule_for_conflicts_can_be_chosen() {
     crate::jobs::until(|| answer(&open, &[]) == "evil");
     let image = open.get(&format!("/v1/images/{ELF_BUILD_ID}")).json();
     assert_eq!(
-        (&image["provenance"]["token"], &image["provenance"]["client"]),
+        (&image["stored"]["provenance"]["token"], &image["stored"]["provenance"]["client"]),
         (&Value::Null, &json!("127.0.0.1"))
     );
     assert_eq!(open.delete(&format!("/v1/images/{ELF_BUILD_ID}"), &[]).status, 200);

@@ -18,10 +18,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use symdex::{Grade, ImageId, Index};
 
 use crate::buffer::IndexBytes;
 use crate::error::Error;
+use crate::json::{id_as_text, some_time_as_text};
 use crate::provenance::{Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
@@ -242,28 +244,39 @@ pub(crate) fn begins_with(id: &ImageId, start: &ImageId) -> bool {
 
 /// What a store states of one index.
 #[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct StoreEntry {
     /// The image.
+    #[serde(serialize_with = "id_as_text")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = String))]
     pub id: ImageId,
     /// The name of the image. A folder and an object store state it only in [`Store::stat`], and an object store only
     /// of objects that have it. `None` if the store does not state it.
+    #[serde(rename = "name")]
     pub image_name: Option<String>,
     /// [`Metadata::grade`](symdex::Metadata::grade) of the index. Stated where [`image_name`](Self::image_name) is.
     pub grade: Option<Grade>,
-    /// The same as [`Store::location`].
+    /// Where the index is: a path, or a URL with a key. The same as [`Store::location`].
     pub location: String,
     /// How many bytes the store keeps, compressed or not.
     pub stored_size: u64,
     /// The size of the index in bytes. `None` if the store does not state it.
     pub index_size: Option<u64>,
     /// [`Index::digest`]: equal for equal indexes. Only [`Store::stat`] states it. `None` if the store does not.
+    #[serde(skip)]
     pub digest: Option<[u8; 16]>,
     /// When the index was written. `None` if the store does not state it.
+    #[serde(serialize_with = "some_time_as_text")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub written: Option<SystemTime>,
     /// The last use that is recorded. Uses are recorded at most once a day. `None` if the store records none.
+    #[serde(serialize_with = "some_time_as_text")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub last_use: Option<SystemTime>,
     /// When the store removes the index by itself. `None` if it does not.
+    #[serde(serialize_with = "some_time_as_text")]
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub expires: Option<SystemTime>,
     /// Whether the store has the index in one piece, or as values.
     pub layout: StoredLayout,
@@ -295,7 +308,9 @@ impl StoreEntry {
 
 /// How a store keeps an index.
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum StoredLayout {
     /// In one piece.
     Whole,

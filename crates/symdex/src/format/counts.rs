@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The number of items in an index, and of what it was made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Counts {
     /// Compile units that were read.
     pub units: u64,
@@ -24,6 +25,7 @@ pub struct Counts {
 /// What a builder found in a debug file. It fails if it found functions, inlined calls, line rows or symbols of the
 /// image and the index has none. Zero if an index is not of a whole debug file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 pub struct Seen {
     /// Functions of the debug information with code in the image. Of functions with the same code, the index has one.
     pub functions: u64,
@@ -53,6 +55,7 @@ impl std::ops::AddAssign for Seen {
 
 /// One reason why an index is incomplete, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Partial {
     /// The reason, in words.

@@ -176,7 +176,7 @@ impl From<UnwindRow<'_>> for OwnedUnwindRow {
 }
 
 /// How many unwind rows an index has; see [`Index::unwind_counts`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct UnwindCounts {
     /// Rows, each for another range of code.
