@@ -61,7 +61,7 @@ pub(crate) fn with_random(
 
 /// The first of each `every` blocks of `addresses`.
 pub(crate) fn sampled(addresses: &[u64], every: usize) -> Vec<u64> {
-    addresses.chunks(BLOCK_LEN).step_by(every.max(1)).flatten().copied().collect()
+    addresses.chunks(BLOCK_LEN).step_by(every).flatten().copied().collect()
 }
 
 fn sorted(mut addresses: Vec<u64>) -> Vec<u64> {

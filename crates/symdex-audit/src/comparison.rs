@@ -2,20 +2,16 @@
 
 use std::borrow::Cow;
 
-use rustc_hash::FxHashMap;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::Error;
 use symdex_build::audit_access::Deadline;
 
 use crate::addr2line_peer::{self, ADDR2LINE, Addr2line};
-use crate::classes::Class;
 use crate::expected::{Expected, Frame, SearchBuffer};
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::image::Reader;
-use crate::line_report::{AnsweredLines, LineReport};
 use crate::peer::{Answers, AskedPeer, Peer, PeerAnswer, Question};
-use crate::producer::Producer;
 use crate::report::{AuditReport, Difference};
 use crate::statements::InstanceLines;
 use crate::{AuditOptions, around, text};
@@ -32,8 +28,6 @@ struct Comparison<'f, 'd, B> {
     statement: Scratch,
     report: AuditReport,
     instance_lines: InstanceLines,
-    /// By the number of the unit.
-    lines: FxHashMap<u32, LineReport>,
 }
 
 /// Compares `batch` until `deadline`; `next` is the first address after it.
@@ -60,7 +54,6 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         statement: Scratch::default(),
         report: AuditReport::default(),
         instance_lines: InstanceLines::default(),
-        lines: FxHashMap::default(),
     };
     let executable = &facts.image.info().executable;
     for (number, &offset) in batch.iter().enumerate() {
@@ -73,11 +66,7 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         let next = batch.get(number + 1).copied().or(next).unwrap_or(end);
         comparison.compare(offset, next.min(end) - offset)?;
     }
-    let Comparison { mut report, instance_lines, lines, .. } = comparison;
-    for (unit, lines) in &lines {
-        *report.lines.entry(Producer::of(facts.units[*unit as usize].with_dies())).or_default() += lines;
-    }
-    Ok((report, instance_lines))
+    Ok((comparison.report, comparison.instance_lines))
 }
 
 impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
@@ -110,23 +99,14 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         let expected = &compared.expected;
         let symbol_only = expected.as_ref().is_some_and(|expected| expected.table == Table::SymbolTable);
         report.symbol_table_only += u64::from(symbol_only);
-        let mut lines = position.unit().map(|unit| self.lines.entry(unit).or_default());
-        let ours = compared.lines();
-        if let Some(lines) = &mut lines {
-            lines.count(ours, compared.statement_differs());
-        }
         for (peer, theirs) in peers {
-            let classes = compare_peer(peer, question, &theirs, &compared, buffer, report);
-            if let Some(lines) = &mut lines {
-                lines.count_peer(peer.name(), ours, theirs.line(), &classes);
-            }
+            compare_peer(peer, question, &theirs, &compared, buffer, report);
         }
         Ok(())
     }
 }
 
-/// Compares the answer of `peer` with the one by the rules, which is also symdex's. Returns the classes that explain
-/// the difference.
+/// Compares the answer of `peer` with the one by the rules, which is also symdex's.
 fn compare_peer(
     peer: &dyn Peer,
     question: Question<'_, '_>,
@@ -134,21 +114,19 @@ fn compare_peer(
     compared: &Compared<'_>,
     buffer: &mut SearchBuffer,
     report: &mut AuditReport,
-) -> Vec<Class> {
+) {
     let name = peer.name();
     if theirs.is(&peer.frames(compared.expected.clone())) {
         report.peer(name).agreements += 1;
-        return Vec::new();
+        return;
     }
     let difference = |what: &str| compared.difference(&question, what, name, theirs);
-    let classes = explain(peer, question, theirs, buffer);
-    match &classes {
+    match explain(peer, question, theirs, buffer) {
         Some(classes) => {
-            classes.iter().for_each(|class| report.peer(name).count(*class, || difference("")));
+            classes.into_iter().for_each(|class| report.peer(name).count(class, || difference("")));
         }
         None => report.unexplained(|| difference(&format!("{name} does not answer as the rules say"))),
     }
-    classes.unwrap_or_default()
 }
 
 /// symdex's answers at an address, and those by the rules.
@@ -183,12 +161,6 @@ impl<'c> Compared<'c> {
     fn statement_differs(&self) -> bool {
         let exact = self.expected.as_ref().map_or(&[][..], |expected| &expected.frames);
         self.expected_statement != exact
-    }
-
-    /// The innermost lines.
-    fn lines(&self) -> AnsweredLines {
-        let exact = self.ours.as_ref().and_then(|ours| ours.frames.first()?.line);
-        AnsweredLines { exact, statement: self.our_statement.first().and_then(|frame| frame.line) }
     }
 
     /// What is wrong with symdex's answers.

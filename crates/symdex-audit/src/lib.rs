@@ -36,13 +36,11 @@ mod explain;
 mod facts;
 mod image;
 mod intervals;
-mod line_report;
 mod lines;
 mod matches;
 mod names;
 mod peer;
 mod pieces;
-mod producer;
 mod report;
 mod rows;
 mod statements;
@@ -66,25 +64,14 @@ pub use self::classes::Class;
 use self::comparison::{compare_batch, our_frames};
 pub use self::expected::{Expected, Frame, Position};
 use self::facts::Facts;
-pub use self::line_report::{LineReport, PeerLines};
 pub use self::names::Link;
 pub use self::peer::{Answers, Ask, AskedPeer, FramePair, Peer, Question};
-pub use self::producer::Producer;
 pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport};
 use self::statements::InstanceLines;
 pub use self::units::Unit;
 
 /// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units that they read.
 const BATCH_LEN: usize = 1 << 18;
-
-/// Which of the debug file's addresses are compared.
-#[derive(Clone, Copy, Debug)]
-enum Stated {
-    All,
-    /// One of this many blocks.
-    Every(usize),
-    None,
-}
 
 /// The options of an audit.
 ///
@@ -113,7 +100,8 @@ enum Stated {
 pub struct AuditOptions<'a> {
     random: u64,
     seed: u64,
-    stated: Stated,
+    /// One of this many blocks of the stated addresses is compared.
+    every: usize,
     max_memory: usize,
     max_seconds: Option<u64>,
     stop: StopFlag,
@@ -126,8 +114,7 @@ impl<'a> AuditOptions<'a> {
     #[must_use]
     pub fn new() -> Self {
         let (max_memory, max_seconds, time_spent) = (usize::MAX / 4, None, Duration::ZERO);
-        let stated = Stated::All;
-        Self { random: 0, seed: 0, stated, max_memory, max_seconds, stop: None, time_spent, peer: None }
+        Self { random: 0, seed: 0, every: 1, max_memory, max_seconds, stop: None, time_spent, peer: None }
     }
 
     /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
@@ -140,14 +127,7 @@ impl<'a> AuditOptions<'a> {
     /// if all are compared.
     #[must_use]
     pub fn every(self, every: usize) -> Self {
-        Self { stated: if every > 1 { Stated::Every(every) } else { Stated::All }, ..self }
-    }
-
-    /// Compares only `count` random addresses, and none of those that the debug file states. Their answers are a fair
-    /// sample of the code by its size ([`AuditReport::lines`]).
-    #[must_use]
-    pub fn only_random(self, count: u64, seed: u64) -> Self {
-        Self { stated: Stated::None, ..self.random(count, seed) }
+        Self { every: every.max(1), ..self }
     }
 
     /// About how many bytes of memory the audit may take. A file that needs more fails with [`Error::TooLarge`]. The
@@ -201,11 +181,7 @@ impl<'a> AuditOptions<'a> {
         let spent = self.time_spent + begun.elapsed();
         let deadline = Deadline::after(self.max_seconds).stopped_by(self.stop).less(spent);
         let facts = Facts::read(image, &Budget::new(image.debug_size(), self.max_memory, deadline))?;
-        let addresses = match self.stated {
-            Stated::All => addresses::stated(&facts),
-            Stated::Every(every) => addresses::sampled(&addresses::stated(&facts), every),
-            Stated::None => Vec::new(),
-        };
+        let addresses = addresses::sampled(&addresses::stated(&facts), self.every);
         let addresses = addresses::with_random(&facts, addresses, self.random, self.seed);
         let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
         let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
@@ -221,14 +197,15 @@ impl<'a> AuditOptions<'a> {
             report.add(of_batch);
             instance_lines.merge(lines);
         }
-        match self.stated {
-            Stated::All => add_foreign(&mut report, &facts, index, &instance_lines)?,
+        let is_all = self.every == 1;
+        if is_all {
+            add_foreign(&mut report, &facts, index, &instance_lines)?;
+        } else {
             // An instance may have more addresses than were compared.
-            Stated::Every(_) | Stated::None => report.coverage = Coverage::default(),
+            report.coverage = Coverage::default();
         }
         let is_answered =
             report.symbol_table_only != 0 || report.coverage.ours + report.coverage.expected != 0;
-        let is_all = matches!(self.stated, Stated::All);
         // An image without code has nothing to compare.
         let is_nothing = report.addresses == 0 && facts.has_code();
         if is_nothing || is_all && !is_answered && facts.states_code() && facts.has_code() {

@@ -240,14 +240,6 @@ impl PeerAnswer<'_> {
     pub(crate) fn is(&self, frames: &[Frame<'_>]) -> bool {
         matches!(self, PeerAnswer::Frames(theirs) if theirs == frames)
     }
-
-    /// The innermost line.
-    pub(crate) fn line(&self) -> Option<u32> {
-        match self {
-            PeerAnswer::Frames(frames) => frames.first()?.line,
-            PeerAnswer::Error(_) => None,
-        }
-    }
 }
 
 impl fmt::Display for PeerAnswer<'_> {

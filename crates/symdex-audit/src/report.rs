@@ -5,9 +5,7 @@ use std::fmt;
 
 use crate::classes::Class;
 use crate::expected::Position;
-use crate::line_report::LineReport;
 use crate::peer::PeerAnswer;
-use crate::producer::Producer;
 
 /// How many unexplained differences are stored in full.
 pub(crate) const MAX_SHOWN: usize = 20;
@@ -27,8 +25,6 @@ pub struct AuditReport {
     pub statement_differs: u64,
     /// The results for each peer, by its name.
     pub peers: BTreeMap<&'static str, PeerReport>,
-    /// The innermost lines of the addresses, by the producer of their unit.
-    pub lines: BTreeMap<Producer, LineReport>,
     /// The number of differences that no class explains.
     pub unexplained_len: u64,
     /// Of these, addresses at which symdex itself does not answer as the rules say.
@@ -206,9 +202,6 @@ impl AuditReport {
         self.unexplained.truncate(MAX_SHOWN);
         for (peer, theirs) in higher.peers {
             self.peer(peer).add(theirs);
-        }
-        for (producer, lines) in &higher.lines {
-            *self.lines.entry(producer.clone()).or_default() += lines;
         }
         self.wrong_symbols.extend(higher.wrong_symbols);
         self.nothing_compared.extend(higher.nothing_compared);

@@ -9,7 +9,6 @@ use symdex_build::{Companions, Image};
 
 use self::llvm::{LlvmPeer, LlvmSymbolizer};
 
-mod lines;
 mod llvm;
 mod output;
 
@@ -29,10 +28,7 @@ pub(crate) struct Arguments {
     no_llvm: bool,
     /// Folders of debug files.
     debug_dirs: Vec<PathBuf>,
-    json: bool,
     markdown: bool,
-    /// Only random addresses are compared, and their lines are printed.
-    lines: bool,
     debug_files: Vec<PathBuf>,
 }
 
@@ -47,9 +43,7 @@ impl Arguments {
                 "--every" => arguments.every = words.next()?.parse().ok().filter(|every| *every > 0)?,
                 "--debug-dir" => arguments.debug_dirs.push((*words.next()?).into()),
                 "--no-llvm" => arguments.no_llvm = true,
-                "--json" => arguments.json = true,
                 "--markdown" => arguments.markdown = true,
-                "--lines" => arguments.lines = true,
                 option if option.starts_with('-') => return None,
                 path => arguments.debug_files.push(path.into()),
             }
@@ -83,12 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for debug_file in &arguments.debug_files {
         corpora.push(corpus(arguments, llvm.as_ref(), debug_file)?);
     }
-    match arguments {
-        Arguments { json: true, .. } => println!("{:#}", output::json(&corpora, llvm_version)),
-        Arguments { lines: true, .. } => print!("{}", lines::markdown(&corpora)),
-        Arguments { markdown: true, .. } => print!("{}", output::markdown(&corpora)),
-        _ => print!("{}", output::text(&corpora)),
-    }
+    print!("{}", if arguments.markdown { output::markdown(&corpora) } else { output::text(&corpora) });
     let failed: Vec<String> = corpora.iter().flat_map(failures).collect();
     failed.iter().for_each(|failure| eprintln!("{failure}"));
     ensure!(failed.is_empty(), "the audit fails");
@@ -147,12 +136,7 @@ fn audited(
         None => Ok(Box::new(std::iter::empty()) as _),
     };
     let peer = LlvmPeer::of(&image);
-    let options = AuditOptions::new();
-    let mut options = match (arguments.lines, arguments.sample) {
-        (true, 0) => options.only_random(lines::SAMPLE, SEED),
-        (true, sample) => options.only_random(sample, SEED),
-        (false, sample) => options.random(sample, SEED).every(arguments.every),
-    };
+    let mut options = AuditOptions::new().random(arguments.sample, SEED).every(arguments.every);
     if llvm.is_some() {
         options = options.peer(AskedPeer { peer: &peer, ask: &ask });
     }

@@ -1,9 +1,8 @@
-//! The output of an audit: as text, as JSON, and as the tables of docs/AUDIT.md.
+//! The output of an audit: as text, and as the tables of docs/AUDIT.md.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
-use symdex_audit::{ADDR2LINE, AuditReport, Class, ClassCount, Coverage, PeerReport};
+use symdex_audit::{ADDR2LINE, AuditReport, Class, PeerReport};
 
 use super::llvm::LLVM_SYMBOLIZER;
 use super::{Audited, Corpus};
@@ -24,52 +23,6 @@ pub(super) fn text(corpora: &[Corpus]) -> String {
         corpus.slices.iter().filter(of_slice).map(slice).chain(unreadable).chain([sums]).collect::<String>()
     };
     corpora.iter().map(corpus).collect()
-}
-
-/// Everything as one JSON value.
-pub(super) fn json(corpora: &[Corpus], llvm_version: &str) -> Value {
-    let corpus = |corpus: &Corpus| {
-        let slices: Vec<Value> = corpus.slices.iter().map(json_slice).collect();
-        json!({ "corpus": corpus.name, "slices": slices, "unreadable": corpus.unreadable })
-    };
-    let corpora: Vec<Value> = corpora.iter().map(corpus).collect();
-    json!({ "llvm_symbolizer": llvm_version, "corpora": corpora })
-}
-
-fn json_slice(slice: &Audited) -> Value {
-    let report = &slice.report;
-    let peer = |(peer, theirs): (&&'static str, &PeerReport)| {
-        let class = |(class, counted): (&Class, &ClassCount)| {
-            json!({
-                "class": class.name(),
-                "addresses": counted.count,
-                "example": counted.example.to_string(),
-            })
-        };
-        let classes: Vec<Value> = theirs.classes.iter().map(class).collect();
-        json!({ "peer": peer, "agreements": theirs.agreements, "classes": classes })
-    };
-    let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = report.coverage;
-    json!({
-        "file": slice.file,
-        "arch": slice.arch,
-        "id": slice.id,
-        "addresses": report.addresses,
-        "symbol_table_only": report.symbol_table_only,
-        "statement_differs": report.statement_differs,
-        "peers": report.peers.iter().map(peer).collect::<Vec<_>>(),
-        "unexplained": report.unexplained_len,
-        "unexplained_examples": report.unexplained.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "coverage": {
-            "executable_bytes": executable,
-            "symdex_bytes": ours,
-            "symdex_function_bytes": ours_function,
-            "addr2line_bytes": theirs,
-            "addr2line_function_bytes": theirs_function,
-        },
-        "failures": report.failures(),
-        "findings": report.findings(),
-    })
 }
 
 /// The sums of a corpus.
@@ -137,13 +90,13 @@ fn reasons(totals: &[AuditReport]) -> String {
     out
 }
 
-pub(super) fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
+fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
     let cells: Vec<String> = cells.collect();
     format!("| {head} | {} |\n", cells.join(" | "))
 }
 
 /// `1234567` as `1,234,567`; nothing for 0.
-pub(super) fn grouped(number: u64) -> String {
+fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (place, digit) in digits.char_indices() {

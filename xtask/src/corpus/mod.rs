@@ -4,54 +4,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use self::summary::Summary;
-
 mod android;
-mod compilers;
 mod debian;
 mod recipes;
 mod scatter;
-mod summary;
 mod variants;
 mod wheels;
+
+/// The parts of the corpus. `scatter` is a dSYM in which functions of all units are interleaved.
+const PARTS: [&str; 4] = ["android", "debian", "scatter", "wheels"];
 
 /// The arguments of `cargo xtask corpus`.
 pub(crate) struct Arguments {
     out: PathBuf,
-    parts: Vec<Part>,
-}
-
-/// A part of the corpus.
-enum Part {
-    Android,
-    Compilers,
-    Debian,
-    Wheels,
-    /// A dSYM in which functions of all units are interleaved.
-    Scatter,
-}
-
-impl Part {
-    fn named(name: &str) -> Option<Self> {
-        match name {
-            "android" => Some(Self::Android),
-            "compilers" => Some(Self::Compilers),
-            "debian" => Some(Self::Debian),
-            "wheels" => Some(Self::Wheels),
-            "scatter" => Some(Self::Scatter),
-            _ => None,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Android => "android",
-            Self::Compilers => "compilers",
-            Self::Debian => "debian",
-            Self::Wheels => "wheels",
-            Self::Scatter => "scatter",
-        }
-    }
+    parts: Vec<String>,
 }
 
 impl Arguments {
@@ -62,14 +28,15 @@ impl Arguments {
         while let Some(word) = words.next() {
             match *word {
                 "-o" => arguments.out = words.next()?.into(),
-                part => arguments.parts.push(Part::named(part)?),
+                part if PARTS.contains(&part) => arguments.parts.push(part.to_owned()),
+                _ => return None,
             }
         }
         (!arguments.parts.is_empty()).then_some(arguments)
     }
 }
 
-/// Makes each part in a new folder with its name and prints its figures.
+/// Makes each part in a new folder with its name.
 ///
 /// # Errors
 /// The folder exists, or a tool is missing or fails. Files made so far stay.
@@ -77,16 +44,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     std::fs::create_dir_all(&arguments.out)?;
     let out = arguments.out.canonicalize()?;
     for part in &arguments.parts {
-        let folder = out.join(part.name());
+        let folder = out.join(part);
         ensure!(!folder.exists(), "{} exists already; remove it to make it again", folder.display());
-        match part {
-            Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
-            Part::Compilers => compilers::make(&root()?.join("testdata/src"), &folder)?,
-            Part::Debian => debian::make(&folder)?,
-            Part::Wheels => wheels::make(&folder)?,
-            Part::Scatter => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
+        match part.as_str() {
+            "android" => android::make(&root()?.join("testdata/src"), &folder)?,
+            "debian" => debian::make(&folder)?,
+            "scatter" => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
+            _ => wheels::make(&folder)?,
         }
-        print!("{}\n{}", folder.display(), Summary::of(&folder)?);
+        println!("{}", folder.display());
     }
     Ok(())
 }

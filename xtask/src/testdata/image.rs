@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::macho;
 use super::recipes::{Arch, Recipe, Unit};
-use super::tinylink;
 use crate::tools::Tools;
 
 /// The folder of the sources in debug files. The real folder differs between machines.
@@ -65,9 +63,6 @@ impl Builder<'_> {
             std::fs::remove_dir_all(relocations)?;
         }
         let dwarf = resources.join("DWARF").join(recipe.name);
-        if let Some(section) = recipe.without_section {
-            macho::edit(&dwarf, |bytes| macho::drop_section(bytes, section))?;
-        }
         ensure!(dwarf.is_file(), "dsymutil made no {}", dwarf.display());
         Ok(dwarf)
     }
@@ -136,9 +131,7 @@ impl Builder<'_> {
         folder: &Path,
         slice: &str,
     ) -> Result<()> {
-        let Some([platform, version]) = arch.platform else {
-            return tinylink::link(folder, objects, slice);
-        };
+        let [platform, version] = arch.platform;
         let mut args = vec!["-arch", arch.name, "-platform_version", platform, version, version];
         // Object paths are relative to the folder, because the linker hashes them into the UUID.
         args.extend(["-oso_prefix", ".", "-undefined", "dynamic_lookup", "-o", slice]);
@@ -152,10 +145,13 @@ impl Builder<'_> {
         args.extend(objects.iter().map(String::as_str));
         args.extend(recipe.link);
         self.tools.run("ld64.lld", folder, args)?;
-        match arch.subtype {
-            Some(subtype) => macho::edit(&folder.join(slice), |bytes| macho::set_subtype(bytes, subtype)),
-            None => Ok(()),
+        if let Some(subtype) = arch.subtype {
+            let (path, at) = (folder.join(slice), 8);
+            let mut bytes = std::fs::read(&path)?;
+            bytes[at..at + 4].copy_from_slice(&subtype.to_le_bytes());
+            std::fs::write(path, bytes)?;
         }
+        Ok(())
     }
 }
 

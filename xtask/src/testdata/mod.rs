@@ -1,4 +1,4 @@
-//! `cargo xtask testdata`: makes the committed debug files and the demo from `testdata/src`.
+//! `cargo xtask testdata`: makes committed debug files, those of the demo too, from `testdata/src`.
 //!
 //! The same sources, the same LLVM and the same GCC yield the same bytes on every machine: paths are mapped, times are
 //! 0, UUIDs are hashes. Everything is built in a scratch folder first, so that a failure leaves the committed files
@@ -13,22 +13,15 @@ use crate::host;
 use crate::tools::Tools;
 use image::Builder;
 
-mod backtrace;
-mod demo;
-mod disassembly;
 mod elf;
 mod image;
-mod macho;
 mod recipes;
-mod report;
-mod tinylink;
 
-/// The generated entries of `testdata`. The rest of that folder is written by hand.
-const MADE: [&str; 4] = [TOOLS, "dsyms", "elf", "demo"];
+/// The folders of `testdata` with generated entries. They have other files, too.
+const FOLDERS: [&str; 3] = ["dsyms", "elf", "demo"];
 
 /// The LLVM programs, in the order in which missing ones are reported.
-const NEEDED: [&str; 7] =
-    ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
+const NEEDED: [&str; 5] = ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo"];
 
 /// The file that states the versions of the tools.
 const TOOLS: &str = "TOOLS";
@@ -41,8 +34,8 @@ pub(crate) fn make() -> Result<()> {
     let testdata = folder()?;
     let scratch = tempfile::tempdir()?;
     let made = build(&testdata.join("src"), scratch.path())?;
-    for name in MADE {
-        let (from, to) = (made.join(name), testdata.join(name));
+    for entry in entries(&made)? {
+        let (from, to) = (made.join(&entry), testdata.join(&entry));
         if to.is_dir() {
             std::fs::remove_dir_all(&to)?;
         }
@@ -62,13 +55,14 @@ pub(crate) fn make() -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     let testdata = folder()?;
     let scratch = tempfile::tempdir()?;
-    let made = files(&build(&testdata.join("src"), scratch.path())?)?;
+    let made = build(&testdata.join("src"), scratch.path())?;
     let mut committed = BTreeMap::new();
-    for name in MADE {
-        let path = testdata.join(name);
+    for entry in entries(&made)? {
+        let path = testdata.join(entry);
         ensure!(path.exists(), "{} is missing: run `cargo xtask testdata`", path.display());
         collect(&testdata, &path, &mut committed)?;
     }
+    let made = files(&made)?;
     if let (Some(here), Some(there)) = (made.get(Path::new(TOOLS)), committed.get(Path::new(TOOLS))) {
         let [here, there] = [here, there].map(|text| String::from_utf8_lossy(text));
         ensure!(
@@ -93,7 +87,18 @@ pub(crate) fn check() -> Result<()> {
     bail!("testdata does not match its sources; run `cargo xtask testdata` and commit:\n  {list}")
 }
 
-/// Makes [`MADE`] in a new folder in `scratch` and returns that folder.
+/// The generated files and bundles in `made`, by their relative paths.
+fn entries(made: &Path) -> Result<Vec<PathBuf>> {
+    let mut entries = vec![PathBuf::from(TOOLS)];
+    for folder in FOLDERS {
+        for entry in std::fs::read_dir(made.join(folder))? {
+            entries.push(Path::new(folder).join(entry?.file_name()));
+        }
+    }
+    Ok(entries)
+}
+
+/// Makes everything in a new folder in `scratch` and returns that folder.
 fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     let (work, made) = (scratch.join("work"), scratch.join("made"));
     let tools = Tools::find(scratch, &NEEDED)?;
@@ -101,8 +106,9 @@ fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     // dsymutil runs `lipo` from the PATH to join slices.
     tools.put_on_path("llvm-lipo", "lipo")?;
     let builder = Builder { tools: &tools, sources, work: &work };
-    let dsyms = made.join("dsyms");
+    let (dsyms, demo) = (made.join("dsyms"), made.join("demo"));
     std::fs::create_dir_all(&dsyms)?;
+    std::fs::create_dir_all(&demo)?;
     for recipe in recipes::RECIPES {
         println!("{}", recipe.name);
         builder.link(recipe)?;
@@ -111,7 +117,13 @@ fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     println!("elf");
     elf::build(sources, &work, &made.join("elf"))?;
     println!("demo");
-    demo::build(&builder, &made.join("demo"))?;
+    for recipe in &recipes::DEMO {
+        let image = builder.link(recipe)?;
+        match recipe.bundle {
+            Some(_) => builder.debug_file(recipe, &demo).map(drop)?,
+            None => copy(&image, &demo.join(recipe.name))?,
+        }
+    }
     std::fs::write(made.join(TOOLS), tools.versions()? + &elf::versions(&work)?)?;
     refuse_private_paths(&made, sources, &tools)?;
     Ok(made)

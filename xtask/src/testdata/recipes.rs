@@ -4,31 +4,28 @@
 pub(crate) struct Arch {
     pub(crate) name: &'static str,
     pub(crate) triple: &'static str,
-    /// The platform and its version. `None` if ld64.lld does not support the architecture; [`super::tinylink`] links it
-    /// then.
-    pub(crate) platform: Option<[&'static str; 2]>,
+    /// The platform and its version.
+    pub(crate) platform: [&'static str; 2],
     /// The CPU subtype to set, if ld64.lld would set it to "all".
     pub(crate) subtype: Option<u32>,
 }
 
 pub(crate) static ARM64: Arch =
-    Arch { name: "arm64", triple: "arm64-apple-macos13.0", platform: Some(["macos", "13.0"]), subtype: None };
+    Arch { name: "arm64", triple: "arm64-apple-macos13.0", platform: ["macos", "13.0"], subtype: None };
 pub(crate) static ARM64_IOS: Arch =
-    Arch { name: "arm64", triple: "arm64-apple-ios15.0", platform: Some(["ios", "15.0"]), subtype: None };
+    Arch { name: "arm64", triple: "arm64-apple-ios15.0", platform: ["ios", "15.0"], subtype: None };
 static ARM64E: Arch = Arch {
     name: "arm64e",
     triple: "arm64e-apple-macos13.0",
-    platform: Some(["macos", "13.0"]),
+    platform: ["macos", "13.0"],
     subtype: Some(0x8000_0002),
 };
 static X86_64: Arch = Arch {
     name: "x86_64",
     triple: "x86_64-apple-macos13.0",
-    platform: Some(["macos", "13.0"]),
+    platform: ["macos", "13.0"],
     subtype: None,
 };
-static ARMV7: Arch = Arch { name: "armv7", triple: "armv7-apple-ios9.0", platform: None, subtype: None };
-static I386: Arch = Arch { name: "i386", triple: "i386-apple-macos10.13", platform: None, subtype: None };
 
 /// A source file, as a path in the source folder, and its compiler flags.
 ///
@@ -50,8 +47,6 @@ pub(crate) struct Recipe {
     pub(crate) units: &'static [Unit],
     pub(crate) link: &'static [&'static str],
     pub(crate) dsymutil: &'static [&'static str],
-    /// A section whose header is removed from the debug file.
-    pub(crate) without_section: Option<&'static str>,
 }
 
 /// A thin arm64 executable; its base is 0x100000000.
@@ -63,7 +58,6 @@ pub(crate) const EXECUTABLE: Recipe = Recipe {
     units: &[],
     link: &[],
     dsymutil: &[],
-    without_section: None,
 };
 
 /// A thin arm64 dylib; its base is 0.
@@ -120,7 +114,6 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ..DYLIB
     },
     // Architectures.
-    Recipe { name: "i386", arches: &[&I386], units: INLINE_UNITS, ..EXECUTABLE },
     Recipe { name: "fat", arches: &[&ARM64, &ARM64E, &X86_64], units: INLINE_UNITS, ..EXECUTABLE },
     Recipe {
         name: "fat64",
@@ -129,7 +122,6 @@ pub(crate) static RECIPES: &[Recipe] = &[
         dsymutil: &["--fat64"],
         ..EXECUTABLE
     },
-    Recipe { name: "fat-armv7", arches: &[&ARMV7, &ARM64], units: INLINE_UNITS, ..EXECUTABLE },
     // Languages.
     Recipe { name: "cxx", units: &[unit("shapes/shapes.cpp", G), INLINE, PLAIN], ..DYLIB },
     Recipe {
@@ -193,49 +185,41 @@ pub(crate) static RECIPES: &[Recipe] = &[
         units: &[unit("modern/no_return.cpp", G), unit("modern/thunk.ll", &["-O2", "-Wno-override-module"])],
         ..DYLIB
     },
+];
+
+/// The images of the demo, in the order in which they are linked: each links against those before it. The first has no
+/// debug file.
+pub(crate) static DEMO: [Recipe; 3] = [
+    Recipe { name: "DemoPlain.dylib", arches: IOS, units: &[unit("demo/Plain/plain.c", BLOCKS)], ..DYLIB },
     Recipe {
-        name: "no-aranges",
-        units: &[unit("shapes/shapes.cpp", G), INLINE, PLAIN],
-        without_section: Some("__debug_aranges"),
+        name: "DemoKit",
+        bundle: Some("DemoKit.framework"),
+        arches: IOS,
+        units: &[
+            unit("demo/Kit/Decoder.cpp", DEMO_FLAGS),
+            unit("demo/Kit/Prefetcher.cpp", DEMO_FLAGS),
+            unit("demo/Kit/TileCache.cpp", DEMO_FLAGS),
+            unit("demo/Kit/rle.c", DEMO_FLAGS),
+        ],
+        link: &["../DemoPlain.dylib/DemoPlain.dylib"],
         ..DYLIB
+    },
+    Recipe {
+        name: "DemoApp",
+        bundle: Some("DemoApp.app"),
+        arches: IOS,
+        units: &[
+            unit("demo/App/main.m", DEMO_FLAGS),
+            unit("demo/App/Canvas.mm", DEMO_FLAGS),
+            unit("demo/App/Engine.cpp", DEMO_FLAGS),
+            unit("demo/App/TileLoader.swift.c", DEMO_FLAGS),
+            unit("demo/App/ViewController.swift.c", DEMO_FLAGS),
+        ],
+        link: &["../DemoKit/DemoKit", "../DemoPlain.dylib/DemoPlain.dylib"],
+        ..EXECUTABLE
     },
 ];
 
-/// The image of the demo without a debug file.
-pub(crate) static DEMO_PLAIN: Recipe =
-    Recipe { name: "DemoPlain.dylib", arches: IOS, units: &[unit("demo/Plain/plain.c", BLOCKS)], ..DYLIB };
-
-/// The framework of the demo. It is linked after [`DEMO_PLAIN`], which is in the folder beside it.
-pub(crate) static DEMO_KIT: Recipe = Recipe {
-    name: "DemoKit",
-    bundle: Some("DemoKit.framework"),
-    arches: IOS,
-    units: &[
-        unit("demo/Kit/Decoder.cpp", DEMO),
-        unit("demo/Kit/Prefetcher.cpp", DEMO),
-        unit("demo/Kit/TileCache.cpp", DEMO),
-        unit("demo/Kit/rle.c", DEMO),
-    ],
-    link: &["../DemoPlain.dylib/DemoPlain.dylib"],
-    ..DYLIB
-};
-
-/// The app of the demo. It is linked last.
-pub(crate) static DEMO_APP: Recipe = Recipe {
-    name: "DemoApp",
-    bundle: Some("DemoApp.app"),
-    arches: IOS,
-    units: &[
-        unit("demo/App/main.m", DEMO),
-        unit("demo/App/Canvas.mm", DEMO),
-        unit("demo/App/Engine.cpp", DEMO),
-        unit("demo/App/TileLoader.swift.c", DEMO),
-        unit("demo/App/ViewController.swift.c", DEMO),
-    ],
-    link: &["../DemoKit/DemoKit", "../DemoPlain.dylib/DemoPlain.dylib"],
-    ..EXECUTABLE
-};
-
 const IOS: &[&Arch] = &[&ARM64_IOS];
 const BLOCKS: &[&str] = &["-O2", "-fblocks"];
-const DEMO: &[&str] = &["-O2", "-g", "-fblocks"];
+const DEMO_FLAGS: &[&str] = &["-O2", "-g", "-fblocks"];

@@ -5,7 +5,6 @@ mod inlined;
 mod lines;
 mod names;
 
-use std::path::Path;
 use std::time::Duration;
 
 use gimli::constants as dw;
@@ -278,31 +277,6 @@ fn samples_are_the_same_every_time_and_lie_in_code() {
     // The sample is the first of two blocks, and the first block has all addresses.
     assert_eq!(report(0, 1, 2).addresses, none.addresses);
     assert_eq!(report(0, 1, 2).coverage, Coverage::default());
-}
-
-#[test]
-fn random_addresses_alone_count_the_lines_of_each_compiler_and_language() {
-    let path = "../../testdata/dsyms/outliner.dSYM/Contents/Resources/DWARF/outliner";
-    let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let bytes = std::fs::read(path).expect("part of the repository");
-    let slice = &slices(&bytes).expect("a Mach-O file")[0];
-    let companions = Companions::default();
-    let image = Image::load(slice, path, &companions).expect("loads");
-    let index = Index::open(symdex_build::build(&image).expect("builds").bytes).expect("just written");
-    let options = AuditOptions::new().only_random(400, 1);
-    let report = options.audit(&image, &index).expect("is read");
-    assert_eq!(report.failures(), Vec::<String>::new(), "{report}");
-    assert_eq!(report.coverage, Coverage::default());
-    let producers: Vec<String> = report.lines.keys().map(ToString::to_string).collect();
-    assert_eq!(producers, ["clang 19, C"]);
-    let lines = report.lines.values().next().expect("one producer");
-    assert!(0 < lines.addresses && lines.addresses <= report.addresses && report.addresses <= 400);
-    assert!(lines.statement_zero < lines.exact_zero && lines.exact_zero < lines.addresses, "{lines:?}");
-    assert!(0 < lines.policies_differ && lines.policies_differ < lines.addresses, "{lines:?}");
-    let addr2line = &lines.peers[ADDR2LINE];
-    // addr2line has no line where the line is 0.
-    assert_eq!((addr2line.exact_differs, addr2line.statement_differs), (lines.exact_zero, 0));
-    assert_eq!(addr2line.classes[&Class::LINE_ZERO], lines.exact_zero);
 }
 
 #[test]
