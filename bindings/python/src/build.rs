@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 use symdex::ImageId;
 use symdex_pipeline::{
     Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, MAX_THREADS, Pipeline, PipelineOptions,
+    PublishedIndex,
 };
 use symdex_store::{IndexBytes, IndexFolder, PublishOutcome, PutOptions, ReaderOptions, SharedStore};
 
@@ -287,20 +288,18 @@ impl Target {
             Some(store) => Some(store.put(&index, &self.put)?),
             None => None,
         };
-        let mut warnings = built.warnings.clone();
-        if let Some(PublishOutcome::Repaired { damage }) = &outcome {
-            warnings.push(format!("the old index is replaced: {damage}"));
-        }
+        let location = self.store.as_ref().map(|store| store.store().location(&metadata.id));
+        let published = PublishedIndex::new(&built, metadata, outcome.as_slice(), location);
         let image = BuiltImage {
-            id: metadata.id.to_string(),
-            image_name: metadata.image_name.clone(),
-            arch: metadata.arch.name.clone(),
-            debug_size: built.debug_size,
-            index_size: built.index_size,
-            has_debug_information: built.has_dwarf,
-            warnings,
+            id: published.id,
+            image_name: published.name,
+            arch: published.arch,
+            debug_size: published.debug_size,
+            index_size: published.index_size,
+            has_debug_information: published.has_dwarf,
+            warnings: published.warnings,
             outcome: outcome.as_ref().map(PublishOutcome::name),
-            location: self.store.as_ref().map(|store| store.store().location(&metadata.id)),
+            location: published.location,
             index: None,
             file: file.clone(),
         };

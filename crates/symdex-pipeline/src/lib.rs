@@ -43,6 +43,7 @@ mod intake;
 pub mod isolate;
 mod pipeline;
 mod plan;
+mod published;
 mod space;
 
 use std::collections::VecDeque;
@@ -57,6 +58,7 @@ pub use self::intake::{Batch, Input, Intake};
 pub use self::isolate::tasks::run_child;
 pub use self::pipeline::{Host, Pipeline, PipelineOptions};
 pub use self::plan::Plan;
+pub use self::published::PublishedIndex;
 pub use self::space::{DiskSpace, Reservation};
 
 /// The most threads that a build has. More take memory and are no faster.

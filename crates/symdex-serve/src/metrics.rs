@@ -125,7 +125,7 @@ impl Metrics {
     pub(crate) fn built(&self, results: &BuildResults) {
         for image in &results.images {
             let outcome = match image {
-                Ok(image) => image.outcome.name().to_owned(),
+                Ok(image) => image.outcome.clone(),
                 Err(failure) => failure.limit.as_deref().unwrap_or(failure.kind.name()).to_owned(),
             };
             self.builds.get_or_create(&BuildLabels { outcome }).inc();

@@ -19,9 +19,9 @@ pub(crate) use self::common::UnwindOption;
 #[cfg(feature = "symbol-files")]
 pub(crate) use self::common::{BuildLimits, Destination, Reporting};
 use self::run::{Build, BuildHost};
-pub(crate) use self::summary::outcome_words;
 #[cfg(feature = "symbol-files")]
 pub(crate) use self::summary::publish;
+pub(crate) use self::summary::sentence;
 pub(crate) use self::totals::BuildOutput;
 use crate::failure;
 use crate::interrupt;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use symdex::{Grade, ImageId};
 use symdex_build::debug_files::InputFiles;
 use symdex_pipeline::archive::{Fault, FaultKind};
-use symdex_pipeline::{Batch, Pipeline, Plan};
+use symdex_pipeline::{Batch, Pipeline, Plan, PublishedIndex};
 use symdex_store::PublishOutcome;
 
 use super::args::RequiredArgs;
@@ -49,12 +49,13 @@ impl<'a> Required<'a> {
         if !self.args.require_all {
             return;
         }
-        let key = (image.id.clone(), image.arch.clone());
+        let PublishedIndex { id, arch, file, name, has_dwarf, grade, .. } = &image.published;
+        let key = (id.clone(), arch.clone());
         let is_kept = image.outcome.as_ref().is_some_and(PublishOutcome::keeps_existing);
-        if (image.has_dwarf && image.grade >= Grade::Names) || (is_kept && kept()) {
+        if (*has_dwarf && *grade >= Grade::Names) || (is_kept && kept()) {
             self.with.insert(key);
         } else {
-            self.without.insert(key, (PathBuf::from(&image.file), image.name.clone()));
+            self.without.insert(key, (PathBuf::from(file), name.clone()));
         }
     }
 

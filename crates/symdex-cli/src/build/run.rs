@@ -109,7 +109,12 @@ impl<'a> Build<'a> {
             Err(failure) => return self.fail(&failure),
         };
         self.required.built(&image, || {
-            let kept = image.id.parse().ok().and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
+            let kept = image
+                .published
+                .id
+                .parse()
+                .ok()
+                .and_then(|id| stores.stores().first()?.open(&id).ok().flatten());
             let kept = kept.as_ref().map(|kept| kept.metadata());
             kept.is_some_and(|kept| kept.counts.units != 0 && kept.grade() >= Grade::Names)
         });

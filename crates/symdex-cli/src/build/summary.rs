@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use symdex::{Grade, Index, Partial, Seen, Table};
 use symdex_build::TextCoverage;
 use symdex_build::can_be_avoided;
-use symdex_pipeline::{BuiltIndex, Verified};
+use symdex_pipeline::{BuiltIndex, PublishedIndex, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::common::{Reporting, Verbosity};
@@ -19,54 +19,25 @@ use crate::text;
 /// The result for one image. With `--json`, it is one line.
 #[derive(Serialize)]
 pub(crate) struct ImageSummary {
-    pub(super) name: String,
-    pub(super) id: String,
-    pub(super) arch: String,
-    /// The debug file.
-    pub(super) file: String,
-    /// Other files of the image. Their symbols are in the index, too.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    joined: Vec<String>,
-    /// The path of the index, or where it is in the first store; `None` if it was not published.
-    location: Option<String>,
-    /// Where it is in the other stores.
+    #[serde(flatten)]
+    pub(super) published: PublishedIndex,
+    /// Where the index is in the other stores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     copies: Vec<String>,
-    pub(super) index_size: u64,
-    debug_size: u64,
-    pub(super) has_dwarf: bool,
-    /// The grade of the new index.
-    pub(super) grade: Grade,
     units: u64,
     failed_units: u64,
-    functions: u64,
     ranges: u64,
-    symbols: u64,
     /// What was found in the debug file.
     seen: Seen,
     chunks: u64,
     coverage: TextCoverage,
     dropped: BTreeMap<String, u64>,
     hidden_names: u64,
-    partial: Vec<Partial>,
-    warnings: Vec<String>,
+    pub(super) partial: Vec<Partial>,
     verified: Option<Verified>,
     /// The outcome in the first store; `None` if the index has a wrong answer and was therefore not published.
-    #[serde(serialize_with = "in_one_word")]
+    #[serde(skip)]
     pub(super) outcome: Option<PublishOutcome>,
-    pub(super) conflict: bool,
-    seconds: f64,
-}
-
-impl ImageSummary {
-    /// Whether a part of the debug file could not be read.
-    pub(super) fn is_partial(&self) -> bool {
-        !self.partial.is_empty()
-    }
-}
-
-fn in_one_word<S: Serializer>(outcome: &Option<PublishOutcome>, serializer: S) -> Result<S::Ok, S::Error> {
-    outcome_words(outcome.as_ref()).0.serialize(serializer)
 }
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
@@ -78,7 +49,7 @@ pub(crate) fn publish(
 ) -> Result<ImageSummary, Failure> {
     let file = PathBuf::from(&built.file);
     let index = Index::open(built.as_ref()).map_err(|error| Failure::index(&file, &error))?;
-    let (mut warnings, verified) = (built.warnings.clone(), built.verified.clone());
+    let verified = built.verified.clone();
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let outcomes = if is_right {
         let published = stores.publish_in_all(&index, options);
@@ -86,55 +57,34 @@ pub(crate) fn publish(
     } else {
         Vec::new()
     };
-    for outcome in &outcomes {
-        if let PublishOutcome::Repaired { damage } = outcome {
-            warnings.push(format!("the old index is replaced: {damage}"));
-        }
-    }
-    if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
-        warnings.push(format!(
-            "addr2line differs at {} for no known reason",
-            text::count(unexplained, "address")
-        ));
-    }
     let mut locations =
         stores.stores().iter().take(outcomes.len()).map(|store| store.store().location(index.id()));
     let metadata = index.metadata();
-    let counts = metadata.counts;
+    let mut published = PublishedIndex::new(&built, metadata, &outcomes, locations.next());
+    if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
+        let addresses = text::count(unexplained, "address");
+        published.warnings.push(format!("addr2line differs at {addresses} for no known reason"));
+    }
     Ok(ImageSummary {
-        name: metadata.image_name.clone(),
-        id: metadata.id.to_string(),
-        arch: metadata.arch.name.clone(),
-        file: file.display().to_string(),
-        joined: built.joined.iter().map(|path| path.display().to_string()).collect(),
-        conflict: outcomes.iter().any(PublishOutcome::is_conflict),
-        location: locations.next(),
+        published,
         copies: locations.collect(),
-        index_size: built.index_size,
-        debug_size: built.debug_size,
-        has_dwarf: built.has_dwarf,
-        grade: metadata.grade(),
-        units: counts.units,
+        units: metadata.counts.units,
         failed_units: built.failed_units,
-        functions: counts.functions,
-        ranges: counts.ranges,
-        symbols: counts.symbols,
-        seen: counts.seen,
+        ranges: metadata.counts.ranges,
+        seen: metadata.counts.seen,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
         coverage: built.coverage,
         dropped: built.dropped.clone(),
         hidden_names: built.hidden_names,
         partial: metadata.partial.clone(),
-        warnings,
         verified,
         outcome: outcomes.into_iter().next(),
-        seconds: built.time.as_secs_f64(),
     })
 }
 
-/// The outcome in one word and as text; `None` if the index was not published.
-pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
-    let sentence = match outcome {
+/// The outcome as text; `None` if the index was not published.
+pub(crate) fn sentence(outcome: Option<&PublishOutcome>) -> &'static str {
+    match outcome {
         Some(PublishOutcome::Written) => "written",
         Some(PublishOutcome::Unchanged) => "unchanged: the same index exists",
         Some(PublishOutcome::Repaired { .. }) => "written, in place of a damaged index",
@@ -145,8 +95,7 @@ pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, 
             "conflict: a different index of this id existed and is replaced"
         }
         None => "not published: its answers differ from the debug file",
-    };
-    (outcome.map_or("rejected", PublishOutcome::name), sentence)
+    }
 }
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say how many images have no debug
@@ -161,7 +110,8 @@ pub(super) fn report(
         (false, Verbosity::Quiet) => {}
         _ => output.line(summary, || human(summary))?,
     }
-    let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
+    let ImageSummary { published, partial, verified, .. } = summary;
+    let PublishedIndex { file, arch, warnings, grade, has_dwarf, .. } = published;
     let say = |kind: &str, what: &str| {
         complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
     };
@@ -170,8 +120,8 @@ pub(super) fn report(
     if reporting.verbosity() == Verbosity::Quiet {
         return Ok(0);
     }
-    if summary.grade == Grade::Nothing || !summary.has_dwarf && !are_many {
-        say("warning", what_is_indexed(summary));
+    if *grade == Grade::Nothing || !has_dwarf && !are_many {
+        say("warning", what_is_indexed(*grade));
     }
     warnings.iter().for_each(|warning| say("warning", warning));
     let is_reported =
@@ -182,8 +132,8 @@ pub(super) fn report(
 }
 
 /// What the index of an image without debug information has.
-fn what_is_indexed(summary: &ImageSummary) -> &'static str {
-    match summary.grade {
+fn what_is_indexed(grade: Grade) -> &'static str {
+    match grade {
         Grade::Nothing => "nothing to answer: the index is empty",
         Grade::Bounds => "no debug information and no names: only the bounds of functions are indexed",
         _ => "no debug information: only the symbol table is indexed",
@@ -191,29 +141,29 @@ fn what_is_indexed(summary: &ImageSummary) -> &'static str {
 }
 
 /// The number of functions in the index, and of those that were found if they are more.
-fn functions(ImageSummary { functions, seen, .. }: &ImageSummary) -> String {
+fn functions(functions: u64, seen: &Seen) -> String {
     match functions.cmp(&seen.functions) {
         Ordering::Less => format!("{functions} of {}", text::count(seen.functions, "function")),
-        _ => text::count(*functions, "function"),
+        _ => text::count(functions, "function"),
     }
 }
 
 fn human(summary: &ImageSummary) -> String {
-    let ImageSummary { name, id, arch, location, index_size, debug_size, .. } = summary;
-    let ImageSummary { units, ranges, symbols, seconds, outcome, .. } = summary;
-    let (_, outcome) = outcome_words(outcome.as_ref());
+    let ImageSummary { published, units, ranges, seen, outcome, .. } = summary;
+    let PublishedIndex { name, id, arch, location, index_size, debug_size, .. } = published;
+    let PublishedIndex { symbols, seconds, joined, .. } = published;
+    let outcome = sentence(outcome.as_ref());
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
     let [units, ranges, symbols] = [(units, "unit"), (ranges, "range"), (symbols, "symbol")]
         .map(|(number, noun)| text::count(*number, noun));
-    let counts = format!("{units}, {}, {ranges}, {symbols}", functions(summary));
+    let counts = format!("{units}, {}, {ranges}, {symbols}", functions(published.functions, seen));
     let name = text::printable(name.into());
     let location = location.as_deref().map(|location| format!("{location}: ")).unwrap_or_default();
     let verified = summary.verified.as_ref();
     let verified = verified
         .map(|verified| format!(", {} compared", text::count(verified.addresses, "answer")))
         .unwrap_or_default();
-    let joined: String =
-        summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
+    let joined: String = joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
         "{id}  {arch}  {name}\n{joined}    \
          {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {location}{outcome}{verified}"

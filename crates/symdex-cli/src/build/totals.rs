@@ -1,9 +1,10 @@
 //! The output of a build: images, failures and totals.
 
 use serde::Serialize;
+use symdex_store::PublishOutcome;
 
 use super::common::Reporting;
-use super::summary::{self, ImageSummary, outcome_words};
+use super::summary::{self, ImageSummary};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
 use crate::output::Output;
 use crate::text::count;
@@ -47,11 +48,11 @@ impl<'a> BuildOutput<'a> {
 
     /// Prints and counts an image. If `are_many`, only the totals say that it has no debug information.
     pub(crate) fn image(&mut self, image: &ImageSummary, are_many: bool) -> Result<(), CommandError> {
-        self.output.count(image.index_size);
-        self.output.add(outcome_words(image.outcome.as_ref()).0, 1);
-        self.output.add("in_conflict", image.conflict.into());
-        self.output.add("partial", image.is_partial().into());
-        self.output.add("without_debug_information", (!image.has_dwarf).into());
+        self.output.count(image.published.index_size);
+        self.output.add(image.outcome.as_ref().map_or("rejected", PublishOutcome::name), 1);
+        self.output.add("in_conflict", image.published.conflict.into());
+        self.output.add("partial", (!image.partial.is_empty()).into());
+        self.output.add("without_debug_information", (!image.published.has_dwarf).into());
         if image.outcome.is_none() {
             self.output.graver(FailureKind::Other);
         }

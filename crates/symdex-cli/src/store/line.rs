@@ -4,7 +4,7 @@ use serde::Serialize;
 use symdex::ImageId;
 use symdex_store::{IdPrefix, PublishOutcome, Store};
 
-use crate::build::outcome_words;
+use crate::build::sentence;
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::output::Output;
 
@@ -57,7 +57,7 @@ impl Output {
         outcome: &PublishOutcome,
         is_copy: bool,
     ) -> Result<(), CommandError> {
-        let (word, sentence) = outcome_words(Some(outcome));
+        let (word, sentence) = (outcome.name(), sentence(Some(outcome)));
         let (url, location) = (store.url().to_string(), store.location(id));
         let more = Put { from, conflict: outcome.is_conflict() };
         let line = IndexLine { store: &url, id: id.to_string(), location, outcome: word, size, more };

@@ -7,11 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use symdex::ImageId;
 use symdex_answer::Symbolicator;
-use symdex_pipeline::{DiskSpace, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions};
+use symdex_pipeline::{
+    DiskSpace, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex,
+};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};
-use super::published::{BuildProgress, BuildResults, PublishedImage};
+use super::published::{BuildProgress, BuildResults};
 
 /// The fraction of the size of a debug file that is reserved for its index and the temporary files of its build. An
 /// index takes a fiftieth to a tenth of it, and is on the disk twice while it is published.
@@ -125,7 +127,7 @@ impl Builder {
 
     /// Returns whether the stores have the indexes of all `images` now. Indexes in memory do not count. A store that
     /// cannot be queried has none.
-    pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
+    pub(super) fn has_all(&self, images: &[PublishedIndex]) -> bool {
         let stores = self.publishing.symbolicator.stores().stores();
         let is_in = |store: &Arc<SharedStore>, id: &ImageId| {
             store.stat(id).is_ok_and(|entry| entry.is_some())

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use symdex_pipeline::{Failure, FailureKind};
+use symdex_pipeline::{Failure, FailureKind, PublishedIndex};
 use symdex_store::{Provenance, rfc3339};
 use utoipa::ToSchema;
 
-use super::published::{BuildProgress, BuildResults, PublishedImage};
+use super::published::{BuildProgress, BuildResults, shortened};
 
 /// How many bytes of JSON the lists of a job have together. Warnings that do not fit are left out first, then failures,
 /// then images.
@@ -57,7 +57,7 @@ pub(crate) struct Job {
     pub(crate) store_error: Option<String>,
     pub(crate) progress: JobProgress,
     /// The images that have an index now.
-    pub(crate) images: Vec<PublishedImage>,
+    pub(crate) images: Vec<PublishedIndex>,
     /// The files, or parts of files, that have no index.
     pub(crate) failures: Vec<JobFailure>,
     /// Entries of the archive that were left out.
@@ -187,7 +187,7 @@ impl Job {
         let BuildResults { images, warnings, store_error } = results;
         let mut list = Listing { left: MAX_LISTED - MAX_FAILURES, unlisted: 0 };
         let (images, failures): (Vec<_>, Vec<_>) = images.into_iter().partition(Result::is_ok);
-        self.images = list.of(images.into_iter().flatten().map(PublishedImage::shortened));
+        self.images = list.of(images.into_iter().flatten().map(shortened));
         list.left += MAX_FAILURES;
         self.failures = list.of(failures.into_iter().filter_map(Result::err).map(JobFailure::from));
         self.warnings = list.of(warnings.into_iter().map(short));
@@ -288,7 +288,6 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobs::published::PublishedOutcome;
 
     #[test]
     fn a_job_survives_json() {
@@ -315,17 +314,19 @@ mod tests {
         );
     }
 
-    fn image(text: &str) -> PublishedImage {
+    fn image(text: &str) -> PublishedIndex {
         let text = || text.to_owned();
         let texts = || vec![text(); 20];
-        PublishedImage {
+        PublishedIndex {
             id: "ab".repeat(16),
             arch: text(),
             name: text(),
             file: text(),
             joined: texts(),
-            outcome: PublishedOutcome::Written,
-            store: text(),
+            outcome: "written".to_owned(),
+            conflict: false,
+            has_dwarf: true,
+            location: Some(text()),
             index_size: 1,
             debug_size: 1,
             grade: symdex::Grade::Lines,
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn a_job_lists_all_images_of_a_shared_cache() {
         let mut job = Job::new(&"ab".repeat(32), 5, "cache");
-        let short = PublishedImage { joined: Vec::new(), warnings: Vec::new(), ..image(&"x".repeat(60)) };
+        let short = PublishedIndex { joined: Vec::new(), warnings: Vec::new(), ..image(&"x".repeat(60)) };
         let images = vec![Ok(short); 5000];
         job.end(BuildResults { images, ..BuildResults::default() });
         assert_eq!((job.images.len(), job.unlisted), (5000, 0));

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use symdex::Index;
 use symdex_answer::Symbolicator;
-use symdex_pipeline::{BuiltIndex, Failure, FailureKind};
+use symdex_pipeline::{BuiltIndex, Failure, FailureKind, PublishedIndex};
 use symdex_report::KnownImage;
-use symdex_store::{Error, OnConflict, Provenance, PutOptions};
+use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, StoreUrl};
 
 use super::builder::Builder;
-use super::published::{PublishedImage, PublishedOutcome};
 use crate::audit::AUDIT;
 use crate::known::Known;
 
@@ -52,7 +51,7 @@ impl Builder {
         built: &BuiltIndex,
         put: &PutOptions,
         retry: &Retry<'_>,
-    ) -> Result<PublishedImage, Unpublished> {
+    ) -> Result<PublishedIndex, Unpublished> {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.try_publish(built, put) {
@@ -68,7 +67,7 @@ impl Builder {
     }
 
     /// Puts a new index into the first store that accepts it, unless an existing different one is kept.
-    fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedImage, Unpublished> {
+    fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedIndex, Unpublished> {
         let failed = |what: &str| Failure::of_file(built.file.as_ref(), FailureKind::Other, what);
         let unpublished = |error: Error| {
             let failure = failed(&format!("its index is not published: {error}"));
@@ -91,28 +90,34 @@ impl Builder {
             let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
             known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
         }
-        let image = PublishedImage::new(built, metadata, &outcome, store.url());
-        log(&image, put.provenance.as_ref());
+        log(built, store.url(), &outcome, put.provenance.as_ref());
+        let location = store.store().location(&metadata.id);
+        let mut image = PublishedIndex::new(built, metadata, &[outcome], Some(location));
+        if !built.has_dwarf {
+            image.warnings.push("no debug information: only the symbol table is indexed".to_owned());
+        }
+        let partial = metadata.partial.iter();
+        image.warnings.extend(partial.map(|one| format!("partial: {} x {}", one.count, one.reason)));
         Ok(image)
     }
 }
 
 /// Logs the outcome of publishing an index.
-fn log(image: &PublishedImage, provenance: Option<&Provenance>) {
+fn log(built: &BuiltIndex, store: &StoreUrl, outcome: &PublishOutcome, provenance: Option<&Provenance>) {
     tracing::info!(
         target: AUDIT,
-        action = match image.outcome {
-            PublishedOutcome::Written | PublishedOutcome::Unchanged => "publish",
-            PublishedOutcome::Repaired | PublishedOutcome::Replaced => "replace",
-            PublishedOutcome::Kept => "keep",
+        action = match outcome {
+            PublishOutcome::Written | PublishOutcome::Unchanged => "publish",
+            PublishOutcome::Kept | PublishOutcome::ConflictKept => "keep",
+            _ => "replace",
         },
         token = provenance.and_then(|one| one.token.as_deref()),
         client = provenance.and_then(|one| one.client).map(tracing::field::display),
         sha256 = provenance.and_then(|one| one.sha256.as_deref()),
-        file = image.file,
-        image = image.id,
-        store = image.store,
-        outcome = image.outcome.name(),
+        file = %built.file.to_string_lossy(),
+        image = built.id,
+        store = %store,
+        outcome = outcome.name(),
         "audit"
     );
 }
