@@ -60,7 +60,7 @@ class Engine {
     const size = parts.reduce((sum, part) => sum + part.length, 0);
     // The length of a buffer is a number of 32 bits, and a signed one in Rust.
     let at = size < 2 ** 31 ? this.exports.input(size) >>> 0 : 0;
-    if (at === 0) throw new SymdexError("out_of_memory", `WebAssembly has no memory for ${size} bytes`);
+    if (at === 0) throw new SymdexError("limit", `WebAssembly has no memory for ${size} bytes`);
     this.refresh();
     for (const part of parts) {
       this.bytes.set(part, at);

@@ -17,24 +17,18 @@ export type Address = bigint | number;
 
 /** What is wrong: see {@link SymdexError.kind}. */
 export type ErrorKind =
-  /** The bytes are not an index. */
-  | "not_an_index"
-  /** The bytes are not a debug file. */
-  | "not_a_debug_file"
-  /** The index or the debug file is damaged. Build or copy it again. */
+  /** The index, the debug file or the report is damaged. Build or copy it again. */
   | "damaged"
-  /** The index is of another version, the debug file of another kind, or the report of a kind without stacks. */
+  /** The bytes are no index, debug file or report, or one of a version or kind that the package does not read. */
   | "unsupported"
-  /** No format of reports recognises the text. */
-  | "unknown_report"
-  /** The format of the report is known, but the text is broken or truncated. */
-  | "malformed_report"
+  /** The debug file does not have what is needed, such as functions. */
+  | "not_found"
   /** An option has a value that it cannot have. */
   | "usage"
   /** The index is closed, or was opened before the module crashed. */
   | "closed"
-  /** WebAssembly has no memory for the bytes, or for a build. */
-  | "out_of_memory"
+  /** WebAssembly has no memory for the bytes, or for a build, or a limit is exceeded. */
+  | "limit"
   /** The module has ended, most likely for lack of memory. Indexes that were open must be opened again. */
   | "crashed";
 
@@ -142,7 +136,7 @@ export class Index {
    * Opens an index. This does not depend on its size, apart from copying it.
    *
    * @param options.name what messages and reports call the index; by default, its id with the extension `.symdex`
-   * @throws {SymdexError} `not_an_index`, `unsupported`, `damaged` or `out_of_memory`
+   * @throws {SymdexError} `unsupported`, `damaged` or `limit`
    */
   static open(bytes: Bytes, options?: { name?: string }): Index;
 
@@ -193,7 +187,7 @@ export class Index {
  * lacks. The call does not return before the build is done, which takes about a second for 100 MB.
  *
  * @param options.name the file name, which becomes the name of the image
- * @throws {SymdexError} `not_a_debug_file`, `damaged` or `out_of_memory`
+ * @throws {SymdexError} `unsupported`, `damaged`, `not_found` or `limit`
  */
 export function buildIndexes(debugFile: Bytes, options?: { name?: string }): (Uint8Array | SymdexError)[];
 
@@ -220,7 +214,7 @@ export type OutputFormat = "json" | "text" | "native";
  * The default format is `"json"`. With `"native"`, the result is the report in its own format, as bytes, and only its
  * frames are changed. `"text"` is text for people.
  *
- * @throws {SymdexError} `unknown_report`, `malformed_report`, `unsupported`, `closed` or `out_of_memory`
+ * @throws {SymdexError} `unsupported`, `damaged`, `closed` or `limit`
  */
 export function symbolicate(
   report: Bytes | string,
@@ -315,8 +309,11 @@ export type ImageStatus =
   | "found"
   | "unused"
   | "missing"
-  | "malformed"
+  | "damaged"
+  | "lost"
   | "unsupported"
+  | "limit"
+  | "unavailable"
   | "fetching"
   | "fetching_failed"
   | "other";
@@ -363,9 +360,10 @@ export interface ReportFrame {
     | "missing"
     | "missing_symbol"
     | "unknown_image"
-    | "malformed"
-    | "other"
-    | "too_large";
+    | "damaged"
+    | "lost"
+    | "unavailable"
+    | "limit";
   reason?: string;
   /** How the index was chosen, if not by the id of the image. */
   matched_by?: "name" | "assumed";

@@ -41,7 +41,7 @@ export async function buildIndexes(debugFiles) {
       if (indexes.length > 0) item.done("Index built", ...about);
       else item.failed("No index", ...about);
     } catch (error) {
-      const command = error.kind === "not_a_debug_file" ? `symdex build ${name} -o indexes also reads archives.` : "";
+      const command = error.kind === "unsupported" ? `symdex build ${name} -o indexes also reads archives.` : "";
       item.failed("No index", problem(`This page cannot build an index: ${error.message}. ${command}`));
     }
   }

@@ -1,6 +1,6 @@
 //! Sources of answers for reports.
 
-use symdex::{ImageOffset, Index, OwnedUnwindRow, Table};
+use symdex::{Cause, ImageOffset, Index, OwnedUnwindRow, Table};
 use symdex_report::{Answer, Answers, Function, Question, ReportImage, Source, Unanswered};
 
 use crate::input;
@@ -66,7 +66,7 @@ fn answer(offset: ImageOffset) -> Answer {
     let dwarf = |name, line| function(name, Table::Dwarf, Some(line));
     match offset.0 >> 4 & 7 {
         0 => Answer::NoFunction,
-        1 => Answer::Damaged("damaged here".to_owned()),
+        1 => Answer::Unreadable(Cause::Damaged, "damaged here".to_owned()),
         2 => Answer::functions(vec![function("symbol", Table::SymbolTable, None)]),
         3 | 4 => Answer::functions(vec![dwarf("_ZN3app5innerEv", 0), dwarf("outer", 7)]),
         line => Answer::functions(vec![dwarf("-[App \"run\"\n:]", u32::try_from(line).unwrap_or(0))]),

@@ -48,15 +48,15 @@ typedef enum symdex_status {
    */
   SYMDEX_STATUS_IO = 3,
   /*
-   The file is not a symdex index, or it is damaged.
+   The index is damaged.
    */
   SYMDEX_STATUS_DAMAGED = 4,
   /*
-   The index was written by a version of symdex that this library does not know.
+   The file is not a symdex index, or it was written by a version of symdex that this library does not know.
    */
   SYMDEX_STATUS_UNSUPPORTED = 5,
   /*
-   The answer is too large for one call.
+   The answer is too large for one call, or the index is too large to be read into memory.
    */
   SYMDEX_STATUS_TOO_LARGE = 6,
   /*

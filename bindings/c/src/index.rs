@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, MappedFile};
+use symdex::{Cause, ImageId, MappedFile};
 
 use crate::types::{Metadata, Status, Text};
 
@@ -48,10 +48,11 @@ impl Failure {
 
 impl From<symdex::Error> for Failure {
     fn from(error: symdex::Error) -> Self {
-        let status = match &error {
-            symdex::Error::Io(error) if error.kind() == std::io::ErrorKind::NotFound => Status::NotFound,
-            error if error.is_unsupported() => Status::Unsupported,
-            error if error.is_damage() => Status::Damaged,
+        let status = match error.cause() {
+            Cause::Missing => Status::NotFound,
+            Cause::Unsupported => Status::Unsupported,
+            Cause::Damaged => Status::Damaged,
+            Cause::Limit => Status::TooLarge,
             _ => Status::Io,
         };
         Self::new(status, error.to_string())

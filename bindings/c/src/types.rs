@@ -15,11 +15,11 @@ pub enum Status {
     NotFound = 2,
     /// The file cannot be read.
     Io = 3,
-    /// The file is not a symdex index, or it is damaged.
+    /// The index is damaged.
     Damaged = 4,
-    /// The index was written by a version of symdex that this library does not know.
+    /// The file is not a symdex index, or it was written by a version of symdex that this library does not know.
     Unsupported = 5,
-    /// The answer is too large for one call.
+    /// The answer is too large for one call, or the index is too large to be read into memory.
     TooLarge = 6,
     /// A bug of this library. The handles of the call can only be freed.
     Internal = 7,

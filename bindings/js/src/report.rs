@@ -1,7 +1,7 @@
 //! Reports, answered from open indexes.
 
 use serde::{Deserialize, Serialize};
-use symdex::{ImageId, LinePolicy, Scratch};
+use symdex::{Cause, ImageId, LinePolicy, Scratch};
 use symdex_report::{
     Addresses, Answers, GatheredAnswers, KnownImage, MatchedBy, Options, OutputFormat, Question, Report,
     ReportImage, Source, SourceAnswers, Unanswered, answer_from_index, match_by_name, symbolicate,
@@ -74,7 +74,7 @@ pub(crate) fn symbolicated(request: &[u8], report: &[u8], indexes: &Indexes) -> 
         OutputFormat::Text => symbolicated.write_text(&mut out),
         OutputFormat::Json => serde_json::to_writer(&mut out, &symbolicated.view(&known)).map_err(Into::into),
     }
-    .map_err(|error| Failure { kind: "usage", message: error.to_string() })?;
+    .map_err(|error| Failure { kind: Cause::Usage, message: error.to_string() })?;
     Ok(out)
 }
 

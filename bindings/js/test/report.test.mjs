@@ -125,7 +125,7 @@ testWithCommand("a damaged index is told from a missing one, and another index o
       continue;
     }
     const { status, reason } = image(damaged);
-    if (status !== "malformed") continue;
+    if (status !== "damaged") continue;
     isTold = true;
     assert.match(reason, /^damaged: parts of it are damaged/);
     assert.match(image(damaged, intact).reason, /answered from|damaged/);

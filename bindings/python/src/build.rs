@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_pipeline::{
-    Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, MAX_THREADS, Pipeline, PipelineOptions,
-    PublishedIndex,
+    Batch, BuiltIndex, Failure, Host, Input, Intake, MAX_THREADS, Pipeline, PipelineOptions, PublishedIndex,
 };
 use symdex_store::{IndexBytes, IndexFolder, PublishOutcome, PutOptions, ReaderOptions, SharedStore};
 
@@ -224,7 +223,7 @@ impl Build {
         let absent = ids
             .iter()
             .filter(|id| !found.contains(id))
-            .map(|id| Failure::new(FailureKind::NotFound, format!("no input has the image {id}")));
+            .map(|id| Failure::new(Cause::NotFound, format!("no input has the image {id}")));
         self.failures.extend(absent);
         self.failures.extend(without_arch.filter(|_| self.images.is_empty()));
         Ok(())
@@ -259,7 +258,7 @@ impl Build {
             Py::new(py, image)
         });
         let images = images.collect::<PyResult<_>>()?;
-        let gravest = self.failures.iter().max_by_key(|failure| failure.kind).cloned();
+        let gravest = self.failures.iter().max_by_key(|failure| failure.cause).cloned();
         let failures: Vec<_> = self.failures.into_iter().map(of_failure).collect();
         let result = BuildResult { images, failures: PyList::new(py, failures)?.unbind() };
         match gravest.filter(|_| check) {
@@ -281,7 +280,7 @@ impl Target {
         let index = symdex::Index::open(built.as_ref()).map_err(damaged)?;
         if let Some(wrong) = built.verified.as_ref().and_then(|verified| verified.wrong.first()) {
             let message = format!("not published: its answers differ from the debug file: {wrong}");
-            return Err(Failure::of_file(&file, FailureKind::Other, &message));
+            return Err(Failure::of_file(&file, Cause::Other, &message));
         }
         let metadata = index.metadata();
         let outcome = match &self.store {

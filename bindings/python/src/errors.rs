@@ -2,8 +2,9 @@
 
 use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
 use pyo3::{PyErr, create_exception};
+use symdex::Cause;
 use symdex_answer::SourceError;
-use symdex_pipeline::{Failure, FailureKind};
+use symdex_pipeline::Failure;
 
 create_exception!(
     symdex,
@@ -43,47 +44,41 @@ create_exception!(
     "A source of answers or a part of an input is left out, because it cannot be read. The others are used."
 );
 
+/// The exception for an error of this cause.
+fn of(cause: Cause, message: String) -> PyErr {
+    match cause {
+        Cause::Damaged | Cause::Lost => DamagedError::new_err(message),
+        Cause::Unsupported => UnsupportedError::new_err(message),
+        Cause::Missing | Cause::NotFound => MissingError::new_err(message),
+        Cause::Unavailable => UnavailableError::new_err(message),
+        Cause::Usage => PyValueError::new_err(message),
+        _ => Error::new_err(message),
+    }
+}
+
 /// The exception for `failure`.
 pub(crate) fn of_failure(failure: Failure) -> PyErr {
-    let Failure { kind, message, .. } = failure;
-    match kind {
-        FailureKind::Damaged => DamagedError::new_err(message),
-        FailureKind::Unsupported => UnsupportedError::new_err(message),
-        FailureKind::Missing | FailureKind::NotFound => MissingError::new_err(message),
-        FailureKind::Usage => PyValueError::new_err(message),
-        FailureKind::Other | FailureKind::Killed => Error::new_err(message),
-    }
+    of(failure.cause, failure.message)
 }
 
 /// The exception for an error of an open index.
 pub(crate) fn of_index(error: symdex::Error) -> PyErr {
-    of_failure(Failure::new(FailureKind::of_index(&error), error.to_string()))
+    of(error.cause(), error.to_string())
 }
 
 /// The exception for an error of a store or of an index in it.
 pub(crate) fn of_store(error: symdex_store::Error) -> PyErr {
-    match error.is_unavailable() {
-        true => UnavailableError::new_err(error.to_string()),
-        false => of_failure(error.into()),
-    }
+    of(error.cause(), error.to_string())
 }
 
 /// The exception for a source of answers that cannot be used.
 pub(crate) fn of_source(error: SourceError) -> PyErr {
-    match error {
-        SourceError::Index(error) => of_store(error),
-        SourceError::DebugFile(error) => of_failure(error.into()),
-        SourceError::SharedCache { .. } => UnsupportedError::new_err(error.to_string()),
-        error => Error::new_err(error.to_string()),
-    }
+    of(error.cause(), error.to_string())
 }
 
 /// The exception for a report that cannot be read.
 pub(crate) fn of_report(error: symdex_report::Error) -> PyErr {
-    match error {
-        symdex_report::Error::Malformed { .. } => DamagedError::new_err(error.to_string()),
-        error => UnsupportedError::new_err(error.to_string()),
-    }
+    of(error.cause(), error.to_string())
 }
 
 /// The exception for a wrong argument.

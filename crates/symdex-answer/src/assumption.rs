@@ -98,7 +98,7 @@ impl ResolvedAssumption {
         let fitting: Vec<_> = images.iter().filter(|known| known.fits(image)).collect();
         if fitting.is_empty() {
             let archs: Vec<_> = images.iter().map(|known| known.arch.as_str()).collect();
-            return Err(Unanswered::OtherArch(archs.join(", ")));
+            return Err(Unanswered::other_arch(&archs.join(", ")));
         }
         let arch = image.arch.as_ref().map(|arch| arch.name.as_str());
         let is_any = |_: &KnownImage| true;
@@ -155,7 +155,7 @@ mod tests {
         let mut with_id = image("unknown");
         with_id.id = Some(universal[0].id.clone());
         assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));
-        let other = Unanswered::OtherArch("arm64, arm64e, x86_64".to_owned());
+        let other = Unanswered::other_arch("arm64, arm64e, x86_64");
         assert_eq!(assumed.id_for(&image("armv7")), Err(other));
         let folder = ResolvedAssumption::new(
             "App",

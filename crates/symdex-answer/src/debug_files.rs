@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
-use symdex::{Grade, ImageId, ImageOffset, Index};
+use symdex::{Cause, Grade, ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
 use symdex_build::{BuildOptions, Companions, DirectLookup, SharedCache};
-use symdex_pipeline::{BuiltIndex, Failure, FailureKind, Pipeline, PipelineOptions};
+use symdex_pipeline::{BuiltIndex, Failure, Pipeline, PipelineOptions};
 use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
-use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
+use super::{Event, SourceError, SymbolicatorOptions, failed, file_name, unanswered};
 use symdex_store::Error;
 use symdex_store::create_private_folder;
 use symdex_store::{Provenance, PutOptions};
@@ -249,7 +249,8 @@ impl DebugFiles {
         };
         // This runs on a thread of its own: a thread of a pool that waits could start on another report.
         let answered = std::thread::scope(|scope| scope.spawn(work).join());
-        let panicked = || Unanswered::Failed(format!("{}: reading it failed", image.files.id()));
+        let panicked =
+            || Unanswered::Failed(Cause::Other, format!("{}: reading it failed", image.files.id()));
         answered.unwrap_or_else(|_| Err(panicked()))
     }
 
@@ -276,7 +277,9 @@ impl DebugFiles {
             // may wait for this index.
             let files = image.files.clone().with_companions(self.companions.clone());
             let built = std::thread::scope(|scope| scope.spawn(|| self.build(&files, None, on_event)).join());
-            let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
+            let panicked = || {
+                Unanswered::Failed(Cause::Other, format!("{}: building its index failed", image.files.id()))
+            };
             built.unwrap_or_else(|_| Err(panicked()))
         });
         built.as_ref().map_err(Unanswered::clone)
@@ -372,12 +375,7 @@ impl DebugFiles {
 
 /// Why an image has no answers, if its index cannot be built because of `failure`.
 fn unanswered_by(failure: &Failure) -> Unanswered {
-    let message = failure.message.clone();
-    match failure.kind {
-        FailureKind::Damaged => Unanswered::Damaged(message),
-        FailureKind::Unsupported => Unanswered::Unsupported(message),
-        _ => Unanswered::Failed(message),
-    }
+    failed(failure.cause, failure.message.clone())
 }
 
 /// The images in `file`, each read or with the reason why it cannot be.

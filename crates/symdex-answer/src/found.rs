@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use symdex::{Grade, ImageId, Index, Scratch};
+use symdex::{Cause, Grade, ImageId, Index, Scratch};
 use symdex_pipeline::BuiltIndex;
 use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
 use symdex_store::{Error, OpenImage, SharedStore, StoredImage};
@@ -185,9 +185,9 @@ pub(crate) fn ask_stored(
 /// names the index.
 fn unreadable(error: &Error) -> Answer {
     match error {
-        Error::Index { error, .. } => Answer::Damaged(error.to_string()),
-        error if error.is_loss() => Answer::Lost(error.to_string()),
-        error => Answer::Damaged(error.to_string()),
+        Error::Index { error, .. } => Answer::Unreadable(Cause::Damaged, error.to_string()),
+        Error::LostValue { .. } => Answer::Unreadable(Cause::Lost, error.to_string()),
+        error => Answer::Unreadable(Cause::Damaged, error.to_string()),
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
     fn names(answers: &[Answer]) -> Vec<String> {
         let name = |answer: &Answer| match answer {
             Answer::Functions(functions) => functions[0].name().expect("a name").to_owned(),
-            Answer::Lost(what) => what.clone(),
+            Answer::Unreadable(Cause::Lost, what) => what.clone(),
             other => format!("{other:?}"),
         };
         answers.iter().map(name).collect()
@@ -234,7 +234,10 @@ mod tests {
         }
         fake.values.lock().expect("not poisoned").clear();
         let why = ask().expect_err("nothing is left");
-        assert!(matches!(&why, Unanswered::Lost(what) if what.contains("has lost value")), "{why}");
+        assert!(
+            matches!(&why, Unanswered::Failed(Cause::Lost, what) if what.contains("has lost value")),
+            "{why}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_report::Unanswered;
 use symdex_store::{PublishOutcome, SharedStore, StoreUrl};
 
@@ -35,7 +35,7 @@ impl KnownDamage {
         let location = location();
         let all = self.all();
         let (found, damage) = all.get(&location)?;
-        (found.elapsed() < REMEMBERED).then(|| Unanswered::Damaged(damage.clone()))
+        (found.elapsed() < REMEMBERED).then(|| Unanswered::Failed(Cause::Damaged, damage.clone()))
     }
 
     /// Returns `answered`, which the index at `location` has answered. Remembers it if it is damage.
@@ -44,7 +44,7 @@ impl KnownDamage {
         location: impl FnOnce() -> String,
         answered: Result<T, Unanswered>,
     ) -> Result<T, Unanswered> {
-        if let Err(Unanswered::Damaged(damage)) = &answered {
+        if let Err(Unanswered::Failed(Cause::Damaged, damage)) = &answered {
             self.all().insert(location(), (Instant::now(), damage.clone()));
         }
         answered

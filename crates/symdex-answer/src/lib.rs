@@ -62,7 +62,7 @@ mod wanted;
 
 use std::path::{Path, PathBuf};
 
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_build::SpecialFiles;
 use symdex_build::debug_files::FileError;
 use symdex_report::{KnownImage, Unanswered};
@@ -160,33 +160,45 @@ pub enum SourceError {
     },
 }
 
+impl SourceError {
+    /// The cause.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Index(error) => error.cause(),
+            Self::DebugFile(error) => error.error().cause(),
+            Self::SharedCache { .. } => Cause::Unsupported,
+            Self::UnknownId { .. } => Cause::Missing,
+            Self::AmbiguousId { .. } => Cause::Usage,
+            Self::Special(_) => Cause::Other,
+        }
+    }
+}
+
 /// The error as the reason why an image is not answered.
 fn unanswered(error: &SourceError) -> Unanswered {
-    if let SourceError::Index(error) = error
-        && error.is_loss()
-    {
-        return Unanswered::Lost(error.to_string());
-    }
-    let (is_damage, is_unsupported) = match error {
-        SourceError::Index(error) => (error.is_damage(), error.is_unsupported()),
-        SourceError::DebugFile(error) => (error.error().is_damage(), error.error().is_unsupported()),
-        _ => (false, false),
-    };
-    let message = error.to_string();
-    match (is_damage, is_unsupported) {
-        (true, _) => Unanswered::Damaged(message),
-        (false, true) => Unanswered::Unsupported(message),
-        (false, false) => Unanswered::Failed(message),
+    failed(error.cause(), error.to_string())
+}
+
+/// The reason why an image is not answered, if reading a file of it has failed by `cause`.
+fn failed(cause: Cause, message: String) -> Unanswered {
+    match cause {
+        Cause::Damaged | Cause::Lost | Cause::Unsupported | Cause::Limit => {
+            Unanswered::Failed(cause, message)
+        }
+        _ => Unanswered::Failed(Cause::Other, message),
     }
 }
 
 /// The error of a store as the reason why an image is not answered. A store that fails may have the image.
 fn unanswered_by_store(error: symdex_store::Error) -> Unanswered {
-    let is_other_image = matches!(error, symdex_store::Error::OtherImage { .. });
-    match unanswered(&error.into()) {
-        Unanswered::Failed(why) if !is_other_image => Unanswered::StoreFailed(why),
-        why => why,
-    }
+    let cause = match error.cause() {
+        cause @ (Cause::Damaged | Cause::Lost | Cause::Unsupported) => cause,
+        // The store has another image in its place.
+        Cause::NotFound => Cause::Other,
+        _ => Cause::Unavailable,
+    };
+    Unanswered::Failed(cause, error.to_string())
 }
 
 /// The last part of `path`, for names of images.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{Grade, ImageId, ImageOffset, Index, OwnedUnwindRow};
+use symdex::{Cause, Grade, ImageId, ImageOffset, Index, OwnedUnwindRow};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
                     }
                 }
                 Err(why) => {
-                    if matches!(why, Unanswered::Damaged(_)) {
+                    if why.cause() == Cause::Damaged {
                         asked.has_index = true;
                         if let Place::Store(store) = place {
                             asked.lost_in.push(Arc::clone(store));
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
             self.heal(asked, image.store(), &answered);
         }
         let shown = |answer| match (self.mode, answer) {
-            (Mode::Functions(_), answer) | (_, answer @ (Answer::Damaged(_) | Answer::Lost(_))) => answer,
+            (Mode::Functions(_), answer) | (_, answer @ Answer::Unreadable(..)) => answer,
             // Frames with an answer would not be counted as frames that need the image.
             (Mode::Availability, _) => Answer::NoFunction,
         };
@@ -182,7 +182,7 @@ impl<'a> Session<'a> {
     ) {
         let is_lost = match answered {
             Ok((answers, _)) => answers.iter().any(Answer::is_unreadable),
-            Err(why) => matches!(why, Unanswered::Damaged(_) | Unanswered::Lost(_)),
+            Err(why) => why.cause().is_damage(),
         };
         if is_lost {
             asked.lost_in.push(Arc::clone(store));
@@ -270,7 +270,7 @@ fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes
 fn availability_of(file: &DebugImage, question: &Question<'_>) -> Result<SourceAnswers, Unanswered> {
     let known = file.known();
     if !known.fits(question.image) {
-        return Err(Unanswered::OtherArch(known.arch));
+        return Err(Unanswered::other_arch(&known.arch));
     }
     let answers = vec![Answer::NoFunction; question.offsets.len()];
     let read = FilesRead { path: file.path().to_owned(), failures: Vec::new() };

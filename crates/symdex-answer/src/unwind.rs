@@ -67,6 +67,7 @@ fn row_in<B: AsRef<[u8]>>(
     offset: ImageOffset,
 ) -> Result<Option<OwnedUnwindRow>, Unanswered> {
     let [offset] = image_offsets(index.metadata(), image, &[offset])?[..] else { return Ok(None) };
-    let row = index.unwind_row(offset).map_err(|error| Unanswered::Damaged(error.to_string()))?;
+    let row =
+        index.unwind_row(offset).map_err(|error| Unanswered::Failed(error.cause(), error.to_string()))?;
     Ok(row.map(OwnedUnwindRow::from))
 }

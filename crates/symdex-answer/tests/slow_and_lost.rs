@@ -109,7 +109,7 @@ fn statuses(symbolicator: &Symbolicator, text: &str) -> (Vec<&'static str>, Vec<
         let unresolved = symbolicated.unresolved(thread, frame);
         unresolved.map_or("symbolicated", |why| why.status(images.first()))
     };
-    (symbolicated.frames().map(status).collect(), images.iter().map(|image| image.status().name()).collect())
+    (symbolicated.frames().map(status).collect(), images.iter().map(|image| image.status()).collect())
 }
 
 /// The keys of the values of the image `id(1)`, in the order of their numbers.
@@ -138,7 +138,7 @@ pub(crate) fn a_damaged_value_fails_its_own_frames_only() {
     server.run(&["SETRANGE", &values(&server)[1], "20", "damage"]);
     let symbolicator = symbolicator([&*server.url()], SymbolicatorOptions::new());
     let (frames, images) = statuses(&symbolicator, &report(1..=1, &[0x9, 0x5009, 0x9009]));
-    assert_eq!((frames, images), (vec!["symbolicated", "malformed", "symbolicated"], vec!["malformed"]));
+    assert_eq!((frames, images), (vec!["symbolicated", "damaged", "symbolicated"], vec!["damaged"]));
 }
 
 pub(crate) fn what_a_store_has_lost_is_answered_by_the_next_one_and_put_again() {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use symdex::Cause;
+
 /// Why a debug file could not be turned into an index.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +25,7 @@ pub enum Error {
         found: String,
     },
     /// The symbol file does not state the id of its image.
-    #[error("the file states no id of its image; give it with --id")]
+    #[error("the file states no id of its image; give it with `id`")]
     NoId,
     /// The file ends before something that its headers state.
     #[error("the file is cut short: {what} reaches to byte {end}, the file has {size}; copy it again")]
@@ -36,7 +38,7 @@ pub enum Error {
         size: u64,
     },
     /// The file contradicts itself.
-    #[error("malformed debug file: {what}")]
+    #[error("damaged debug file: {what}")]
     Malformed {
         /// What is wrong.
         what: String,
@@ -44,7 +46,7 @@ pub enum Error {
     /// The file has code and nothing that answers an address there.
     #[error(
         "nothing to answer: it has code and no functions, neither in debug information nor in symbols nor in unwind information; {} \
-         (--allow-empty publishes an empty index)",
+         (`allow_empty` publishes an empty index)",
         if lost.is_empty() { "give the file as it was before it was stripped, or its debug file" } else { lost }
     )]
     NothingFound {
@@ -114,7 +116,7 @@ pub enum Error {
     /// A temporary file, for pending units or for chunks, could not be written or read.
     #[error(
         "cannot keep a temporary file in {}: {source}; free space there, name another folder with TMPDIR, or keep more \
-         in memory with --max-memory",
+         in memory with `max_memory`",
         folder.display()
     )]
     TemporaryFile {
@@ -133,7 +135,7 @@ pub enum Error {
     },
     /// The build took too long.
     #[error(
-        "the build takes longer than {seconds} s, the limit of --max-seconds; raise it to build this file"
+        "the build takes longer than {seconds} s, the limit of `max_seconds`; raise it to build this file"
     )]
     TooSlow {
         /// The limit in seconds.
@@ -144,7 +146,7 @@ pub enum Error {
     Stopped,
     /// The build needs more memory than it may take.
     #[error(
-        "the build needs more memory than {} MB, the limit of --max-memory, for {what}; raise it to build this file",
+        "the build needs more memory than {} MB, the limit of `max_memory`, for {what}; raise it to build this file",
         limit / 1_000_000
     )]
     TooLarge {
@@ -154,7 +156,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The limit of memory is too low for any build.
-    #[error("the limit of {limit} bytes of memory is too low; --max-memory has to be at least {least} bytes")]
+    #[error("the limit of {limit} bytes of memory is too low; `max_memory` has to be at least {least} bytes")]
     TooLittleMemory {
         /// The limit in bytes.
         limit: usize,
@@ -199,28 +201,25 @@ impl Error {
         }
     }
 
-    /// Whether the file is not supported, as opposed to damaged.
+    /// The cause.
     #[must_use]
-    pub fn is_unsupported(&self) -> bool {
+    pub fn cause(&self) -> Cause {
         match self {
             Error::NotADebugFile { .. }
             | Error::NotASymbolFile { .. }
             | Error::NotASymbolMap { .. }
             | Error::NothingIndexed { .. }
             | Error::Unsupported { .. }
-            | Error::Companion { .. } => true,
-            Error::Index(error) => error.is_unsupported(),
-            _ => false,
-        }
-    }
-
-    /// Whether the file, or the index of it, is damaged.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Error::Truncated { .. } | Error::Malformed { .. } => true,
-            Error::Index(error) => error.is_damage(),
-            _ => false,
+            | Error::Companion { .. } => Cause::Unsupported,
+            Error::Truncated { .. } | Error::Malformed { .. } => Cause::Damaged,
+            Error::NoSuchArch { .. } | Error::NothingFound { .. } => Cause::NotFound,
+            Error::NoId => Cause::Usage,
+            Error::NoDebugFile { .. } | Error::CachePart { .. } => Cause::Missing,
+            // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
+            Error::Io { doing: "read", source, .. } => Cause::of_io(source),
+            Error::TooSlow { .. } | Error::TooLarge { .. } | Error::TooLittleMemory { .. } => Cause::Limit,
+            Error::Io { .. } | Error::TemporaryFile { .. } | Error::Stopped => Cause::Other,
+            Error::Index(error) => error.cause(),
         }
     }
 }

@@ -211,7 +211,7 @@ mod tests {
             assert!((63 << 20..=64 << 20).contains(&all), "{all}");
         }
         let error = budget.of_pending(60 << 20).expect_err("too many names").to_string();
-        assert!(error.contains("--max-memory") && error.contains("its names"), "{error}");
+        assert!(error.contains("`max_memory`") && error.contains("its names"), "{error}");
         assert!(Budget::new(64 << 20, 41 << 20).is_err());
     }
 }

@@ -111,7 +111,7 @@ const LOSSES: [Loss; 25] = [
         true,
     ),
     loss("the symbols in .gnu_debugdata", "functions that only these symbols name have no names", true),
-    loss(HIDDEN_NAMES, "answers show them as __hidden#N_; build again with --symbol-map", true),
+    loss(HIDDEN_NAMES, "answers show them as __hidden#N_; build again with `symbol_maps`", true),
     loss("the unwind table ", NO_CALLERS, true),
     loss("unwind entries ", NO_CALLERS, false),
     loss("unwind rows ", NO_CALLERS, false),
@@ -284,7 +284,7 @@ mod tests {
         let (partial, _) = problems.finish(true, TextCoverage::default());
         let meanings: Vec<_> = partial.iter().map(|partial| meaning_of(&partial.reason)).collect();
         let [hidden, lines, unit] = meanings[..] else { panic!("{partial:?}") };
-        assert!(hidden.contains("--symbol-map") && lines.contains("no files and lines of their own"));
+        assert!(hidden.contains("`symbol_maps`") && lines.contains("no files and lines of their own"));
         assert!(unit.contains("symbol table"), "{unit}");
         assert!(meaning_of("the debug file a.debug (build id 01) is not found").contains("symbol table"));
         assert!(meaning_of("the split unit a.dwo (dwo id 01) is not found").contains("inlined functions"));

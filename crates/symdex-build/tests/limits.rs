@@ -141,7 +141,7 @@ fn a_build_that_needs_too_much_memory_fails_and_names_the_option() {
         let error = built_within(&rows, 64_000_000, threads).expect_err("a million rows");
         assert!(matches!(error, Error::TooLarge { limit: 64_000_000, .. }), "{error}");
         assert!(
-            error.to_string().contains("64 MB, the limit of --max-memory, for one of its units"),
+            error.to_string().contains("64 MB, the limit of `max_memory`, for one of its units"),
             "{error}"
         );
         // Units that do not fit ahead of their turn are read in their turn.
@@ -196,6 +196,6 @@ fn a_build_that_takes_too_long_fails_and_names_the_option() {
     let of = |max_seconds| BuildOptions::new().max_seconds(max_seconds).build(&image);
     let error = of(Some(0)).expect_err("takes longer than no time");
     assert!(matches!(error, Error::TooSlow { seconds: 0 }), "{error}");
-    assert!(error.to_string().contains("--max-seconds"), "{error}");
+    assert!(error.to_string().contains("`max_seconds`"), "{error}");
     assert!(of(Some(3600)).is_ok());
 }

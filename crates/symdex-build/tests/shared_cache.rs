@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use symdex::{Index, Table};
+use symdex::{Cause, Index, Table};
 use symdex_build::{Error, SharedCache, build};
 use symdex_testkit::images::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 
@@ -173,7 +173,7 @@ fn a_part_alone_is_no_cache() {
     let part = folder.path().join("dyld_shared_cache_arm64e.01");
     assert!(SharedCache::is_cache(&part));
     let error = SharedCache::open(&part).map(|_| ()).expect_err("not the main file");
-    assert!(error.is_unsupported() && error.to_string().contains("its main file"), "{error}");
+    assert!(error.cause() == Cause::Unsupported && error.to_string().contains("its main file"), "{error}");
 }
 
 /// The offset of the second image's header in the main file of a cache in one file.

@@ -5,7 +5,7 @@ use std::path::Path;
 use symdex_pipeline::archive::{Limits, Unpacker};
 use symdex_pipeline::{Batch, Host, Input, Intake};
 
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Cause, Failure, complain};
 use crate::interrupt;
 use crate::progress::Progress;
 
@@ -33,7 +33,7 @@ pub(crate) fn check_addresses(object: Option<&Path>, are_given: bool) -> Result<
         None => Ok(()),
         Some(_) => {
             let message = "the debug file is standard input; give the addresses as arguments";
-            Err(Failure::new(FailureKind::Usage, message))
+            Err(Failure::new(Cause::Usage, message))
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use symdex_answer::fetch::Layout;
 use toml::de::{DeTable, DeValue};
 
-use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::secret;
 
 /// The name of the file.
@@ -170,7 +170,7 @@ fn read(path: &Path, is_named: bool) -> Result<String, Failure> {
             "{shown}: this file is not used, because {why}; to use it, pass `--config {shown}`; to go on without it, \
              pass `--no-config`"
         );
-        return Err(Failure::new(FailureKind::Usage, message).of_path(path));
+        return Err(Failure::new(Cause::Usage, message).of_path(path));
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(unreadable)?;
@@ -204,7 +204,7 @@ fn settings(text: &str, path: &Path) -> Result<Vec<Setting>, Failure> {
     let line_of = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
     let wrong = |line: usize, what: &str| {
         let message = format!("{}:{line}: {what}", path.display());
-        Failure::new(FailureKind::Usage, message).of_path(path)
+        Failure::new(Cause::Usage, message).of_path(path)
     };
     let table = DeTable::parse(text)
         .map_err(|error| wrong(line_of(error.span().map_or(0, |span| span.start)), error.message()))?;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use symdex_answer::fetch::{FetchError, SourceUrl, SourceUrlError};
 
 use crate::config::{Config, DEBUG_SOURCE};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 
 /// The variable that names servers for elfutils, GDB and LLVM.
 const OF_DEBUGINFOD: &str = "DEBUGINFOD_URLS";
@@ -71,7 +71,7 @@ fn read<'u>(urls: impl Iterator<Item = &'u str>, place: &str) -> Result<Vec<Sour
 }
 
 fn usage(place: &str, error: &SourceUrlError) -> Failure {
-    Failure::new(FailureKind::Usage, format!("{place}: {error}"))
+    Failure::new(Cause::Usage, format!("{place}: {error}"))
 }
 
 /// Sets the sources of the configuration file. Call this once, before the command runs.
@@ -84,5 +84,5 @@ pub(crate) fn configure(config: &Config) {
 
 /// Debug files cannot be fetched.
 pub(crate) fn cannot_fetch(error: &FetchError) -> Failure {
-    Failure::new(FailureKind::Other, error.to_string())
+    Failure::new(Cause::Other, error.to_string())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use symdex::{Index, LinePolicy};
 use symdex_store::{Durability, IdPrefix, IndexBytes, StoredImage, replace_file};
 
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::open;
 use crate::stores::StoreArgs;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
                 let location = found.location.display();
                 let message =
                     format!("{location}: kept as values, not as an index; export the index of another store");
-                Err(Failure::new(FailureKind::Unsupported, message).into())
+                Err(Failure::new(Cause::Unsupported, message).into())
             }
         };
     }
@@ -115,7 +115,7 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
     };
     let failed = |error| {
         let message = format!("{}: cannot write a temporary file: {error}", output.display());
-        Failure::new(FailureKind::Other, message)
+        Failure::new(Cause::Other, message)
     };
     let mut temporary = BufWriter::new(tempfile::tempfile().map_err(failed)?);
     export(args, index, &mut temporary).map_err(|error| match error {
@@ -157,8 +157,7 @@ impl Args {
 
 fn failure(path: &Path, error: symdex_export::Error) -> CommandError {
     match error {
-        symdex_export::Error::Index(error) => Failure::index(path, &error).into(),
         symdex_export::Error::Output(error) => error.into(),
-        error => Failure::new(FailureKind::Unsupported, format!("{}: {error}", path.display())).into(),
+        error => Failure::of_file(path, error.cause(), &error.to_string()).into(),
     }
 }

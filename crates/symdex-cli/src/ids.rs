@@ -12,7 +12,7 @@ use symdex_pipeline::Batch;
 use symdex_store::{Store, StoredImage};
 
 use crate::archive;
-use crate::failure::{self, Failure, FailureKind, complain};
+use crate::failure::{self, Cause, Failure, complain};
 use crate::open::AccessOption;
 use crate::output::Output;
 use crate::stores::StoreArgs;
@@ -206,7 +206,7 @@ fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
     let failed = |error: Error| match error {
         Error::NoDebugFile { archives, .. } if archives.is_empty() => {
             let message = format!("{}: no debug file and no index in this folder", path.display());
-            (path.to_owned(), Failure::new(FailureKind::Missing, message))
+            (path.to_owned(), Failure::new(Cause::Missing, message))
         }
         error => (path.to_owned(), Failure::debug_file(path, &error)),
     };

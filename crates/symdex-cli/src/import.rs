@@ -7,7 +7,7 @@ use symdex::{Arch, ImageId};
 use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions, SymbolFileInput};
 
 use crate::build::{self, BuildLimits, BuildOutput, Destination, Reporting, UnwindOption};
-use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::lookup::stdin_failed;
 
 /// Make an index of a symbol file: Breakpad's, or LLVM's GSYM
@@ -74,7 +74,7 @@ fn arch(name: &str) -> Result<Arch, String> {
 pub(crate) fn run(args: &Args) -> CommandResult {
     if args.id.is_some() && args.files.len() > 1 {
         let message = "--id is for one file; give the files one by one";
-        return Err(Failure::new(FailureKind::Usage, message).into());
+        return Err(Failure::new(Cause::Usage, message).into());
     }
     let mut options = args.limits.add_to(PipelineOptions::default());
     options.unwind_rows = args.unwind.is_wanted();

@@ -44,7 +44,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::config::Config;
 #[cfg(feature = "serve")]
 use crate::failure::Failure;
-use crate::failure::{CommandError, FailureKind, complain};
+use crate::failure::{Cause, CommandError, complain};
 
 /// Builds small indexes from debug files, and answers crash addresses from them.
 ///
@@ -120,7 +120,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(CommandError::Failure(failure)) => {
             complain(&failure.message);
-            failure::exit_code(failure.kind).into()
+            failure::exit_code(failure.cause).into()
         }
         // `symdex ... | head` closes the pipe early. That is not a failure.
         Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
@@ -142,7 +142,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Err(error) => {
             // Prints help and versions on standard output, and errors on standard error.
             error.print()?;
-            return Ok(exit_code(error.use_stderr().then_some(FailureKind::Usage)));
+            return Ok(exit_code(error.use_stderr().then_some(Cause::Usage)));
         }
     };
     let gravest = match cli.command {
@@ -181,12 +181,12 @@ fn serve_args_again() -> Result<Box<serve::Args>, Failure> {
     let parsed = commands.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     match parsed.map(|cli| cli.command) {
         Ok(Command::Serve(args)) => Ok(args),
-        Ok(_) => Err(Failure::new(FailureKind::Usage, "this is another command".to_owned())),
-        Err(error) => Err(Failure::new(FailureKind::Usage, error.to_string())),
+        Ok(_) => Err(Failure::new(Cause::Usage, "this is another command".to_owned())),
+        Err(error) => Err(Failure::new(Cause::Usage, error.to_string())),
     }
 }
 
 /// The exit code for the gravest failure, if there was one.
-fn exit_code(gravest: Option<FailureKind>) -> ExitCode {
+fn exit_code(gravest: Option<Cause>) -> ExitCode {
     gravest.map_or(0, failure::exit_code).into()
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 use symdex_report::{AnsweredFunction, Function};
 
-use crate::failure::{self, CommandError, Failure, FailureKind, complain};
+use crate::failure::{self, Cause, CommandError, Failure, complain};
 use crate::image_lookup::ImageLookup;
 use crate::number::ListNotation;
 use crate::open::AccessOption;
@@ -122,7 +122,7 @@ fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::Comman
         first.as_deref().into_iter().chain(args.addresses.iter().map(String::as_str)).collect();
     let mut notation = ListNotation::default();
     let mixed = addresses.iter().try_for_each(|typed| notation.check(typed));
-    mixed.map_err(|message| Failure::new(FailureKind::Usage, message))?;
+    mixed.map_err(|message| Failure::new(Cause::Usage, message))?;
     lookup.answer(addresses.iter().copied(), &mut out)?;
     if addresses.is_empty() {
         let mut input = io::stdin().lock();
@@ -141,7 +141,7 @@ fn answer_all(args: &Args, answers: &mut ImageLookup<'_, '_>) -> failure::Comman
 }
 
 pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
-    Failure::new(FailureKind::Other, format!("cannot read standard input: {error}"))
+    Failure::new(Cause::Other, format!("cannot read standard input: {error}"))
 }
 
 /// The lookups in one image.
@@ -150,7 +150,7 @@ struct Lookup<'a, 'i, 'd> {
     answers: &'a mut ImageLookup<'i, 'd>,
     scratch: Scratch,
     notation: ListNotation,
-    gravest: Option<FailureKind>,
+    gravest: Option<Cause>,
     /// Whether standard error says that there are no unwind rows.
     has_complained: bool,
 }
@@ -202,22 +202,22 @@ impl Lookup<'_, '_, '_> {
     }
 
     fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
-        let mixed = |message| (FailureKind::Usage, message);
+        let mixed = |message| (Cause::Usage, message);
         let offset = self.notation.check(typed).map_err(mixed).and_then(|()| self.offset(typed));
         let (address, result) = match &offset {
             Ok(offset) => (offset.to_string(), self.all(*offset)),
             Err(failure) => (typed.to_owned(), Err(failure.clone())),
         };
-        let kind = match &result {
+        let cause = match &result {
             Ok((frames, row)) => {
-                (frames.is_empty() && !matches!(row, Some(Some(_)))).then_some(FailureKind::NotFound)
+                (frames.is_empty() && !matches!(row, Some(Some(_)))).then_some(Cause::NotFound)
             }
-            Err((kind, _)) => Some(*kind),
+            Err((cause, _)) => Some(*cause),
         };
-        self.gravest = self.gravest.max(kind);
+        self.gravest = self.gravest.max(cause);
         let (frames, unwind, error) = match result {
             Ok((frames, row)) => (frames, row, None),
-            Err((kind, message)) => (Vec::new(), None, Some(ErrorText { kind: kind.name(), message })),
+            Err((cause, message)) => (Vec::new(), None, Some(ErrorText { kind: cause.name(), message })),
         };
         let is_unknown = frames.is_empty() && error.is_none();
         let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
@@ -230,9 +230,9 @@ impl Lookup<'_, '_, '_> {
     }
 
     /// The image offset of an address.
-    fn offset(&self, typed: &str) -> Result<ImageOffset, (FailureKind, String)> {
+    fn offset(&self, typed: &str) -> Result<ImageOffset, (Cause, String)> {
         let address = number::address(typed)
-            .ok_or_else(|| (FailureKind::Usage, format!("not an address: {}", number::EXPECTED)))?;
+            .ok_or_else(|| (Cause::Usage, format!("not an address: {}", number::EXPECTED)))?;
         let base = match (self.args.load, self.args.svma) {
             (Some(load), _) => load,
             (None, true) => self.answers.metadata().base,
@@ -240,7 +240,7 @@ impl Lookup<'_, '_, '_> {
         };
         let below = || {
             let hint = if self.args.svma { "; is it an offset, without --svma?" } else { "" };
-            (FailureKind::NotFound, format!("below the image, which starts at {base:#x}{hint}"))
+            (Cause::NotFound, format!("below the image, which starts at {base:#x}{hint}"))
         };
         let offset = ImageOffset(address.wrapping_sub(base));
         if address < base && !self.answers.is_far(offset) { Err(below()) } else { Ok(offset) }
@@ -275,8 +275,8 @@ impl Lookup<'_, '_, '_> {
     }
 
     /// The frames and, with `--unwind-rows`, the unwind row.
-    fn all(&mut self, offset: ImageOffset) -> Result<Answered, (FailureKind, String)> {
-        let failed = |failure: Failure| (failure.kind, failure.message);
+    fn all(&mut self, offset: ImageOffset) -> Result<Answered, (Cause, String)> {
+        let failed = |failure: Failure| (failure.cause, failure.message);
         let frames = self.frames(offset)?;
         if !self.args.unwind_rows {
             return Ok((frames, None));
@@ -292,7 +292,7 @@ impl Lookup<'_, '_, '_> {
 
     /// Says once that there are no unwind rows.
     fn complain_without_rows(&mut self) {
-        self.gravest = self.gravest.max(Some(FailureKind::NotFound));
+        self.gravest = self.gravest.max(Some(Cause::NotFound));
         if !std::mem::replace(&mut self.has_complained, true) {
             let path = self.answers.path().display();
             complain(&format!(
@@ -301,8 +301,8 @@ impl Lookup<'_, '_, '_> {
         }
     }
 
-    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
-        let failed = |failure: Failure| (failure.kind, failure.message);
+    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (Cause, String)> {
+        let failed = |failure: Failure| (failure.cause, failure.message);
         let found = self.answers.lookup(offset, self.args.lines, &mut self.scratch);
         let Some(frames) = found.map_err(failed)? else {
             return Ok(Vec::new());

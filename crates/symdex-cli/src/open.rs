@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Cause, Failure, complain};
 use crate::text;
 use symdex::{Index, Metadata};
 use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder};
@@ -33,7 +33,7 @@ pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, 
             "{}: no index in this folder or below it has an id that begins with {id}",
             path.display()
         );
-        Failure::new(FailureKind::NotFound, message)
+        Failure::new(Cause::NotFound, message)
     })
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn which_index(folder: &Path) -> Failure {
         false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
     };
     let message = format!("{}: a folder of indexes; choose one with --id; {what}", folder.display());
-    Failure::new(FailureKind::Usage, message)
+    Failure::new(Cause::Usage, message)
 }
 
 /// Describes an index by its id and, if it can be read, by name and architecture.
@@ -77,7 +77,7 @@ pub(crate) fn index(
     match id {
         Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());
-            Err(Failure::new(FailureKind::NotFound, message))
+            Err(Failure::new(Cause::NotFound, message))
         }
         _ => Ok(index),
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, FailureView, complain};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, FailureView, complain};
 use crate::text;
 
 /// Prints lines, and counts them for the totals.
@@ -15,7 +15,7 @@ pub(crate) struct Output {
     json: bool,
     begun: Instant,
     totals: Totals,
-    gravest: Option<FailureKind>,
+    gravest: Option<Cause>,
     /// Whether the work goes on after standard output was closed.
     outlives_reader: bool,
 }
@@ -94,12 +94,12 @@ impl Output {
     /// Counts a failure that was already reported.
     pub(crate) fn count_failure(&mut self, failure: &Failure) {
         *self.totals.failures.entry(failure.reason.clone()).or_default() += 1;
-        self.graver(failure.kind);
+        self.graver(failure.cause);
     }
 
-    /// The exit code is that of `kind`, unless something graver has failed.
-    pub(crate) fn graver(&mut self, kind: FailureKind) {
-        self.gravest = self.gravest.max(Some(kind));
+    /// The exit code is that of `cause`, unless something graver has failed.
+    pub(crate) fn graver(&mut self, cause: Cause) {
+        self.gravest = self.gravest.max(Some(cause));
     }
 
     fn print(&self, line: &str) -> Result<(), CommandError> {
@@ -115,7 +115,7 @@ impl Output {
     }
 
     /// The gravest failure so far.
-    pub(crate) fn gravest(&self) -> Option<FailureKind> {
+    pub(crate) fn gravest(&self) -> Option<Cause> {
         self.gravest
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 
 /// Where the password is in `scheme://user:password@host`, if there is one.
 fn password_in(url: &str) -> Option<Range<usize>> {
@@ -36,7 +36,7 @@ pub(crate) fn check<'v>(
         "{file}:{line}: `{key}` has a password, and other users may read this file; make it private with \
          `chmod 600`, or set the environment variable SYMDEX_{variable} instead"
     );
-    Err(Failure::new(FailureKind::Usage, message).of_path(path))
+    Err(Failure::new(Cause::Usage, message).of_path(path))
 }
 
 #[cfg(unix)]

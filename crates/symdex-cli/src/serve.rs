@@ -11,7 +11,7 @@ use symdex_store::{OnConflict, ReaderOptions};
 
 use crate::build::UnwindOption;
 use crate::debug_sources::DebugSourceArgs;
-use crate::failure::{CommandResult, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandResult, Failure, complain};
 use crate::number;
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
@@ -193,7 +193,7 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
     if let Some(scopes) = &args.new_token {
         if scopes.is_empty() {
             let message = format!("--new-token needs scopes, such as --new-token read,upload; {SCOPES_TEXT}");
-            return Err(Failure::new(FailureKind::Usage, message).into());
+            return Err(Failure::new(Cause::Usage, message).into());
         }
         let token = NewToken::new(scopes);
         println!("{}\ntoken = [\"{}\"]", token.secret, token.configured);
@@ -201,7 +201,7 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
     }
     let options = args.options()?;
     let _logging = init_logging();
-    let other = |message: String| Failure::new(FailureKind::Other, message);
+    let other = |message: String| Failure::new(Cause::Other, message);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {
@@ -220,7 +220,7 @@ impl Args {
         if stores.is_empty() {
             let message =
                 "name a store of indexes with --store, for example a folder; it is made if it does not exist";
-            return Err(Failure::new(FailureKind::Usage, message));
+            return Err(Failure::new(Cause::Usage, message));
         }
         let reader = ReaderOptions::new().memory(self.index_memory as u64);
         let symbolicator =

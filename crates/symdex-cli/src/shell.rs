@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Command;
 use clap_complete::Shell;
 
-use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandResult, Failure};
 
 /// Print a script that completes options and file names of symdex in a shell
 ///
@@ -51,7 +51,7 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Comma
 pub(crate) fn man(args: &ManArgs, command: Command) -> CommandResult {
     let folder = &args.folder;
     fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder)).map_err(|error| {
-        Failure::new(FailureKind::Other, format!("cannot write man pages to {}: {error}", folder.display()))
+        Failure::new(Cause::Other, format!("cannot write man pages to {}: {error}", folder.display()))
     })?;
     Ok(None)
 }

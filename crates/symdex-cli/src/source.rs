@@ -11,7 +11,7 @@ use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
 
 use crate::archive;
-use crate::failure::{CommandResult, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandResult, Failure, complain};
 use crate::image_lookup::ImageLookup;
 use crate::open::{self, AccessOption};
 use crate::stores::{FoundImage, StoreArgs};
@@ -52,7 +52,7 @@ pub(crate) fn open(
 ) -> Result<AddressSource, Failure> {
     let found = match (stores.find(id, access)?, object) {
         (Some(found), _) => AddressSource::Stored(found),
-        (None, None) => return Err(Failure::new(FailureKind::Usage, "name a file, or a store with --store")),
+        (None, None) => return Err(Failure::new(Cause::Usage, "name a file, or a store with --store")),
         (None, Some(object)) => match index_file(object, id)? {
             Some(path) => {
                 let index = Box::new(open::index(&path, id, access)?);
@@ -71,7 +71,7 @@ pub(crate) fn open(
     let of_index = &metadata.arch.name;
     if let Some(arch) = arch.filter(|arch| of_index != arch) {
         let message = format!("{}: an index for {of_index}, not for {arch:?}", path.display());
-        return Err(Failure::new(FailureKind::NotFound, message));
+        return Err(Failure::new(Cause::NotFound, message));
     }
     Ok(found)
 }
@@ -118,7 +118,7 @@ fn answer_directly(
     let mut gravest = None;
     for failure in failures.iter().map(Failure::from) {
         complain(&failure.message);
-        gravest = gravest.max(Some(failure.kind));
+        gravest = gravest.max(Some(failure.cause));
     }
     let failed = |error| Failure::debug_file(path, &error);
     let lookup = DirectLookup::new(&image).map_err(failed)?;
@@ -195,14 +195,14 @@ pub(crate) fn not_found(object: &Path, id: Option<&IdPrefix>, error: FindImageEr
             let (object, all) = (object.display(), list(&images));
             let message =
                 format!("{object}: no image in it has the architecture and id that were given; it has {all}");
-            Failure::new(FailureKind::NotFound, message)
+            Failure::new(Cause::NotFound, message)
         }
         FindImageError::Ambiguous { images } => {
             let (object, images) = (object.display(), list(&images));
             let message = format!("{object}: choose one of its images with --arch or --id; it has {images}");
-            Failure::new(FailureKind::Usage, message)
+            Failure::new(Cause::Usage, message)
         }
-        error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
+        error => Failure::new(Cause::Other, format!("{}: {error}", object.display())),
     }
 }
 

@@ -13,7 +13,7 @@ use symdex_store::{
 };
 
 use crate::config::{Config, STORE};
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Cause, Failure, complain};
 use crate::open::AccessOption;
 use crate::{number, text};
 
@@ -63,7 +63,7 @@ impl StoreArgs {
     /// The URLs of the command line; without any, those of the environment or the configuration file.
     pub(crate) fn urls(&self) -> Result<Vec<StoreUrl>, Failure> {
         if self.are_given() {
-            let usage = |error: StoreUrlError| Failure::new(FailureKind::Usage, format!("--store: {error}"));
+            let usage = |error: StoreUrlError| Failure::new(Cause::Usage, format!("--store: {error}"));
             return self.urls.iter().map(|url| url.clone().map_err(usage)).collect();
         }
         configured_urls()
@@ -101,7 +101,7 @@ impl StoreArgs {
         let names = || text::list(reader.stores().iter().map(|store| store.url()));
         let Some(prefix) = id else {
             let message = format!("{}: choose an index of the store with --id", names());
-            return Err(Failure::new(FailureKind::Usage, message));
+            return Err(Failure::new(Cause::Usage, message));
         };
         let stores = reader.stores();
         let mut failures: Failures = stores.iter().map(|_| None).collect();
@@ -113,11 +113,11 @@ impl StoreArgs {
         let failures = failures.into_iter().flatten();
         let Some(image) = found else {
             // A store that has failed may have the image.
-            if let Some(gravest) = failures.map(Failure::from).max_by_key(|failure| failure.kind) {
+            if let Some(gravest) = failures.map(Failure::from).max_by_key(|failure| failure.cause) {
                 return Err(gravest);
             }
             let message = format!("{}: no index has an id that begins with {prefix}", names());
-            return Err(Failure::new(FailureKind::NotFound, message));
+            return Err(Failure::new(Cause::NotFound, message));
         };
         let found = FoundImage::from(image);
         for error in failures {
@@ -210,7 +210,7 @@ impl FoundImage {
 
     fn gone(&self) -> Failure {
         let message = format!("{}: the index was removed from the store", self.location.display());
-        Failure::new(FailureKind::Missing, message)
+        Failure::new(Cause::Missing, message)
     }
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn configure(config: &Config) {
 /// The URLs in the environment; without the variable, those of the configuration file. They may have secrets.
 pub(crate) fn configured_urls() -> Result<Vec<StoreUrl>, Failure> {
     let read = |url: &str, place: &str| {
-        let wrong = |error| Failure::new(FailureKind::Usage, format!("{place}: {error}"));
+        let wrong = |error| Failure::new(Cause::Usage, format!("{place}: {error}"));
         url.parse().map_err(|error: StoreUrlError| wrong(error))
     };
     match (std::env::var_os(STORE.variable), OF_FILE.get()) {
@@ -258,7 +258,7 @@ pub(crate) fn id_of<'s>(
         _ => {
             ids.sort();
             let message = format!("several ids begin with {prefix}: {}; give more digits", text::list(ids));
-            Err(Failure::new(FailureKind::Usage, message))
+            Err(Failure::new(Cause::Usage, message))
         }
     }
 }

@@ -11,7 +11,7 @@ use symdex_pipeline::{Batch, in_order, pool};
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
 use crate::archive;
-use crate::failure::{self, CommandError, Failure, FailureKind, complain, failure_as_json};
+use crate::failure::{self, Cause, CommandError, Failure, complain, failure_as_json};
 use crate::number;
 use crate::output::Output;
 use crate::{open, text};
@@ -118,7 +118,7 @@ pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<FoundIndex> 
     if indexes.is_empty() {
         let message =
             format!("{}: no index in this folder (a dSYM needs `symdex build` first)", path.display());
-        return vec![Err((path.to_owned(), Failure::new(FailureKind::Missing, message)))];
+        return vec![Err((path.to_owned(), Failure::new(Cause::Missing, message)))];
     }
     indexes.into_iter().map(Ok).collect()
 }
@@ -182,7 +182,7 @@ fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &Symbol
         checked.whole = Some(IndexContents::new(index.metadata(), verified));
         if index.metadata().grade() == Grade::Nothing && !index.metadata().executable.is_empty() {
             let what = "the index is empty: its image has code, and no address has an answer";
-            return Err(Failure::of_file(&path, FailureKind::NotFound, what));
+            return Err(Failure::of_file(&path, Cause::NotFound, what));
         }
         let Some(debug_file) = &args.against else { return Ok(()) };
         let beside: Vec<_> =
@@ -256,7 +256,7 @@ impl CheckedIndex {
         output.add("whole", whole.is_some().into());
         if let Some(Comparison { failures, .. }) = against {
             output.add(if failures.is_empty() { "equal" } else { "different" }, 1);
-            failures.iter().for_each(|_| output.graver(FailureKind::Other));
+            failures.iter().for_each(|_| output.graver(Cause::Other));
         }
         error.iter().for_each(|failure| output.count_failure(failure));
         let mut text = String::new();
@@ -300,7 +300,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     let Some((image, file)) = image.zip(paths.first()) else {
         let not_found = || {
             let message = format!("{}: no image {} in it", debug_file.display(), index.id());
-            Failure::new(FailureKind::NotFound, message)
+            Failure::new(Cause::NotFound, message)
         };
         return Err(failures.into_iter().next().map_or_else(not_found, Failure::from));
     };

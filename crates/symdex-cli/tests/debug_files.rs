@@ -35,10 +35,10 @@ fn a_damaged_debug_file_is_reported_although_the_binary_answers() {
     direct.arg("--dsym").arg(root.path().join("both")).env("XDG_CACHE_HOME", root.path().join("cache"));
     for done in [from_index, direct.output().expect("the command starts").into()] {
         assert_eq!((done.code, &done.out), (Some(4), &alone.out), "{}", done.err);
-        let said: Vec<_> = done.err.lines().filter(|line| line.contains("malformed")).collect();
+        let said: Vec<_> = done.err.lines().filter(|line| line.contains("damaged: ")).collect();
         assert_eq!(said.len(), 1, "{}", done.err);
         assert!(
-            said[0].starts_with(&format!("symdex:   malformed: {} (arm64 slice): ", debug.display())),
+            said[0].starts_with(&format!("symdex:   damaged: {} (arm64 slice): ", debug.display())),
             "{}",
             said[0]
         );
@@ -68,7 +68,7 @@ fn a_damaged_binary_is_reported_although_the_debug_file_answers() {
     }
     let done = crash(root.path(), &both, &[]);
     assert_eq!(done.code, Some(4), "{}", done.err);
-    assert!(done.err.contains(&format!("malformed: {} (arm64 slice): ", binary.display())), "{}", done.err);
+    assert!(done.err.contains(&format!("damaged: {} (arm64 slice): ", binary.display())), "{}", done.err);
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn a_missing_or_foreign_index_is_named() {
     let [lookup, verify, inspect, atos] = READERS;
     for reader in [verify, inspect] {
         let finished = symdex_on(&other, reader);
-        assert_eq!(finished.code, Some(4), "{reader}");
+        assert_eq!(finished.code, Some(6), "{reader}");
         assert!(
             finished.err.contains("not a symdex index: a text file (it begins with \"hello, world\")"),
             "{}",

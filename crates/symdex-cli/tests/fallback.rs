@@ -74,12 +74,12 @@ fn a_damaged_index_is_reported_and_the_next_folder_answers() {
         let path = bad.join(KIT).display().to_string();
         let said: Vec<_> = done.err.lines().filter(|line| line.contains(&path)).collect();
         assert_eq!(said.len(), 1, "{}", done.err);
-        assert!(said[0].starts_with("symdex:   malformed: "), "{}", said[0]);
+        assert!(said[0].starts_with("symdex:   damaged: "), "{}", said[0]);
         assert!(said[0].ends_with(&format!("; answered from {}", good.join(KIT).display())), "{}", said[0]);
         let (image, frame) = kit(&from(&[&bad, &good], &["--format", "json"]));
         assert_eq!(
             (image["status"].as_str(), frame["status"].as_str()),
-            (Some("malformed"), Some("symbolicated"))
+            (Some("damaged"), Some("symbolicated"))
         );
         assert!(image["reason"].as_str().is_some_and(|reason| reason.starts_with(&path)), "{image}");
         assert_eq!(image["source"].as_str(), good.join(KIT).to_str());
@@ -96,8 +96,8 @@ fn without_another_source_the_frames_of_a_damaged_index_are_malformed() {
         damage(&root.path().join(KIT));
         let done = from(&[root.path()], &["--format", "json"]);
         let (image, frame) = kit(&done);
-        assert_eq!((done.code, image["status"].as_str()), (Some(4), Some("malformed")), "{}", done.err);
-        assert_eq!(frame["status"], "malformed");
+        assert_eq!((done.code, image["status"].as_str()), (Some(4), Some("damaged")), "{}", done.err);
+        assert_eq!(frame["status"], "damaged");
         assert!(image["reason"].as_str().is_some_and(|reason| !reason.contains("answered from")), "{image}");
         assert_ne!(from(&[root.path()], &[]).out, whole.out);
     }
@@ -126,7 +126,7 @@ fn a_damaged_index_in_the_store_is_built_again_from_its_debug_file() {
         damage(&index);
         let done = symbolicate(root.path(), &dsym, &[], [crash()]);
         assert_eq!((done.code, &done.out), (Some(4), &whole.out), "{}", done.err);
-        assert!(done.err.contains(&format!("malformed: {}", index.display())), "{}", done.err);
+        assert!(done.err.contains(&format!("damaged: {}", index.display())), "{}", done.err);
         assert_eq!(fs::read(&index).expect("there"), bytes);
         let again = symbolicate(root.path(), &dsym, &[], [crash()]);
         assert_eq!((again.code, again.out, again.err), (Some(0), whole.out, whole.err));
@@ -143,9 +143,9 @@ fn reports_that_need_a_damaged_index_agree() {
     assert_eq!(whole.code, Some(0), "{}", whole.err);
     cut(&root.path().join("store/4c").join(KIT));
     let done = symbolicate(root.path(), &dsym, &["--format", "json"], &reports);
-    assert_eq!((done.code, done.err.matches("malformed: ").count()), (Some(4), 1), "{}", done.err);
+    assert_eq!((done.code, done.err.matches("damaged: ").count()), (Some(4), 1), "{}", done.err);
     let [first, others @ ..] = &done.json()[..] else { panic!("{}", done.out) };
-    assert!(first.to_string().contains("malformed"), "{first}");
+    assert!(first.to_string().contains("damaged"), "{first}");
     assert!(others.iter().all(|report| report == first));
 }
 

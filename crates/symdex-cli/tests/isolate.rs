@@ -258,7 +258,7 @@ fn a_file_whose_child_dies_does_not_stop_the_others() {
         "{}: needs more memory than the 64 MB that a child may have; raise --max-memory to build it",
         large_file.display()
     );
-    let error = json!({ "kind": "killed", "limit": "memory", "message": message });
+    let error = json!({ "kind": "limit", "limit": "memory", "message": message });
     assert_eq!(failure, json!({ "file": large_file, "error": error }));
     assert!(built.err.contains(&message), "{}", built.err);
     let names = names_in(&out);

@@ -218,7 +218,7 @@ fn needs_reports_damage_and_images_without_ids() {
     fs::write(&index, "").expect("written");
     let done = symbolicate(root.path(), &demo, &["--needs"], [demo.join("demo.crash")]);
     assert_eq!(done.code, Some(4), "{}", done.err);
-    assert!(done.out.contains("malformed app     11 frames  DemoKit arm64"), "{}", done.out);
+    assert!(done.out.contains("damaged   app     11 frames  DemoKit arm64"), "{}", done.out);
     assert!(fs::read(&index).expect("there").is_empty(), "nothing is built");
     let report = cut_crash(root.path());
     let done = symbolicate(root.path(), &demo, &["--needs"], [&report]);
@@ -286,7 +286,7 @@ fn needs_finds_the_damage_that_symbolicate_finds() {
         damaged_pages += 1;
         let needs = run(root.path(), &report, &["--assume", &assume, "--needs"]);
         assert_eq!((needs.code, done.code), (Some(4), Some(4)), "{}", needs.err);
-        assert!(needs.out.starts_with("malformed "), "{}", needs.out);
+        assert!(needs.out.starts_with("damaged "), "{}", needs.out);
         if damaged_pages == 3 {
             return;
         }

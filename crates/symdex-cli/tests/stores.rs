@@ -233,9 +233,12 @@ pub(crate) fn a_report_names_the_images_that_no_store_could_be_asked_for() {
         let line = lost.err.lines().find(|line| line.contains(&format!("other: {name} ")));
         assert!(line.is_some_and(|line| line.contains(&url)), "{name}: {}", lost.err);
         let image = images.iter().find(|image| image["name"] == name).expect("listed");
-        assert!(image["status"] == "other" && image["reason"].as_str().is_some_and(|why| why.contains(&url)));
+        assert!(
+            image["status"] == "unavailable"
+                && image["reason"].as_str().is_some_and(|why| why.contains(&url))
+        );
     }
-    assert_eq!(report["threads"][0]["frames"][0]["status"], "other");
+    assert_eq!(report["threads"][0]["frames"][0]["status"], "unavailable");
 
     // The images of the system are in no store, so that nobody knows whether the other store has them.
     let both = in_time(&format!("symbolicate {crash} --store {url} --store {live}"));

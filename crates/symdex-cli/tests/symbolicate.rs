@@ -328,7 +328,7 @@ fn unreadable_inputs_are_reported_and_the_others_are_used() {
         (
             path("cut.ips", "{\"bug_type\":\"309\"}\n{\"threads\":["),
             4,
-            "malformed report: expected a JSON value",
+            "damaged report: expected a JSON value",
         ),
         (path("jetsam.ips", "{\"bug_type\":\"298\"}\n{}"), 6, "an .ips of bug type \"298\""),
         (path("readme.txt", "nothing"), 6, "not a crash report of a known format"),

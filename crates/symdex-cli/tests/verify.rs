@@ -51,7 +51,7 @@ fn json_has_an_object_for_each_index_and_one_with_totals() {
     let damaged = root.path().join("damaged.symdex");
     fs::write(&damaged, "hello").expect("written");
     let verified = symdex_on(root.path(), "verify {} --json");
-    assert_eq!(verified.code, Some(4), "{}", verified.err);
+    assert_eq!(verified.code, Some(6), "{}", verified.err);
     let [whole, wrong, last] = &verified.json()[..] else { panic!("{}", verified.out) };
     assert_eq!(
         (&whole["name"], &whole["arch"], &whole["partial"]),
@@ -64,14 +64,14 @@ fn json_has_an_object_for_each_index_and_one_with_totals() {
         "{whole}"
     );
     assert_eq!(wrong["location"], damaged.to_string_lossy().as_ref());
-    assert_eq!(wrong["error"]["kind"], "damaged");
+    assert_eq!(wrong["error"]["kind"], "unsupported");
     assert!(
         wrong["error"]["message"].as_str().is_some_and(|text| text.contains("not a symdex index")),
         "{wrong}"
     );
     let last = &last["totals"];
     assert_eq!((&last["indexes"], &last["outcomes"]["whole"]), (&json!(2), &json!(1)));
-    assert_eq!(last["failures"], json!({"damaged": 1}));
+    assert_eq!(last["failures"], json!({"unsupported": 1}));
 }
 
 #[test]

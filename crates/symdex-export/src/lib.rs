@@ -23,6 +23,8 @@ mod json;
 mod pieces;
 mod stack_cfi;
 
+use symdex::Cause;
+
 pub use breakpad::breakpad;
 pub use gsym::gsym;
 pub use json::json;
@@ -59,6 +61,18 @@ pub enum Error {
         /// How many bytes they may take.
         limit: u64,
     },
+}
+
+impl Error {
+    /// The cause. What the format cannot express, or what makes too much output, is not supported.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Index(error) => error.cause(),
+            Self::Output(_) => Cause::Other,
+            Self::TooLarge { .. } | Self::Expands { .. } => Cause::Unsupported,
+        }
+    }
 }
 
 #[cfg(doctest)]

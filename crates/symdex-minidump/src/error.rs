@@ -1,5 +1,7 @@
 //! Why stacks cannot be walked.
 
+use symdex::Cause;
+
 /// Why the stacks of a file cannot be walked.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,9 +31,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the file is damaged. Otherwise it is not supported.
+    /// The cause. No program writes a minidump that is too large, so such a file is damaged.
     #[must_use]
-    pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::TooLarge { .. })
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Damaged { .. } | Self::TooLarge { .. } => Cause::Damaged,
+            Self::Unsupported { .. } => Cause::Unsupported,
+        }
     }
 }

@@ -243,7 +243,7 @@ impl State<'_> {
                 functions.last().map_or(Code::Nothing, |function| code_of(function, offset))
             }
             // What is lost or damaged may be a function.
-            Some(Answer::TooLarge | Answer::Damaged(_) | Answer::Lost(_)) => Code::Function,
+            Some(Answer::TooLarge | Answer::Unreadable(..)) => Code::Function,
             _ => Code::Nothing,
         };
         self.known.insert((image, offset), code);

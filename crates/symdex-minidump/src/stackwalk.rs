@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use minidump::Module;
 use minidump_processor::ProcessState;
 use minidump_unwind::{InlineFrame, StackFrame, SymbolStats};
+use symdex::Cause;
 use symdex_demangle::printable;
-use symdex_report::{Function, ImageOutcome, ImageStatus, Resolution, Symbolicated};
+use symdex_report::{Function, ImageOutcome, Resolution, Symbolicated};
 
 use crate::names::path_on_one_line;
 
@@ -37,7 +38,7 @@ impl WalkedProcess {
             let name = path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
             let stats = SymbolStats {
                 loaded_symbols: outcome.answered_by().is_some(),
-                corrupt_symbols: outcome.status() == ImageStatus::Malformed,
+                corrupt_symbols: outcome.cause() == Some(Cause::Damaged),
                 ..SymbolStats::default()
             };
             self.state.symbol_stats.entry(name).or_insert(stats);

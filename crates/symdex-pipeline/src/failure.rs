@@ -7,85 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use symdex::Cause;
 use symdex_build::debug_files::FileError;
 
-use crate::archive::{Fault, FaultKind};
+use crate::archive::Fault;
 use crate::isolate::ChildError;
-
-/// The kinds of failure, the least grave first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// All files could be read, but they do not have what was asked for, such as an address or an architecture.
-    NotFound,
-    /// The command line or an address is wrong.
-    Usage,
-    /// Any other failure, for example a folder that cannot be written.
-    Other,
-    /// A limit has ended the child process that read a file.
-    Killed,
-    /// A file is missing.
-    Missing,
-    /// A file is of a kind or version that is not read.
-    Unsupported,
-    /// A file is damaged.
-    Damaged,
-}
-
-impl FailureKind {
-    /// The name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Killed => "killed",
-            Self::Usage => "usage",
-            Self::NotFound => "not_found",
-            Self::Damaged => "damaged",
-            Self::Missing => "missing",
-            Self::Unsupported => "unsupported",
-        }
-    }
-
-    fn of_io(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::NotFound => Self::Missing,
-            _ => Self::Other,
-        }
-    }
-
-    /// The kind of an error of an index.
-    #[must_use]
-    pub fn of_index(error: &symdex::Error) -> Self {
-        match error {
-            symdex::Error::Io(error) => Self::of_io(error),
-            error if error.is_damage() => Self::Damaged,
-            error if error.is_unsupported() => Self::Unsupported,
-            _ => Self::Other,
-        }
-    }
-
-    fn of_debug_file(error: &symdex_build::Error) -> Self {
-        use symdex_build::Error;
-        match error {
-            Error::NoSuchArch { .. } | Error::NothingFound { .. } => Self::NotFound,
-            Error::NoId => Self::Usage,
-            Error::NoDebugFile { .. } | Error::CachePart { .. } => Self::Missing,
-            // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
-            Error::Io { doing: "read", source, .. } => Self::of_io(source),
-            Error::Index(error) => Self::of_index(error),
-            error if error.is_damage() => Self::Damaged,
-            error if error.is_unsupported() => Self::Unsupported,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// Why an input, or a part of it, has no index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The kind.
-    pub kind: FailureKind,
+    /// The cause.
+    pub cause: Cause,
     /// Which file, what is wrong, what was expected, what to do.
     pub message: String,
     /// A few words by which failures of many files are counted.
@@ -107,9 +39,9 @@ fn path_of_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pat
 }
 
 impl Failure {
-    /// A failure that concerns no single file. Its reason is the name of its kind.
-    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reason: kind.name().into(), path: None, limit: None }
+    /// A failure that concerns no single file. Its reason is the name of its cause.
+    pub fn new(cause: Cause, message: impl Into<String>) -> Self {
+        Self { cause, message: message.into(), reason: cause.name().into(), path: None, limit: None }
     }
 
     /// The same failure, for the input at `path`.
@@ -126,26 +58,25 @@ impl Failure {
 
     /// The file at `path` cannot be used because of `what`.
     #[must_use]
-    pub fn of_file(path: &Path, kind: FailureKind, what: &str) -> Self {
-        Self::new(kind, format!("{}: {what}", path.display())).of_path(path)
+    pub fn of_file(path: &Path, cause: Cause, what: &str) -> Self {
+        Self::new(cause, format!("{}: {what}", path.display())).of_path(path)
     }
 
     /// `path` could not be read.
     #[must_use]
     pub fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self::of_file(path, FailureKind::of_io(error), &format!("cannot read: {error}"))
-            .because("not readable")
+        Self::of_file(path, Cause::of_io(error), &format!("cannot read: {error}")).because("not readable")
     }
 
     /// The headers of the file at `path` listed an image, but the file no longer has it.
     pub(crate) fn gone(path: &Path) -> Self {
-        Self::of_file(path, FailureKind::Damaged, "the image is not there any more")
+        Self::of_file(path, Cause::Damaged, "the image is not there any more")
     }
 
     /// There is no folder for temporary files.
     #[must_use]
     pub fn no_temporary_folder(error: &io::Error) -> Self {
-        Self::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
+        Self::new(Cause::Other, format!("cannot make a folder for temporary files: {error}"))
     }
 
     /// The archive `name` has no debug file.
@@ -153,7 +84,7 @@ impl Failure {
     pub fn archive_without_debug_files(name: &Path) -> Self {
         let what =
             "no debug file in this archive; expected a .dSYM bundle or a linked Mach-O or ELF file inside";
-        Self::of_file(name, FailureKind::Missing, what).because("archive without debug files")
+        Self::of_file(name, Cause::Missing, what).because("archive without debug files")
     }
 
     /// The index at `path` could not be opened or read.
@@ -161,25 +92,23 @@ impl Failure {
     pub fn index(path: &Path, error: &symdex::Error) -> Self {
         match error {
             symdex::Error::Io(error) => Self::unreadable(path, error),
-            error => Self::of_file(path, FailureKind::of_index(error), &error.to_string()),
+            error => Self::of_file(path, error.cause(), &error.to_string()),
         }
     }
 
     /// The debug file at `path` could not be read, or its index could not be built.
     #[must_use]
     pub fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
-        Self::new(FailureKind::of_debug_file(error), error.with_path(path))
-            .of_path(path)
-            .because(reason_of(error))
+        Self::new(error.cause(), error.with_path(path)).of_path(path).because(reason_of(error))
     }
 
     /// The child for the file at `path` has ended, or has not begun.
     pub(crate) fn of_child(path: &Path, error: &ChildError) -> Self {
-        let (kind, limit) = match error {
-            ChildError::Ended(death) => (FailureKind::Killed, Some(death.limit().into())),
-            ChildError::NotStarted { .. } => (FailureKind::Other, None),
+        let limit = match error {
+            ChildError::Ended(death) => Some(death.limit().into()),
+            ChildError::NotStarted { .. } => None,
         };
-        Self { limit, ..Self::of_file(path, kind, &error.to_string()) }
+        Self { limit, ..Self::of_file(path, error.cause(), &error.to_string()) }
     }
 }
 
@@ -208,12 +137,13 @@ impl From<FileError> for Failure {
 /// An archive, or an entry of it, is not read.
 impl From<&Fault> for Failure {
     fn from(fault: &Fault) -> Self {
-        let (kind, reason) = match &fault.kind {
-            FaultKind::Io(_) => (FailureKind::Other, "not readable"),
-            kind if kind.is_damage() => (FailureKind::Damaged, "damaged archive"),
-            _ => (FailureKind::Unsupported, "refused in an archive"),
+        let cause = fault.kind.cause();
+        let reason = match cause {
+            Cause::Damaged => "damaged archive",
+            Cause::Unsupported => "refused in an archive",
+            _ => "not readable",
         };
-        Self::new(kind, fault.to_string()).of_path(Path::new(&fault.archive)).because(reason)
+        Self::new(cause, fault.to_string()).of_path(Path::new(&fault.archive)).because(reason)
     }
 }
 
@@ -221,21 +151,15 @@ impl From<&Fault> for Failure {
 impl From<symdex_store::Error> for Failure {
     fn from(error: symdex_store::Error) -> Self {
         use symdex_store::Error;
-        let (kind, path) = match &error {
-            Error::Unreadable { path, error } => return Self::unreadable(path, error),
-            Error::AmbiguousId { .. } => return Self::new(FailureKind::Usage, error.to_string()),
-            Error::Index { path, error } | Error::NewerIndex { path, error } => {
-                (FailureKind::of_index(error), path)
-            }
-            Error::OtherImage { path, .. } => (FailureKind::NotFound, path),
-            Error::NotPublished { path, .. } => (FailureKind::Other, path),
-            Error::DamagedObject { .. } | Error::LostValue { .. } => {
-                return Self::new(FailureKind::Damaged, error.to_string());
-            }
-            Error::NotCompiled { .. } => return Self::new(FailureKind::Unsupported, error.to_string()),
-            _ => return Self::new(FailureKind::Other, error.to_string()),
-        };
-        Self::new(kind, error.to_string()).of_path(path)
+        let failure = Self::new(error.cause(), error.to_string());
+        match &error {
+            Error::Unreadable { path, error } => Self::unreadable(path, error),
+            Error::Index { path, .. }
+            | Error::NewerIndex { path, .. }
+            | Error::OtherImage { path, .. }
+            | Error::NotPublished { path, .. } => failure.of_path(path),
+            _ => failure,
+        }
     }
 }
 
@@ -247,15 +171,13 @@ fn reason_of(error: &symdex_build::Error) -> &'static str {
         Error::NotASymbolFile { .. } => "not a symbol file",
         Error::NoId => "without an id",
         Error::Truncated { .. } => "cut short",
-        Error::Malformed { .. } => "malformed",
         Error::NothingFound { .. } => "nothing to answer",
         Error::NothingIndexed { .. } => "nothing indexed",
-        Error::Unsupported { .. } => "unsupported",
         Error::NoSuchArch { .. } => "without the architecture",
         Error::NoDebugFile { .. } => "folder without debug files",
         Error::CachePart { .. } => "in need of a missing part of a shared cache",
         Error::Io { doing: "read", .. } => "not readable",
-        error => FailureKind::of_debug_file(error).name(),
+        error => error.cause().name(),
     }
 }
 
@@ -265,9 +187,9 @@ mod tests {
 
     #[test]
     fn a_failure_survives_json() {
-        let failure = Failure::of_file("a".as_ref(), FailureKind::NotFound, "x");
+        let failure = Failure::of_file("a".as_ref(), Cause::NotFound, "x");
         let json = serde_json::to_string(&failure).expect("JSON");
-        assert!(json.contains(&format!("{:?}", FailureKind::NotFound.name())), "{json}");
+        assert!(json.contains(&format!("{:?}", Cause::NotFound.name())), "{json}");
         assert_eq!(serde_json::from_str::<Failure>(&json).expect("the same"), failure);
     }
 }

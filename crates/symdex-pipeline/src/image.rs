@@ -251,7 +251,7 @@ impl ImageBuilder<'_> {
         let (bytes, mut warnings, report) = self.index_of(&image).map_err(failed)?;
         if map.is_none() && report.hidden_names != 0 {
             let wanted = self.maps.file_name(&image.info().id, path);
-            warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
+            warnings.push(format!("its names are hidden: give {wanted} with `symbol_maps`"));
         }
         if left_out != 0 {
             warnings

@@ -5,11 +5,12 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use symdex::Cause;
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
 
 use crate::archive::{Fault, Limits, Unpacker, is_archive};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::pipeline::Host;
 use crate::space::DiskSpace;
 
@@ -208,11 +209,7 @@ impl Batch {
     fn add_named(&mut self, path: &Path, name: &str, origin: &str) {
         if !self.files.add_unpacked(DebugFile::of_archive(path, origin, name)) {
             let head = File::open(path).and_then(|file| head_of(&file)).unwrap_or_default();
-            self.failures.push(Failure::of_file(
-                name.as_ref(),
-                FailureKind::Unsupported,
-                &not_a_debug_file(&head),
-            ));
+            self.failures.push(Failure::of_file(name.as_ref(), Cause::Unsupported, &not_a_debug_file(&head)));
         }
     }
 

@@ -51,7 +51,7 @@ use std::sync::mpsc;
 
 use rayon::ThreadPool;
 
-pub use self::failure::{Failure, FailureKind};
+pub use self::failure::Failure;
 pub use self::image::{BuiltIndex, Verified};
 pub use self::import::SymbolFileInput;
 pub use self::intake::{Batch, Input, Intake};
@@ -71,7 +71,9 @@ pub const MAX_THREADS: u16 = 1024;
 /// [`Failure`] if they cannot be started.
 pub fn pool(threads: usize) -> Result<ThreadPool, Failure> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    pool.map_err(|error| Failure::new(FailureKind::Other, format!("cannot start {threads} threads: {error}")))
+    pool.map_err(|error| {
+        Failure::new(symdex::Cause::Other, format!("cannot start {threads} threads: {error}"))
+    })
 }
 
 /// Calls `work` on each item, on the threads of `pool`, and `done` with each result on this thread, in the order of the

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_build::debug_files::{DebugFile, FileError};
 use symdex_build::{Identity, SharedCache, slices};
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 
 /// How many other files are joined with a file of an image. Files of untrusted archives may be copies of each other
 /// without end.
@@ -180,8 +180,7 @@ impl Plan {
         let (mut contents, mut alone) = (contents.into_iter(), Vec::new());
         for file in files {
             let read = file.and_then(|file| {
-                let unread =
-                    || Err(Failure::of_file(file.name(), FailureKind::Other, "its headers are not read"));
+                let unread = || Err(Failure::of_file(file.name(), Cause::Other, "its headers are not read"));
                 let contents = contents.next().unwrap_or_else(unread)?;
                 Ok((file, contents))
             });
@@ -262,10 +261,7 @@ impl Plan {
     /// The first failure of a file at which a child ended.
     #[must_use]
     pub fn killed(&self) -> Option<&Failure> {
-        self.tasks
-            .iter()
-            .filter_map(|task| task.as_ref().err())
-            .find(|failure| failure.kind == FailureKind::Killed)
+        self.tasks.iter().filter_map(|task| task.as_ref().err()).find(|failure| failure.limit.is_some())
     }
 
     /// How many debug files, and images of shared caches, have a build of their own.
@@ -340,7 +336,7 @@ fn ambiguous_id(given: &ImageId, several: usize) -> Failure {
     let message = format!(
         "{several} images of the inputs state no id, and {given} can be the id of one only: give one file"
     );
-    Failure::new(FailureKind::Usage, message).because("without an id")
+    Failure::new(Cause::Usage, message).because("without an id")
 }
 
 impl Group {
@@ -357,7 +353,7 @@ fn no_such_arch(file: Option<&Path>, wanted: &[String], available: &[String]) ->
         Some(file) => format!("{}: no slice for {wanted}; the file has {available}", file.display()),
         None => format!("no file has a slice for {wanted}; the files have {available}"),
     };
-    Failure::new(FailureKind::NotFound, message).because("without the architecture")
+    Failure::new(Cause::NotFound, message).because("without the architecture")
 }
 
 #[cfg(test)]

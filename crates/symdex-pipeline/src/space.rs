@@ -88,7 +88,7 @@ impl DiskSpace {
 
     fn full(&self) -> io::Error {
         let limit = self.min_free;
-        let text = format!("fewer than {limit} bytes would stay free on the disk, the limit of --min-free");
+        let text = format!("fewer than {limit} bytes would stay free on the disk, the limit of `min_free`");
         io::Error::new(ErrorKind::StorageFull, text)
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let (mut one, mut other) = (space.reserve(), space.reserve());
         one.take(15).expect("free");
         let full = other.take(6).expect_err("taken");
-        assert!(full.kind() == ErrorKind::StorageFull && full.to_string().contains("--min-free"), "{full}");
+        assert!(full.kind() == ErrorKind::StorageFull && full.to_string().contains("`min_free`"), "{full}");
         assert!(space.check(6).is_err());
         other.take(5).expect("left");
         drop(one);

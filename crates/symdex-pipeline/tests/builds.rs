@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use symdex::Cause;
 use symdex_pipeline::isolate::Isolation;
-use symdex_pipeline::{
-    Batch, BuiltIndex, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions,
-};
+use symdex_pipeline::{Batch, BuiltIndex, Failure, Host, Input, Intake, Pipeline, PipelineOptions};
 use symdex_testkit::images::archive::zip_of;
 use symdex_testkit::images::debug_file::debug_file;
 
@@ -77,7 +76,7 @@ fn files_without_a_wanted_architecture_are_skipped_unless_all_are() {
     let pipeline = Pipeline::new(for_archs(&["none"])).expect("threads");
     let plan = pipeline.plan(&paths(&[THIN.as_ref()])).expect("a plan");
     let failure = plan.no_such_arch.expect("the only file is skipped");
-    assert_eq!((plan.skipped, failure.kind), (1, FailureKind::NotFound));
+    assert_eq!((plan.skipped, failure.cause), (1, Cause::NotFound));
     assert!(failure.message.contains("no slice for \"none\"; the file has arm64"), "{}", failure.message);
 }
 
@@ -90,15 +89,12 @@ fn files_that_cannot_be_read_are_failures_in_their_places() {
     let results = |options| -> Vec<_> {
         let images = build(options, &batch, &()).into_iter();
         images
-            .map(|image| image.map(|image| image.id).map_err(|failure| (failure.kind, failure.message)))
+            .map(|image| image.map(|image| image.id).map_err(|failure| (failure.cause, failure.message)))
             .collect()
     };
     let here = results(PipelineOptions::default());
     let kinds: Vec<_> = here.iter().map(|image| image.as_ref().err().map(|(kind, _)| *kind)).collect();
-    assert_eq!(
-        (kinds.first(), kinds.last()),
-        (Some(&Some(FailureKind::Unsupported)), Some(&Some(FailureKind::Missing)))
-    );
+    assert_eq!((kinds.first(), kinds.last()), (Some(&Some(Cause::Unsupported)), Some(&Some(Cause::Missing))));
     assert!(kinds.len() > 3 && kinds[1..kinds.len() - 1].iter().all(Option::is_none), "{here:?}");
     assert_eq!(results(isolated()), here);
 }
@@ -116,7 +112,7 @@ fn uploads_have_their_names_and_are_refused_by_their_first_bytes() {
     let refused = upload("notes.txt", b"hello");
     assert!(refused.files.files().is_empty());
     let failure = &refused.failures[0];
-    assert_eq!(failure.kind, FailureKind::Unsupported);
+    assert_eq!(failure.cause, Cause::Unsupported);
     assert!(
         failure.message.starts_with("notes.txt: not a debug file: it begins with the bytes 68656c6c6f;"),
         "{}",

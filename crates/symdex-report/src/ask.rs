@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use symdex::ImageOffset;
+use symdex::{Cause, ImageOffset};
 
 use crate::function::Function;
 use crate::limits::AnswerBytes;
@@ -112,17 +112,17 @@ impl AskedImage {
                 self.outcome = ImageOutcome::NoId;
                 return;
             }
-            Err(why) if is_first || why.is_of_store() => {
+            Err(why) if is_first || why.cause() == Cause::Unavailable => {
                 self.outcome = ImageOutcome::Unanswered(why);
                 return;
             }
             // The source answered before.
-            Err(Unanswered::Lost(what)) => {
-                let passed_over = vec![Unanswered::Lost(what.clone())];
+            Err(Unanswered::Failed(cause @ Cause::Lost, what)) => {
+                let passed_over = vec![Unanswered::Failed(cause, what.clone())];
                 let by = AnsweredBy { passed_over, is_partly_lost: true, ..AnsweredBy::default() };
-                Answers { answers: vec![Answer::Lost(what); len], by }
+                Answers { answers: vec![Answer::Unreadable(cause, what); len], by }
             }
-            Err(why) => vec![Answer::Damaged(why.reason().into_owned()); len].into(),
+            Err(why) => vec![Answer::Unreadable(Cause::Damaged, why.reason().into_owned()); len].into(),
         };
         // The source may return too few answers. The rest of the offsets then has no function.
         answers.resize(len, Answer::NoFunction);
@@ -158,8 +158,7 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
         Answer::Functions(functions) if !functions.is_empty() => functions,
         Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
         Answer::TooLarge => return Err(Unresolved::TooLarge),
-        Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
-        Answer::Lost(what) => return Err(Unresolved::Lost(what)),
+        Answer::Unreadable(cause, what) => return Err(Unresolved::Unreadable(cause, what)),
     };
     if options.inlines && options.demangle {
         return Ok(functions);

@@ -1,5 +1,7 @@
 //! The errors of reading a report.
 
+use symdex::Cause;
+
 /// Why a report could not be read.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +19,7 @@ pub enum Error {
         what: String,
     },
     /// The format is known, but the text is broken or truncated.
-    #[error("malformed report: {what} at byte {at}")]
+    #[error("damaged report: {what} at byte {at}")]
     Malformed {
         /// What is wrong.
         what: &'static str,
@@ -59,6 +61,17 @@ fn listed(near: &[NearFormat]) -> String {
 }
 
 impl Error {
+    /// The cause.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Malformed { .. } => Cause::Damaged,
+            Self::UnknownFormat { .. } | Self::Unsupported { .. } | Self::TooLarge { .. } => {
+                Cause::Unsupported
+            }
+        }
+    }
+
     /// The error for a text of which the first `len` bytes were left out.
     pub(crate) fn after(self, len: usize) -> Self {
         match self {

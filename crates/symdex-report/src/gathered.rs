@@ -1,6 +1,6 @@
 //! The answers of several sources for one image, combined.
 
-use symdex::Grade;
+use symdex::{Cause, Grade};
 
 use crate::source::{Answer, AnsweredBy, Answers, MatchedBy, Unanswered};
 
@@ -86,7 +86,7 @@ impl GatheredAnswers {
         let SourceAnswers { answers, source, grade, failures } = match answered {
             Ok(new) => new,
             Err(Unanswered::Missing) => return,
-            Err(why @ (Unanswered::OtherArch(_) | Unanswered::NoStart(_))) => {
+            Err(why @ Unanswered::NoMatch(_)) => {
                 self.no_match.get_or_insert(why);
                 return;
             }
@@ -98,15 +98,15 @@ impl GatheredAnswers {
         self.passed_over.extend(failures);
         // The messages do not name the damaged pages and the lost values, so that they are the same for every report.
         // Frames without an answer name them.
-        if answers.iter().any(|answer| matches!(answer, Answer::Damaged(_))) {
+        if answers.iter().any(|answer| matches!(answer, Answer::Unreadable(Cause::Damaged, _))) {
             let message =
                 format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
-            self.passed_over.push(Unanswered::Damaged(message));
+            self.passed_over.push(Unanswered::Failed(Cause::Damaged, message));
         }
-        if answers.iter().any(|answer| matches!(answer, Answer::Lost(_))) {
+        if answers.iter().any(|answer| matches!(answer, Answer::Unreadable(Cause::Lost, _))) {
             let message =
                 format!("{source}: the store has lost parts of it; put the index into the store again");
-            self.passed_over.push(Unanswered::Lost(message));
+            self.passed_over.push(Unanswered::Failed(Cause::Lost, message));
         }
         let new = BestAnswers::new(answers, source, grade);
         match &mut self.best {
@@ -132,17 +132,14 @@ impl GatheredAnswers {
         if let Some(BestAnswers { answers, source, grade, .. }) = best {
             let mut by = AnsweredBy::new(matched);
             (by.source, by.grade, by.passed_over) = (source, Some(grade), passed_over);
-            by.is_partly_lost = answers.iter().any(|answer| matches!(answer, Answer::Lost(_)));
+            by.is_partly_lost =
+                answers.iter().any(|answer| matches!(answer, Answer::Unreadable(Cause::Lost, _)));
             return Ok(Answers { answers, by });
         }
         let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
         let all = all.join("; ");
         Err(match Unanswered::gravest(&passed_over) {
-            Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
-            Some(Unanswered::Lost(_)) => Unanswered::Lost(all),
-            Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
-            Some(Unanswered::StoreFailed(_)) => Unanswered::StoreFailed(all),
-            Some(_) => Unanswered::Failed(all),
+            Some(why) => Unanswered::Failed(why.cause(), all),
             None => no_match.unwrap_or(Unanswered::Missing),
         })
     }
@@ -156,7 +153,7 @@ mod tests {
     use crate::function::Function;
 
     fn damaged(what: &str) -> Answer {
-        Answer::Damaged(what.to_owned())
+        Answer::Unreadable(Cause::Damaged, what.to_owned())
     }
 
     fn from(source: &str, answers: Vec<Answer>) -> Result<SourceAnswers, Unanswered> {
@@ -185,7 +182,7 @@ mod tests {
     fn addresses_that_are_damaged_in_one_source_are_answered_by_another() {
         let mut gathered = GatheredAnswers::default();
         assert!(!add(&mut gathered, from("a", vec![Answer::NoFunction, damaged("page 1")])));
-        assert!(!add(&mut gathered, Err(Unanswered::Damaged("b: cut".to_owned()))));
+        assert!(!add(&mut gathered, Err(Unanswered::Failed(Cause::Damaged, "b: cut".to_owned()))));
         assert!(
             add(&mut gathered, from("c", vec![damaged("page 0"), Answer::functions(Vec::new())])),
             "nothing is left to ask"
@@ -258,7 +255,7 @@ mod tests {
     #[test]
     fn files_that_a_source_could_not_read_are_reported_with_its_answers() {
         let mut gathered = GatheredAnswers::default();
-        let failures = vec![Unanswered::Damaged("a: cut".to_owned())];
+        let failures = vec![Unanswered::Failed(Cause::Damaged, "a: cut".to_owned())];
         let answers = vec![Answer::NoFunction];
         let source = "b".to_owned();
         let failures_of_b = failures.clone();
@@ -274,17 +271,17 @@ mod tests {
             said.into_iter().for_each(|why| assert!(!add(&mut gathered, Err(why))));
             gathered.finish(MatchedBy::Id).expect_err("no answers")
         };
-        let other = Unanswered::OtherArch("arm64".to_owned());
+        let other = Unanswered::other_arch("arm64");
         assert_eq!(gathered(vec![]), Unanswered::Missing);
         assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
-        let lost = Unanswered::StoreFailed("lost".to_owned());
+        let lost = Unanswered::Failed(Cause::Unavailable, "lost".to_owned());
         assert_eq!(gathered(vec![other.clone(), lost.clone()]), lost, "the store may have the image");
-        let no_start = Unanswered::NoStart("no function f".to_owned());
+        let no_start = Unanswered::NoMatch("no function f".to_owned());
         assert_eq!(gathered(vec![no_start.clone(), Unanswered::Missing]), no_start);
         let [x, y] = ["x", "y"].map(str::to_owned);
         assert_eq!(
-            gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),
-            Unanswered::Damaged("x; y".to_owned())
+            gathered(vec![other, Unanswered::Failed(Cause::Other, x), Unanswered::Failed(Cause::Damaged, y)]),
+            Unanswered::Failed(Cause::Damaged, "x; y".to_owned())
         );
     }
 }

@@ -130,7 +130,7 @@ pub use limits::{AnswerBytes, most_memory};
 pub use minidump::MinidumpModule;
 pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use options::{Addresses, Options, OutputFormat};
-pub use outcome::{ImageOutcome, ImageStatus, Unresolved, apple_uuid};
+pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, FoundBy, Frame, Report, ReportImage, SymbolDetail, Thread};
 pub use source::{

@@ -1,9 +1,10 @@
 //! Why images and frames have no answer, as status words and as sentences.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::fmt;
 
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 
 use crate::near::KnownImage;
 use crate::report::ReportImage;
@@ -20,48 +21,6 @@ pub enum ImageOutcome {
     NoId,
     /// The source had nothing to answer from.
     Unanswered(Unanswered),
-}
-
-/// The status of an image. [`name`](Self::name) is its word in JSON.
-#[non_exhaustive]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImageStatus {
-    /// An index or a debug file answered.
-    Found,
-    /// No frame in the image needs an answer.
-    Unused,
-    /// There is nothing to answer from.
-    Missing,
-    /// An index of the image is damaged.
-    Malformed,
-    /// A store has lost an index of the image, or parts of it.
-    Lost,
-    /// The index or debug file is of an unsupported kind.
-    Unsupported,
-    /// A later request may be answered.
-    Fetching,
-    /// The debug file could not be fetched.
-    FetchingFailed,
-    /// Something else failed, for example a store.
-    Other,
-}
-
-impl ImageStatus {
-    /// The word in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::Unused => "unused",
-            Self::Missing => "missing",
-            Self::Malformed => "malformed",
-            Self::Lost => "lost",
-            Self::Unsupported => "unsupported",
-            Self::Fetching => "fetching",
-            Self::FetchingFailed => "fetching_failed",
-            Self::Other => "other",
-        }
-    }
 }
 
 impl ImageOutcome {
@@ -85,25 +44,27 @@ impl ImageOutcome {
         }
     }
 
-    /// Returns why no store could be asked for the image, if nothing answers it for this reason.
+    /// The gravest cause of what failed for the image, or [`Cause::NotFound`] if there is nothing to answer from. `None`
+    /// if nothing failed or the image is unused. A store that could not be asked, or has lost the index, does not count
+    /// if another source answers.
     #[must_use]
-    pub fn store_failure(&self) -> Option<&Unanswered> {
+    pub fn cause(&self) -> Option<Cause> {
         match self {
-            ImageOutcome::Unanswered(why) if why.is_of_store() => Some(why),
-            _ => None,
+            ImageOutcome::Unused => None,
+            ImageOutcome::Found(by) => by.lasting().map(Unanswered::cause).max(),
+            ImageOutcome::NoId => Some(Cause::NotFound),
+            ImageOutcome::Unanswered(why) => Some(why.cause()),
         }
     }
 
-    /// The status of the image. An image with a damaged index is `malformed` even if another index
-    /// answers. A store that could not be asked, or has lost the index, does not count if another source answers.
+    /// The status of the image, a word: `found`, `unused`, or that of the reason. An image with a damaged index is
+    /// `damaged` even if another index answers.
     #[must_use]
-    pub fn status(&self) -> ImageStatus {
+    pub fn status(&self) -> &'static str {
         match self {
-            ImageOutcome::Unused => ImageStatus::Unused,
-            ImageOutcome::Found(by) => {
-                Unanswered::gravest(by.lasting()).map_or(ImageStatus::Found, Unanswered::status)
-            }
-            ImageOutcome::NoId => ImageStatus::Missing,
+            ImageOutcome::Unused => "unused",
+            ImageOutcome::Found(by) => Unanswered::gravest(by.lasting()).map_or("found", Unanswered::status),
+            ImageOutcome::NoId => Unanswered::Missing.status(),
             ImageOutcome::Unanswered(why) => why.status(),
         }
     }
@@ -145,40 +106,38 @@ impl Unanswered {
         }
     }
 
-    /// Returns the reason to report first: damage, then lost indexes, then unsupported input, then a store that failed,
-    /// then the first in the list. `None` if the list is empty.
+    /// The reason for an image whose only indexes are for other architectures.
+    #[must_use]
+    pub fn other_arch(archs: &str) -> Self {
+        Self::NoMatch(format!("its index is for {archs}"))
+    }
+
+    /// Returns the reason with the gravest cause, the first of several. `None` if the list is empty.
     #[must_use]
     pub fn gravest<'u>(all: impl IntoIterator<Item = &'u Self>) -> Option<&'u Self> {
-        let rank = |why: &&Self| match why {
-            Unanswered::Damaged(_) => 0,
-            Unanswered::Lost(_) => 1,
-            Unanswered::Unsupported(_) => 2,
-            Unanswered::StoreFailed(_) => 3,
-            _ => 4,
-        };
-        all.into_iter().min_by_key(rank)
+        all.into_iter().min_by_key(|why| Reverse(why.cause()))
     }
 
-    /// Returns whether a store could not be asked, so it is unknown whether the store has the image.
+    /// The cause. Without an index of the image, it is [`Cause::NotFound`]. It is [`Cause::Unavailable`] only if a store
+    /// could not be asked, so that the store may have the image.
     #[must_use]
-    pub fn is_of_store(&self) -> bool {
-        matches!(self, Unanswered::StoreFailed(_))
-    }
-
-    /// The status of an image without answers.
-    #[must_use]
-    pub fn status(&self) -> ImageStatus {
+    pub fn cause(&self) -> Cause {
         match self {
-            Unanswered::Missing
-            | Unanswered::OtherArch(_)
-            | Unanswered::Ambiguous { .. }
-            | Unanswered::NoStart(_) => ImageStatus::Missing,
-            Unanswered::Damaged(_) => ImageStatus::Malformed,
-            Unanswered::Lost(_) => ImageStatus::Lost,
-            Unanswered::Unsupported(_) => ImageStatus::Unsupported,
-            Unanswered::Fetching => ImageStatus::Fetching,
-            Unanswered::FetchFailed(_) => ImageStatus::FetchingFailed,
-            Unanswered::StoreFailed(_) | Unanswered::Failed(_) => ImageStatus::Other,
+            Self::Missing | Self::NoMatch(_) | Self::Ambiguous { .. } | Self::Fetching => Cause::NotFound,
+            Self::FetchFailed(_) => Cause::Other,
+            Self::Failed(cause, _) => *cause,
+        }
+    }
+
+    /// The status of an image without answers, a word: `missing`, `fetching`, `fetching_failed`, or the name of the
+    /// cause.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            Self::Missing | Self::NoMatch(_) | Self::Ambiguous { .. } => "missing",
+            Self::Fetching => "fetching",
+            Self::FetchFailed(_) => "fetching_failed",
+            Self::Failed(cause, _) => cause.name(),
         }
     }
 
@@ -187,15 +146,10 @@ impl Unanswered {
     pub fn reason(&self) -> Cow<'static, str> {
         match self {
             Unanswered::Missing => "no index of it".into(),
-            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
             Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
-            Unanswered::Damaged(what)
-            | Unanswered::Lost(what)
-            | Unanswered::Unsupported(what)
-            | Unanswered::NoStart(what)
-            | Unanswered::FetchFailed(what)
-            | Unanswered::StoreFailed(what)
-            | Unanswered::Failed(what) => what.clone().into(),
+            Unanswered::NoMatch(what) | Unanswered::FetchFailed(what) | Unanswered::Failed(_, what) => {
+                what.clone().into()
+            }
             Unanswered::Ambiguous { candidates, count } => {
                 let described =
                     |KnownImage { name, id, arch }: &KnownImage| format!("{name} {arch} {}", apple_uuid(id));
@@ -233,10 +187,9 @@ pub enum Unresolved {
     NoFunction,
     /// The index has a function at the address, and no name of it.
     NoName,
-    /// The index is damaged at the address. The text says how.
-    Damaged(String),
-    /// The store has lost the part of the index that has the address. The text says which.
-    Lost(String),
+    /// The index is damaged at the address, or the store has lost the part of it that has the address. The text says
+    /// more.
+    Unreadable(Cause, String),
     /// The answer is left out, because the answers of the report have too much text.
     TooLarge,
 }
@@ -247,15 +200,13 @@ impl Unresolved {
     pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
         match self {
             Unresolved::NoImage | Unresolved::NoId => "unknown_image",
-            Unresolved::NoAnswer => match image.map(ImageOutcome::status) {
-                Some(status @ (ImageStatus::Malformed | ImageStatus::Lost)) => status.name(),
-                _ if image.is_some_and(|image| image.store_failure().is_some()) => "other",
+            Unresolved::NoAnswer => match image.and_then(ImageOutcome::cause) {
+                Some(cause) if cause.is_damage() || cause == Cause::Unavailable => cause.name(),
                 _ => "missing",
             },
             Unresolved::NoFunction | Unresolved::NoName => "missing_symbol",
-            Unresolved::Damaged(_) => "malformed",
-            Unresolved::Lost(_) => "lost",
-            Unresolved::TooLarge => "too_large",
+            Unresolved::Unreadable(cause, _) => cause.name(),
+            Unresolved::TooLarge => Cause::Limit.name(),
         }
     }
 
@@ -271,7 +222,7 @@ impl Unresolved {
             Unresolved::NoName => "the index has no name of the function at this address; it needs the debug file, or \
                                    a binary that is not stripped"
                 .into(),
-            Unresolved::Damaged(what) | Unresolved::Lost(what) => what.into(),
+            Unresolved::Unreadable(_, what) => what.into(),
             Unresolved::TooLarge => {
                 "the answer at one address may have 2 MiB, and the answers of one report 64 MiB, or 16 times its \
                  size; this one exceeds that"

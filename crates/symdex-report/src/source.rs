@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use symdex::{Frames, Grade, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
+use symdex::{Cause, Frames, Grade, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
 use crate::function::{Function, RawTexts};
 use crate::known::{AnswersOf, KnownAnswer, KnownAnswers};
@@ -142,8 +142,8 @@ impl AnsweredBy {
     /// Stores that could not be asked do not count then, and neither do lost parts of an index.
     pub fn lasting(&self) -> impl Iterator<Item = &Unanswered> {
         let is_lasting = |why: &&Unanswered| match why {
-            Unanswered::StoreFailed(_) => false,
-            Unanswered::Lost(_) => self.is_partly_lost,
+            Unanswered::Failed(Cause::Unavailable, _) => false,
+            Unanswered::Failed(Cause::Lost, _) => self.is_partly_lost,
             _ => true,
         };
         self.passed_over.iter().filter(is_lasting)
@@ -188,10 +188,9 @@ pub enum Answer {
     /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the
     /// report have too much.
     TooLarge,
-    /// The index is damaged at the offset. The text says how.
-    Damaged(String),
-    /// The store has lost the part of the index that answers the offset. The text says which.
-    Lost(String),
+    /// The index is damaged at the offset, or the store has lost the part of it that answers the offset. The text says
+    /// more.
+    Unreadable(Cause, String),
 }
 
 impl Answer {
@@ -203,6 +202,11 @@ impl Answer {
         Answer::Functions(functions.into())
     }
 
+    /// The answer where reading the index has failed.
+    pub(crate) fn damaged(error: &symdex::Error) -> Self {
+        Answer::Unreadable(Cause::Damaged, error.to_string())
+    }
+
     /// What the answer has: a name and a line, a name, or only bounds. An answer that is left out counts as one with
     /// lines, because other sources give one that is as large.
     #[must_use]
@@ -210,7 +214,7 @@ impl Answer {
         match self {
             Answer::Functions(functions) => grade_of(functions),
             Answer::TooLarge => Grade::Lines,
-            Answer::NoFunction | Answer::Damaged(_) | Answer::Lost(_) => Grade::Nothing,
+            Answer::NoFunction | Answer::Unreadable(..) => Grade::Nothing,
         }
     }
 
@@ -222,7 +226,7 @@ impl Answer {
     /// Whether another index of the image may answer the offset: this one is damaged there, or the part is lost.
     #[must_use]
     pub fn is_unreadable(&self) -> bool {
-        matches!(self, Answer::Damaged(_) | Answer::Lost(_))
+        matches!(self, Answer::Unreadable(..))
     }
 }
 
@@ -243,15 +247,9 @@ pub(crate) fn grade_of(functions: &[Function]) -> Grade {
 pub enum Unanswered {
     /// There is no index of the image.
     Missing,
-    /// The only index of this id is for another architecture, which the text names.
-    OtherArch(String),
-    /// The index is damaged. The text says how.
-    Damaged(String),
-    /// A store has the metadata of an index, and has lost its other parts. The text says where. Putting the index into
-    /// the store again helps.
-    Lost(String),
-    /// The index or debug file is of an unsupported kind. The text says which.
-    Unsupported(String),
+    /// The index of this id is for another architecture, or the report states a function and no load address
+    /// ([`Base::Function`]), and where the function starts is unknown. The text says more.
+    NoMatch(String),
     /// The report does not state the image's id, and several images have its name, or it states only the start of the
     /// id, and several ids begin so. [`Unanswered::ambiguous`] makes it.
     Ambiguous {
@@ -260,18 +258,13 @@ pub enum Unanswered {
         /// How many there are.
         count: usize,
     },
-    /// The report states a function and no load address ([`Base::Function`]), and where the function starts is unknown.
-    /// The text says why.
-    NoStart(String),
     /// Its debug file is being fetched, or its index is being built. A later request may be answered.
     Fetching,
     /// Its debug file could not be fetched. The text says why.
     FetchFailed(String),
-    /// A store of indexes could not be asked, and no other source has the image. The text says why. The same request
-    /// may be answered later.
-    StoreFailed(String),
-    /// Something else failed. The text says what.
-    Failed(String),
+    /// An index or a debug file of the image cannot be used. The cause is [`Cause::Unavailable`] if a store could not be
+    /// asked, and no other source has the image; the same request may be answered later. The text says more.
+    Failed(Cause, String),
 }
 
 /// Returns the answers of an opened index for the offsets of `question`, in their order.
@@ -298,9 +291,9 @@ pub enum Unanswered {
 ///
 /// # Errors
 ///
-/// [`Unanswered::OtherArch`] if the report states an architecture of another family than the index has.
-/// [`Unanswered::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
-/// [`Unanswered::NoStart`] if they count from a function, and not exactly one function has its name, or the search for
+/// [`Unanswered::NoMatch`] if the report states an architecture of another family than the index has.
+/// [`Cause::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
+/// [`Unanswered::NoMatch`] if they count from a function, and not exactly one function has its name, or the search for
 /// it would take too long ([`Index::function_start`]).
 pub fn answer_from_index<B: AsRef<[u8]>>(
     index: &Index<B>,
@@ -314,17 +307,17 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
             Ok(None) => {
                 let what =
                     "the report states no load address, and the index has no function or several functions";
-                return Err(Unanswered::NoStart(format!("{what} named {}", image.function)));
+                return Err(Unanswered::NoMatch(format!("{what} named {}", image.function)));
             }
-            Err(error @ symdex::Error::SearchTooLong) => return Err(Unanswered::NoStart(error.to_string())),
-            Err(damage) => return Ok(vec![Answer::Damaged(damage.to_string()); offsets.len()]),
+            Err(error @ symdex::Error::SearchTooLong) => return Err(Unanswered::NoMatch(error.to_string())),
+            Err(damage) => return Ok(vec![Answer::damaged(&damage); offsets.len()]),
         },
         _ => base_distance(index.metadata(), image)?,
     };
     let of = AnswersOf::new(index.serial(), distance, lines);
     Ok(answers_from(question, distance, Some(of).filter(|_| offsets.len() < MANY), |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
-            each(position, found.map_err(|error| Answer::Damaged(error.to_string())));
+            each(position, found.map_err(|error| Answer::damaged(&error)));
         });
     }))
 }
@@ -333,12 +326,12 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 /// `look_up` reads. Use it if the index is not in one piece.
 ///
 /// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position
-/// of an offset and the frames there, `None` for a gap, or [`Answer::Damaged`] or [`Answer::Lost`]. An offset for which
+/// of an offset and the frames there, `None` for a gap, or [`Answer::Unreadable`]. An offset for which
 /// it does not call is [`Answer::NoFunction`].
 ///
 /// # Errors
 ///
-/// As [`answer_from_index`]. Offsets that count from a function ([`Base::Function`]) are [`Unanswered::NoStart`].
+/// As [`answer_from_index`]. Offsets that count from a function ([`Base::Function`]) are [`Unanswered::NoMatch`].
 pub fn answer_from_lookups(
     metadata: &Metadata,
     question: &Question<'_>,
@@ -451,17 +444,17 @@ fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unansw
     // Reporters do not agree on the subtype: one image is arm64 or arm64e, armv7 or armv7s.
     let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
     if is_other {
-        return Err(Unanswered::OtherArch(metadata.arch.name.clone()));
+        return Err(Unanswered::other_arch(&metadata.arch.name));
     }
     match (image.base, metadata.text_exec_base) {
         (Base::TextExec, Some(text_exec)) => Ok(text_exec.wrapping_sub(metadata.base)),
         (Base::TextExec, None) => {
             let what = "the report states the address of __TEXT_EXEC, but the image has no such segment";
-            Err(Unanswered::Unsupported(what.to_owned()))
+            Err(Unanswered::Failed(Cause::Unsupported, what.to_owned()))
         }
         (Base::Function, _) => {
             let what = "the report states no load address; finding a function by its name needs an index in one piece";
-            Err(Unanswered::NoStart(what.to_owned()))
+            Err(Unanswered::NoMatch(what.to_owned()))
         }
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
         (Base::Image | Base::Absolute, _) => Ok(0),

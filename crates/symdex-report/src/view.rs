@@ -341,7 +341,7 @@ fn image_view<'s>(
         load_address: format!("{:#x}", image.load_address),
         size: image.size,
         is_app: image.is_app(),
-        status: outcome.status().name(),
+        status: outcome.status(),
         reason: outcome.reason(),
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),

@@ -47,6 +47,6 @@ fn the_debug_form_of_a_report_leaves_its_text_out() {
 
 #[test]
 fn the_reason_of_an_unanswered_image_is_its_error_text() {
-    let why = Unanswered::OtherArch("arm64".to_owned());
+    let why = Unanswered::other_arch("arm64");
     assert_eq!(why.to_string(), "its index is for arm64");
 }

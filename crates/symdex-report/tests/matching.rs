@@ -1,7 +1,7 @@
 //! Images without ids: which formats have them, and how they are matched by name.
 
 use crate::common::APP;
-use symdex::{Arch, Table};
+use symdex::{Arch, Cause, Table};
 use symdex_report::{
     Answer, AnsweredBy, Answers, Function, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness,
     Options, Question, Report, ReportImage, Source, Unanswered, match_by_name, nearness, symbolicate,
@@ -245,7 +245,7 @@ fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
 /// A source with a damaged index and a second, intact one.
 fn second(question: &Question<'_>) -> Result<Answers, Unanswered> {
     let Question { offsets, .. } = *question;
-    let passed_over = vec![Unanswered::Damaged("a: checksum".to_owned())];
+    let passed_over = vec![Unanswered::Failed(Cause::Damaged, "a: checksum".to_owned())];
     let mut by = AnsweredBy::new(MatchedBy::Id);
     (by.source, by.passed_over) = (Some("b".to_owned()), passed_over);
     Ok(Answers { answers: vec![Answer::NoFunction; offsets.len()], by })
@@ -258,7 +258,7 @@ fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
     let symbolicated = symbolicate(&report, &mut second, &Options::new());
     let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
     let image = &view["images"][0];
-    assert_eq!((&image["status"], &image["source"]), (&"malformed".into(), &"b".into()));
+    assert_eq!((&image["status"], &image["source"]), (&"damaged".into(), &"b".into()));
     assert_eq!(image["reason"], "a: checksum; answered from b");
     assert_eq!(view["threads"][0]["frames"][0]["status"], "missing_symbol");
 }

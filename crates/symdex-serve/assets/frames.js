@@ -14,10 +14,10 @@ const REASONS = {
   missing: "debug file missing",
   fetching: "debug file is being fetched",
   fetching_failed: "debug file not fetched",
-  malformed: "index damaged",
+  damaged: "index damaged",
   lost: "index lost by its store",
-  other: "store of indexes failed",
-  too_large: "answer too large",
+  unavailable: "store of indexes failed",
+  limit: "answer too large",
 };
 
 /** What Apple's reports call the stack of an exception that was thrown. The crashed thread only shows how it ended. */

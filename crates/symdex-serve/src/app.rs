@@ -215,7 +215,7 @@ impl App {
     pub(crate) fn jobs(&self) -> Result<&Arc<Jobs>, Problem> {
         self.jobs.as_ref().ok_or_else(|| {
             let detail = match self.builder {
-                Some(_) => "it has no folder for them; start it with --state DIR",
+                Some(_) => "it has no folder for them; start it with `state`",
                 None => "it has no program that builds debug files",
             };
             Problem::new(ProblemKind::UploadsOff, detail)

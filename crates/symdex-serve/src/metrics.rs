@@ -126,7 +126,7 @@ impl Metrics {
         for image in &results.images {
             let outcome = match image {
                 Ok(image) => image.outcome.clone(),
-                Err(failure) => failure.limit.as_deref().unwrap_or(failure.kind.name()).to_owned(),
+                Err(failure) => failure.limit.as_deref().unwrap_or(failure.cause.name()).to_owned(),
             };
             self.builds.get_or_create(&BuildLabels { outcome }).inc();
         }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use symdex::Grade;
+use symdex::{Cause, Grade};
 use symdex_answer::fetch::{
     DebugSources, FetchError, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, Verdict,
     WantedImage,
 };
-use symdex_pipeline::{FailureKind, Input};
+use symdex_pipeline::{Failure, Input};
 use symdex_store::Provenance;
 
 use crate::jobs::{BuildResults, Builder};
@@ -94,7 +94,7 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     match &failures[..] {
         [] => Verdict::Refused(format!("this is the file of another image, not of {}", wanted.id)),
         // The disk is full, for example. Other sources would not help.
-        [failure, ..] if failure.kind == FailureKind::Other => {
+        [Failure { cause: Cause::Other | Cause::Limit, limit: None, .. }, ..] => {
             Verdict::Used(FetchOutcome::Failed(messages.join("; ")))
         }
         _ => Verdict::Refused(messages.join("; ")),

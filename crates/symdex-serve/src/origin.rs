@@ -22,7 +22,7 @@ pub(crate) fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) 
     let host = headers.get(header::HOST).map(|host| authority(host.to_str().unwrap_or_default()));
     if host.as_ref().is_some_and(|host| !host.as_ref().is_some_and(|host| is_of_this_server(options, host))) {
         return forbidden(
-            "the header Host names another host than this server; allow the name with --allow-host, or use tokens",
+            "the header Host names another host than this server; add the name to `allowed_hosts`, or use tokens",
         );
     }
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -42,7 +42,7 @@ pub(crate) fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) 
         (None, None, None) => false,
     };
     match is_of_other_page {
-        true => forbidden("the request comes from a page of another origin; allow it with --cors-origin"),
+        true => forbidden("the request comes from a page of another origin; add it to `cors_origins`"),
         false => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::unasked::UnaskedImage;
+use symdex::Cause;
 
 /// When a client should ask again after a store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(5);
@@ -154,7 +155,7 @@ impl Problem {
 
     /// A store has failed, or its index cannot be read. The message may have paths of the server, so it is only logged.
     pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
-        if error.is_damage() || error.is_unsupported() {
+        if matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) {
             tracing::warn!(%error, "an index cannot be read");
             let detail = "it is damaged or of another version; upload its debug file again";
             return Self::new(ProblemKind::Internal, detail).titled("The index cannot be read");

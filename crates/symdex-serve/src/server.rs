@@ -58,7 +58,7 @@ impl fmt::Debug for Server {
 pub enum ServerError {
     /// The address is a network address, and there are no tokens.
     #[error(
-        "{listen}: others can reach this address, and there are no tokens; give tokens, or --insecure-public"
+        "{listen}: others can reach this address, and there are no tokens; give tokens, or set `insecure_public`"
     )]
     Public {
         /// The address.

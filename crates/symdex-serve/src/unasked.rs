@@ -1,7 +1,7 @@
 //! Images that no source answers, because a store could not be queried for them.
 
 use serde::Serialize;
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_report::{AnsweredBy, ImageOutcome, Symbolicated, Unanswered};
 use utoipa::ToSchema;
 
@@ -19,7 +19,7 @@ pub(crate) struct UnaskedImage {
     /// The name of the image, if the request states it.
     #[serde(skip_serializing_if = "String::is_empty")]
     name: String,
-    /// `other`.
+    /// `unavailable`.
     status: &'static str,
     /// Which store could not be queried, and why.
     reason: String,
@@ -50,7 +50,7 @@ impl StoreFailures {
                 ImageOutcome::Found(by) => failures.add_answered(by),
                 ImageOutcome::Unanswered(why) => {
                     failures.add(image.id.as_ref(), &image.name, why);
-                    failures.needed += usize::from(why.is_of_store() && image.is_app());
+                    failures.needed += usize::from(why.cause() == Cause::Unavailable && image.is_app());
                 }
                 ImageOutcome::Unused | ImageOutcome::NoId => {}
             }
@@ -60,7 +60,7 @@ impl StoreFailures {
 
     /// Adds an image without an answer, if a store could not be queried for it.
     pub(crate) fn add(&mut self, id: Option<&ImageId>, name: &str, why: &Unanswered) {
-        if !why.is_of_store() {
+        if why.cause() != Cause::Unavailable {
             return;
         }
         self.unanswered += 1;
@@ -68,14 +68,14 @@ impl StoreFailures {
         self.reason.get_or_insert_with(|| reason.clone());
         if self.images.len() < MAX_LISTED {
             let (id, name) = (id.map(ToString::to_string), name.to_owned());
-            self.images.push(UnaskedImage { id, name, status: why.status().name(), reason });
+            self.images.push(UnaskedImage { id, name, status: why.status(), reason });
         }
     }
 
     /// Adds an image that was answered, perhaps after a store could not be queried for it.
     pub(crate) fn add_answered(&mut self, by: &AnsweredBy) {
         self.found += 1;
-        if let Some(why) = by.passed_over.iter().find(|why| why.is_of_store()) {
+        if let Some(why) = by.passed_over.iter().find(|why| why.cause() == Cause::Unavailable) {
             self.answered += 1;
             self.reason.get_or_insert_with(|| why.reason().into_owned());
         }

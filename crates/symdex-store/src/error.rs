@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 
 use crate::id_prefix::IdPrefix;
 use crate::store::StoreUrl;
@@ -140,35 +140,28 @@ impl Error {
         Self::Store { location: url.to_string(), action, reason, is_unavailable: false }
     }
 
-    /// Whether the store cannot be reached or is overloaded, so that other calls would fail, too.
+    /// The cause. Bytes that are stored as an index, and are not an index, are damaged.
     #[must_use]
-    pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Store { is_unavailable: true, .. })
-    }
-
-    /// Whether the index is damaged. Building or copying it again helps.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
+    pub fn cause(&self) -> Cause {
         match self {
-            Self::DamagedObject { .. } | Self::LostValue { .. } => true,
-            Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
-            _ => false,
+            Self::Unreadable { error, .. } => Cause::of_io(error),
+            Self::Index { error, .. } | Self::NewerIndex { error, .. } => cause_of_stored(error),
+            Self::OtherImage { .. } => Cause::NotFound,
+            Self::AmbiguousId { .. } => Cause::Usage,
+            Self::NotCompiled { .. } => Cause::Unsupported,
+            Self::DamagedObject { .. } => Cause::Damaged,
+            Self::LostValue { .. } => Cause::Lost,
+            Self::Store { is_unavailable: true, .. } => Cause::Unavailable,
+            Self::NotPublished { .. } | Self::Replaced { .. } | Self::Store { .. } => Cause::Other,
         }
     }
+}
 
-    /// Whether the store has lost the index or a part of it.
-    #[must_use]
-    pub fn is_loss(&self) -> bool {
-        matches!(self, Self::LostValue { .. })
-    }
-
-    /// Whether the index is of an unsupported version.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        match self {
-            Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_unsupported(),
-            _ => false,
-        }
+/// The cause of an error of bytes that are stored as an index. Bytes that do not begin like an index are damaged.
+pub(crate) fn cause_of_stored(error: &symdex::Error) -> Cause {
+    match error {
+        symdex::Error::NotAnIndex { .. } => Cause::Damaged,
+        error => error.cause(),
     }
 }
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use symdex::{Grade, Index, Metadata};
+use symdex::{Cause, Grade, Index, Metadata};
 use tempfile::NamedTempFile;
 
-use crate::error::Error;
+use crate::error::{Error, cause_of_stored};
 use crate::folder::IndexFolder;
 use crate::provenance::{self, Provenance, PutOptions};
 
@@ -189,7 +189,7 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Ok(index) => {
             return Ok(PublishOutcome::Repaired { damage: format!("it was the index of {}", index.id()) });
         }
-        Err(error) if error.is_unsupported() => return Err(error),
+        Err(error) if cause_of_stored(&error) == Cause::Unsupported => return Err(error),
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };
     let put_by = put_by(existing.digest());

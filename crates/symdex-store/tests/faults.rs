@@ -116,7 +116,7 @@ fn work(open: &dyn Fn(&Random) -> Arc<dyn Store>, calm: impl FnOnce() -> Box<dyn
             }
             Err(error) => {
                 outcomes.reads_failed += 1;
-                outcomes.said_damaged += u64::from(error.is_damage());
+                outcomes.said_damaged += u64::from(error.cause().is_damage());
             }
         }
     }

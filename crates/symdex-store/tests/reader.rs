@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::common::{id, index, index_of_grade, name_at};
-use symdex::{Grade, ImageOffset, Index};
+use symdex::{Cause, Grade, ImageOffset, Index};
 use symdex_store::{IndexBytes, IndexFolder, OpenImage, ReaderOptions, Store as _, StoreReader, StoredImage};
 use symdex_testkit::fake_store::{Fake, calls};
 use symdex_testkit::web::Gate;
@@ -73,7 +73,7 @@ fn a_store_that_is_down_is_left_alone_and_images_in_memory_still_answer() {
     fake.is_down.store(true, Ordering::Relaxed);
     for _ in 0..10 {
         assert!(reader.stores()[0].open(&id(0xab)).expect("in memory").is_some());
-        assert!(reader.stores()[0].open(&id(0xcd)).is_err_and(|error| error.is_unavailable()));
+        assert!(reader.stores()[0].open(&id(0xcd)).is_err_and(|error| error.cause() == Cause::Unavailable));
     }
     assert_eq!(calls(&fake).0, 1 + 1, "one call fails, the others are not made");
     let counts = &reader.counts()[0];

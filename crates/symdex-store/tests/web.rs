@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{id, index, name_at, put};
-use symdex::{ImageOffset, Index};
+use symdex::{Cause, ImageOffset, Index};
 use symdex_store::{IndexFolder, Store, StoreOptions, StoreUrl, open_store};
 use symdex_testkit::web::{Reply, WebServer};
 
@@ -159,7 +159,7 @@ fn failures_of_the_server_are_tried_again_and_then_reported() {
 
     let server = Server::start(folder.path(), usize::MAX);
     let error = server.open("", "").open(&id(0xab)).map(drop).expect_err("always fails");
-    assert!(error.is_unavailable() && error.to_string().contains("503"), "{error}");
+    assert!(error.cause() == Cause::Unavailable && error.to_string().contains("503"), "{error}");
     assert_eq!(server.requests().len(), 6, "one request and five more");
 }
 
@@ -172,7 +172,7 @@ fn half_an_answer_is_a_failure_of_the_server_and_not_damage() {
     let options = StoreOptions::new().cache(cache.path().join("cache"), 1 << 20);
     let store = open_store(&url, &options).expect("opened");
     let error = store.open(&id(0xab)).map(drop).expect_err("half an index");
-    assert!(error.is_unavailable() && !error.is_damage(), "{error}");
+    assert!(error.cause() == Cause::Unavailable && !error.cause().is_damage(), "{error}");
     assert!(store.open(&id(0xab)).expect("whole").is_some());
 }
 
@@ -200,7 +200,7 @@ fn a_server_that_does_not_answer_is_unavailable_after_the_time_out() {
         format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");
     let store = open_store(&url, &StoreOptions::new().timeout(Duration::from_millis(300))).expect("opened");
     let error = store.open(&id(0xab)).map(drop).expect_err("no answer");
-    assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
+    assert!(error.cause() == Cause::Unavailable && error.to_string().contains("time-out"), "{error}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_body_that_arrives_byte_by_byte_is_given_up_although_no_byte_is_late() {
     let url: StoreUrl = format!("http://127.0.0.1:{}/indexes", server.port).parse().expect("a URL");
     let store = open_store(&url, &StoreOptions::new().timeout(timeout)).expect("opened");
     let error = store.open(&id(0xab)).map(drop).expect_err("too slow");
-    assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
+    assert!(error.cause() == Cause::Unavailable && error.to_string().contains("time-out"), "{error}");
 }
 
 #[test]

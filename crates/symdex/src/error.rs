@@ -1,5 +1,7 @@
 //! What can go wrong when an index is opened, read or written.
 
+use crate::cause::Cause;
+
 /// Why an index could not be opened, read or written.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +37,7 @@ pub enum Error {
         expected: u64,
     },
     /// The index is too large to be read into memory.
-    #[error(
-        "the index has {found} bytes, and at most {limit} are read into memory; map it instead, with --map"
-    )]
+    #[error("the index has {found} bytes, and at most {limit} are read into memory; map it instead")]
     TooLarge {
         /// Bytes there are.
         found: u64,
@@ -73,23 +73,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the index is damaged, as opposed to missing or unsupported.
+    /// The cause. A file that does not begin like an index is [`Cause::Unsupported`].
     #[must_use]
-    pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
+    pub fn cause(&self) -> Cause {
+        match self {
             Error::NotAnIndex { .. }
-                | Error::WrongSize { .. }
-                | Error::Checksum { .. }
-                | Error::Malformed { .. }
-        )
-    }
-
-    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does
-    /// not know.
-    #[must_use]
-    pub fn is_unsupported(&self) -> bool {
-        matches!(self, Error::UnsupportedVersion { .. } | Error::UnsupportedFeature { .. })
+            | Error::UnsupportedVersion { .. }
+            | Error::UnsupportedFeature { .. } => Cause::Unsupported,
+            Error::WrongSize { .. } | Error::Checksum { .. } | Error::Malformed { .. } => Cause::Damaged,
+            Error::TooLarge { .. } | Error::SearchTooLong => Cause::Limit,
+            Error::Unwritable { .. } => Cause::Other,
+            Error::Io(error) => Cause::of_io(error),
+        }
     }
 }
 

@@ -41,8 +41,8 @@
 //!
 //! # Errors
 //!
-//! `Ok(None)` means that the index has no code at the offset. An [`Error`] means that the index is damaged
-//! ([`Error::is_damage`]), of an unknown version ([`Error::is_unsupported`]), or that its file cannot be read.
+//! `Ok(None)` means that the index has no code at the offset. An [`Error`] has a [`Cause`]: the index is damaged, of an
+//! unknown version, or its file cannot be read, for example.
 //! Opening checks the parts that every lookup needs. A lookup checks the other parts when it first reads them, so
 //! a damaged index either returns the right answer or fails. The reader does not panic, whatever the bytes are. Limits
 //! bound the time and the memory of each lookup.
@@ -69,6 +69,7 @@
 mod answer;
 mod answer_cache;
 mod by_name;
+mod cause;
 pub mod debug_id;
 mod error;
 mod file;
@@ -90,6 +91,7 @@ mod walk;
 pub mod write;
 
 pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
+pub use cause::Cause;
 #[doc(hidden)]
 pub use error::guess_file_kind;
 pub use error::{Error, ErrorLocation};

@@ -230,7 +230,7 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     let index = Index::open(&bytes[..]).expect("opens");
     let values: Vec<_> = symdex::write::split(&index).collect();
     assert!(values[0].is_ok() && values.len() == whole);
-    assert!(values.iter().filter_map(|value| value.as_ref().err()).all(symdex::Error::is_damage));
+    assert!(values.iter().filter_map(|value| value.as_ref().err()).all(|error| error.cause().is_damage()));
     assert!(values.iter().any(Result::is_err));
 }
 

@@ -200,7 +200,7 @@ impl Patched {
                 (0..64).flat_map(|at| [LinePolicy::Exact, LinePolicy::Statement].map(|policy| (at, policy)))
             {
                 if let Err(error) = index.lookup(ImageOffset(offset), policy, &mut scratch) {
-                    assert!(error.is_damage(), "{error}");
+                    assert!(error.cause().is_damage(), "{error}");
                 }
             }
             index.verify()

@@ -20,12 +20,8 @@ static ARM64E: Arch = Arch {
     platform: ["macos", "13.0"],
     subtype: Some(0x8000_0002),
 };
-static X86_64: Arch = Arch {
-    name: "x86_64",
-    triple: "x86_64-apple-macos13.0",
-    platform: ["macos", "13.0"],
-    subtype: None,
-};
+static X86_64: Arch =
+    Arch { name: "x86_64", triple: "x86_64-apple-macos13.0", platform: ["macos", "13.0"], subtype: None };
 
 /// A source file, as a path in the source folder, and its compiler flags.
 ///
@@ -50,15 +46,8 @@ pub(crate) struct Recipe {
 }
 
 /// A thin arm64 executable; its base is 0x100000000.
-pub(crate) const EXECUTABLE: Recipe = Recipe {
-    name: "",
-    bundle: None,
-    arches: &[&ARM64],
-    dylib: false,
-    units: &[],
-    link: &[],
-    dsymutil: &[],
-};
+pub(crate) const EXECUTABLE: Recipe =
+    Recipe { name: "", bundle: None, arches: &[&ARM64], dylib: false, units: &[], link: &[], dsymutil: &[] };
 
 /// A thin arm64 dylib; its base is 0.
 pub(crate) const DYLIB: Recipe = Recipe { dylib: true, ..EXECUTABLE };

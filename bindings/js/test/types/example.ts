@@ -51,7 +51,7 @@ export async function service(report: string, find: (id: string) => Promise<Uint
     const names: string[] = neededImages(report).map(({ name }) => name);
     return (await symbolicateWith(report, open, { format: "text" })) + names.join();
   } catch (error) {
-    if (error instanceof SymdexError && error.kind === "unknown_report") return error.message;
+    if (error instanceof SymdexError && error.kind === "unsupported") return error.message;
     throw error;
   } finally {
     opened.forEach((index) => index.close());

@@ -246,7 +246,7 @@ mod tests {
         for form in forms(&elf(70_000)) {
             let mut out = Vec::new();
             let error = decode(&form[..], &options, deadline, &mut out).expect_err("no room").reason;
-            assert!(out.is_empty() && error.contains("the limit of --min-free"), "{error}");
+            assert!(out.is_empty() && error.contains("the limit of `min_free`"), "{error}");
         }
     }
 

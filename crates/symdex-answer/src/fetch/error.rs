@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use symdex::Cause;
 use symdex_store::Error as StoreError;
 
 /// Why no source has given a debug file that can be used, although not all sources lack it.
@@ -73,6 +74,6 @@ pub(crate) fn of_read(error: io::Error, otherwise: &str) -> Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self { reason: error.to_string(), is_transient: error.is_unavailable() }
+        Self { reason: error.to_string(), is_transient: error.cause() == Cause::Unavailable }
     }
 }

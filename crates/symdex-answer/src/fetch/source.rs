@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use symdex::{Grade, ImageOffset, OwnedUnwindRow};
+use symdex::{Cause, Grade, ImageOffset, OwnedUnwindRow};
 use symdex_report::{Answer, Answers, Question, ReportImage, Source, Unanswered};
 
 use super::layout::WantedImage;
@@ -76,7 +76,7 @@ fn is_lacking(answered: &Result<Answers, Unanswered>) -> bool {
         Ok(Answers { answers, by }) => {
             by.grade.is_some_and(|grade| grade < Grade::Lines) || !is_whole(answers)
         }
-        Err(why) => matches!(why, Unanswered::Missing | Unanswered::Lost(_) | Unanswered::Damaged(_)),
+        Err(why) => *why == Unanswered::Missing || why.cause().is_damage(),
     }
 }
 
@@ -86,7 +86,7 @@ fn is_whole(answers: &[Answer]) -> bool {
 
 /// Whether a client has to ask again for any answer. Damage is said at once.
 fn has_nothing(answered: &Result<Answers, Unanswered>) -> bool {
-    matches!(answered, Err(Unanswered::Missing | Unanswered::Lost(_)))
+    matches!(answered, Err(Unanswered::Missing | Unanswered::Failed(Cause::Lost, _)))
 }
 
 impl<S: fmt::Debug> fmt::Debug for FetchingSource<'_, S> {

@@ -150,7 +150,9 @@ impl Refusal {
     pub(crate) fn of(&self, name: &str) -> String {
         match self {
             Self::Other(has) => {
-                format!("does not match: {name} has {has}; give the folder of the right one with --debug-dir")
+                format!(
+                    "does not match: {name} has {has}; give the folder of the right one with `debug_dirs`"
+                )
             }
             Self::Unreadable(error) => format!("cannot be read: {name}: {error}"),
         }
@@ -158,7 +160,7 @@ impl Refusal {
 }
 
 /// The end of a sentence that names a file and its id.
-pub(crate) const NOT_FOUND: &str = "is not found: give its folder with --debug-dir";
+pub(crate) const NOT_FOUND: &str = "is not found: give its folder with `debug_dirs`";
 
 /// The folder for supplementary files in folders of debug files.
 pub(crate) const DWZ: &str = ".dwz";

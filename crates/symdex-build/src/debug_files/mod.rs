@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn messages_name_the_file_once_and_the_part() {
         let malformed = || FileError::new("a/b", Error::Malformed { what: "x".to_owned() });
-        assert_eq!(malformed().to_string(), "a/b: malformed debug file: x");
+        assert_eq!(malformed().to_string(), "a/b: damaged debug file: x");
         assert_eq!(
             malformed().in_part("arm64 slice").to_string(),
-            "a/b (arm64 slice): malformed debug file: x"
+            "a/b (arm64 slice): damaged debug file: x"
         );
         let unreadable = || FileError::unreadable("a/b".as_ref(), std::io::Error::other("x"));
         assert_eq!(unreadable().to_string(), "a/b: cannot read: x");

@@ -6,7 +6,7 @@ use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 use symdex_report::source_file_name;
 
 use super::{Args, Basis};
-use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandError, Failure, complain};
 use crate::image_lookup::ImageLookup;
 use crate::{number, text};
 
@@ -19,7 +19,7 @@ pub(super) struct AtosPrinter<'a, 'i, 'd> {
     image: String,
     scratch: Scratch,
     names: Scratch,
-    gravest: Option<FailureKind>,
+    gravest: Option<Cause>,
 }
 
 impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
@@ -35,7 +35,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
                         "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
                         answers.path().display()
                     );
-                    Failure::new(FailureKind::Usage, message)
+                    Failure::new(Cause::Usage, message)
                 })?;
                 text_exec.wrapping_sub(metadata.base).wrapping_sub(loaded)
             }
@@ -47,7 +47,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
     }
 
     /// The gravest failure. An address without an answer is not a failure.
-    pub(super) fn gravest(&self) -> Option<FailureKind> {
+    pub(super) fn gravest(&self) -> Option<Cause> {
         self.gravest
     }
 
@@ -87,7 +87,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
             Ok(lines) => lines,
             Err(failure) => {
                 complain(&format!("{typed}: {}", failure.message));
-                self.gravest = self.gravest.max(Some(failure.kind));
+                self.gravest = self.gravest.max(Some(failure.cause));
                 vec![line.nameless()]
             }
         }

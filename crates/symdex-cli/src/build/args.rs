@@ -48,8 +48,8 @@ use crate::failure::Failure;
 ///
 /// With --json, standard output has one object per line: one for each image, with its id, architecture, location, sizes
 /// and outcome; {"file", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last
-/// line. A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json
-/// describes the objects.
+/// line. A kind is damaged, lost, unsupported, missing, limit, unavailable, other, usage or not_found.
+/// docs/schema/build.schema.json describes the objects.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -9,7 +9,7 @@ use symdex_pipeline::{Input, Intake};
 
 use super::shard::Shard;
 use crate::archive;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 use crate::number;
 
 #[derive(clap::Args)]
@@ -72,7 +72,7 @@ impl InputArgs {
                 Some("-") if inputs.iter().any(|input| archive::is_standard_input(input)) => {
                     let message =
                         "- is an input and the listing of inputs; only one of them can be standard input";
-                    return Err(Failure::new(FailureKind::Usage, message));
+                    return Err(Failure::new(Cause::Usage, message));
                 }
                 Some("-") => read(io::stdin()),
                 _ => File::open(path).and_then(read),

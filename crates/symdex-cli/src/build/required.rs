@@ -11,7 +11,7 @@ use symdex_store::PublishOutcome;
 
 use super::args::RequiredArgs;
 use super::summary::ImageSummary;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 use crate::text;
 
 /// The images that a build must find, and those that it has found.
@@ -88,7 +88,7 @@ impl<'a> Required<'a> {
     /// Counts an entry of an archive that was not read.
     pub(super) fn not_read(&mut self, fault: &Fault) {
         if self.args.require_all && matches!(fault.kind, FaultKind::TooDeep { .. }) {
-            let failure = Failure::new(FailureKind::NotFound, format!("--require-all: {fault}"));
+            let failure = Failure::new(Cause::NotFound, format!("--require-all: {fault}"));
             self.unopened.push(failure.because("not opened").of_path(Path::new(&fault.archive)));
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Required<'a> {
         let wanted: BTreeSet<_> = self.args.id.iter().collect();
         let absent = wanted.into_iter().filter(|id| !found.contains(id)).map(|id| {
             let message = format!("no input has the image {id}, which --id asks for");
-            Failure::new(FailureKind::NotFound, message).because("not in the inputs")
+            Failure::new(Cause::NotFound, message).because("not in the inputs")
         });
         let without = without.iter().filter(|(key, _)| !with.contains(key));
         let without = without.map(|((id, arch), (file, name))| {
@@ -108,7 +108,7 @@ impl<'a> Required<'a> {
                 "{shown}: no input has debug information of {name} ({arch}, {id}), which --require-all asks for; add \
                  its dSYM or debug file"
             );
-            Failure::new(FailureKind::NotFound, message).because("without debug information").of_path(file)
+            Failure::new(Cause::NotFound, message).because("without debug information").of_path(file)
         });
         absent.chain(without).chain(unopened.drain(..)).collect()
     }

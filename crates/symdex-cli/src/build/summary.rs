@@ -12,7 +12,7 @@ use symdex_pipeline::{BuiltIndex, PublishedIndex, Verified};
 use symdex_store::{PublishOutcome, PutOptions, StoreReader};
 
 use super::common::{Reporting, Verbosity};
-use crate::failure::{CommandError, Failure, complain};
+use crate::failure::{CommandError, Failure, complain, with_options};
 use crate::output::Output;
 use crate::text;
 
@@ -61,6 +61,7 @@ pub(crate) fn publish(
         stores.stores().iter().take(outcomes.len()).map(|store| store.store().location(index.id()));
     let metadata = index.metadata();
     let mut published = PublishedIndex::new(&built, metadata, &outcomes, locations.next());
+    published.warnings.iter_mut().for_each(|warning| *warning = with_options(warning));
     if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
         let addresses = text::count(unexplained, "address");
         published.warnings.push(format!("addr2line differs at {addresses} for no known reason"));

@@ -5,7 +5,7 @@ use symdex_store::PublishOutcome;
 
 use super::common::Reporting;
 use super::summary::{self, ImageSummary};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::output::Output;
 use crate::text::count;
 
@@ -54,7 +54,7 @@ impl<'a> BuildOutput<'a> {
         self.output.add("partial", (!image.partial.is_empty()).into());
         self.output.add("without_debug_information", (!image.published.has_dwarf).into());
         if image.outcome.is_none() {
-            self.output.graver(FailureKind::Other);
+            self.output.graver(Cause::Other);
         }
         let losses = summary::report(image, &self.output, self.reporting, are_many)?;
         self.unreported_losses = self.unreported_losses.saturating_add(losses);

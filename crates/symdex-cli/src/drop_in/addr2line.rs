@@ -10,7 +10,7 @@ use super::each_lines;
 use super::modules::{Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::request::{Place, gnu_place};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 
 /// Answer addresses as GNU's addr2line does, from an index or a debug file
 ///
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
             let frames = if address < section.size { frames } else { Ok(Vec::new()) };
             let frames = frames.unwrap_or_else(|failure| {
                 complain(&failure.message);
-                gravest = gravest.max(Some(failure.kind));
+                gravest = gravest.max(Some(failure.cause));
                 Vec::new()
             });
             Ok(printer.print(address, &frames, &mut out)?)
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         true => each_lines(answer)?,
         false => answer(&args.given)?,
     }
-    Ok::<Option<FailureKind>, _>(gravest)
+    Ok::<Option<Cause>, _>(gravest)
 }
 
 /// The section `wanted` of `all` sections of the file at `path`. Mach-O's sections may be named without their segments.
@@ -146,7 +146,7 @@ fn section(path: &Path, all: &[Section], wanted: &str) -> Result<Section, Failur
         let names =
             if all.is_empty() { "none; name an ELF or Mach-O file".to_owned() } else { names.join(", ") };
         let message = format!("{}: it has no section {wanted}. Its sections are: {names}", path.display());
-        Failure::new(FailureKind::NotFound, message)
+        Failure::new(Cause::NotFound, message)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 
 /// How many files of arguments a command line can name, those that such files name included. GNU's tools have this
 /// limit.
@@ -73,7 +73,7 @@ fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
                 let message = format!(
                     "{argument:?}: more than {MAX_FILES} files of arguments; perhaps one names itself"
                 );
-                return Err(Failure::new(FailureKind::Usage, message));
+                return Err(Failure::new(Cause::Usage, message));
             }
             Some(bytes) => {
                 files += 1;
@@ -172,10 +172,6 @@ mod tests {
         assert_eq!(run(&lookup, Some("-p")).expect("unchanged"), lookup);
         let own = write("own", &format!("1 @{}", folder.path().join("own").display()));
         let error = run(&["addr2line", &own], None).expect_err("endless");
-        assert!(
-            error.kind == FailureKind::Usage && error.message.contains("names itself"),
-            "{}",
-            error.message
-        );
+        assert!(error.cause == Cause::Usage && error.message.contains("names itself"), "{}", error.message);
     }
 }

@@ -12,7 +12,7 @@ use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
 use super::request::{self, Defaults, Kind, Malformed, Place, Request};
-use crate::failure::{CommandError, CommandResult, FailureKind, complain};
+use crate::failure::{Cause, CommandError, CommandResult, complain};
 
 /// Answer addresses as llvm-symbolizer does, from indexes or debug files
 ///
@@ -227,7 +227,7 @@ struct Symbolizer<'a> {
     modules: Modules,
     defaults: Defaults,
     printer: Printer,
-    gravest: Option<FailureKind>,
+    gravest: Option<Cause>,
 }
 
 impl Symbolizer<'_> {
@@ -285,7 +285,7 @@ impl Symbolizer<'_> {
                 }
                 Err(failure) => {
                     complain(&failure.message);
-                    *gravest = (*gravest).max(Some(failure.kind));
+                    *gravest = (*gravest).max(Some(failure.cause));
                     printer.failed(request, address, &failure)?;
                 }
             }
@@ -348,7 +348,7 @@ impl Symbolizer<'_> {
                 }
                 Err(failure) => {
                     complain(&failure.message);
-                    *gravest = (*gravest).max(Some(failure.kind));
+                    *gravest = (*gravest).max(Some(failure.cause));
                 }
             }
             Ok(())

@@ -14,7 +14,7 @@ use symdex_build::{
 use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
 
 use super::sources::{OpenModule, Sources};
-use crate::failure::{CommandError, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandError, Failure, complain};
 use crate::image_lookup::ImageLookup;
 use crate::open::AccessOption;
 use crate::source::Warnings;
@@ -248,7 +248,7 @@ impl Modules {
 
 /// The failure of a module whose thread has ended early, which only a defect can cause.
 fn stopped(name: &ModuleName) -> Failure {
-    Failure::new(FailureKind::Other, format!("{name:?}: reading it failed"))
+    Failure::new(Cause::Other, format!("{name:?}: reading it failed"))
 }
 
 impl Module {

@@ -10,7 +10,7 @@ use symdex_store::{IdPrefix, IndexFolder, StoreReader};
 
 use super::modules::ModuleName;
 use crate::archive;
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Cause, Failure, complain};
 use crate::open::{self, AccessOption};
 use crate::source::{self, AddressSource};
 use crate::stores::{Failures, FoundImage};
@@ -118,7 +118,7 @@ fn not_found(prefix: &IdPrefix) -> Failure {
         "no index and no file in .build-id of a debug folder has the build id {prefix}; name folders or stores of \
          indexes, or folders of debug files"
     );
-    Failure::new(FailureKind::NotFound, message)
+    Failure::new(Cause::NotFound, message)
 }
 
 /// The debug files at `path` and in the dSYM beside it. A pipe is copied to a file; its owner is returned, too.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use symdex::{ChunkRanges, Counts, Index, Metadata, Table};
 
 use self::ranges::{RangePrinter, aliases, digest};
-use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::failure::{self, Cause, CommandError, Failure};
 use crate::stores::StoreArgs;
 use crate::{open, text};
 use symdex_store::{IdPrefix, IndexBytes, StoredImage};
@@ -216,7 +216,7 @@ fn check_chunk(path: &Path, metadata: &Metadata, table: Table, number: u64) -> R
             format!("{path}: no chunk {number}; the table {table} has {} to {}", stored.start, stored.end - 1)
         }
     };
-    Err(Failure::new(FailureKind::NotFound, message))
+    Err(Failure::new(Cause::NotFound, message))
 }
 
 fn one_chunk<B: AsRef<[u8]>>(

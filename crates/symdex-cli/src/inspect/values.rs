@@ -8,7 +8,7 @@ use symdex::ImageOffset;
 
 use super::ranges::digest;
 use super::{Args, check_chunk, counts, json, metadata, print_chunk};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::stores::FoundImage;
 
 /// The note that [`print`] prints after the metadata.
@@ -53,7 +53,7 @@ fn chunk(args: &Args, out: &mut impl Write, found: &FoundImage, number: u64) -> 
     let value = found.value_at(offset)?;
     let value = value.ok_or_else(|| {
         let message = format!("{}: no chunk {number} since the index was replaced", found.location.display());
-        Failure::new(FailureKind::NotFound, message)
+        Failure::new(Cause::NotFound, message)
     })?;
     print_chunk(args, out, &found.location, &value, number)
 }

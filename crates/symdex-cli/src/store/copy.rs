@@ -6,7 +6,7 @@ use symdex_store::{Error, PublishOutcome, Store};
 
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::write_options::WriteOptions;
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let (from, to) = (args.from.open_existing()?, args.to.open_target(&args.writing)?);
     if from.url() == to.url() {
         let message = format!("{}: this is the store to copy from and the store to copy to", to.url());
-        return Err(Failure::new(FailureKind::Usage, message).into());
+        return Err(Failure::new(Cause::Usage, message).into());
     }
     let listed = args.selection.list(&*from)?;
     let pool = pool(args.jobs.jobs.into())?;
@@ -132,7 +132,7 @@ fn report(
         Ok(Some(outcome)) => Ok(output.put(to, (id, *stored_size, from.location(id)), &outcome, true)?),
         Ok(None) => Ok(()),
         Err(error) => {
-            let is_unavailable = error.is_unavailable();
+            let is_unavailable = error.cause() == Cause::Unavailable;
             output.count(*stored_size);
             output.fail_in(to, Some(id), &Failure::from(error))?;
             if is_unavailable { Err(Stop::Unavailable) } else { Ok(()) }

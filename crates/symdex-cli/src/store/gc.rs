@@ -9,7 +9,7 @@ use symdex_store::{GcCounts, Orphan, RecordedUses, Store, StoreEntry};
 use super::line::IndexLine;
 use super::target::{self, UrlArgument};
 use super::times::distance;
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 use crate::number;
 use crate::output::Output;
 use crate::text;
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     if failed > 0 {
         let message = format!("{}: {} could not be removed", store.url(), text::count(failed, "index"));
         complain(&message);
-        let failure = Failure::new(FailureKind::Other, message);
+        let failure = Failure::new(Cause::Other, message);
         (0..failed).for_each(|_| output.count_failure(&failure));
     }
     output.finish()
@@ -123,7 +123,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
 ///
 /// A failure if it is not, or if there is no terminal to ask.
 fn confirm(age: Duration) -> Result<(), Failure> {
-    let refused = |message: String| Err(Failure::new(FailureKind::Usage, message));
+    let refused = |message: String| Err(Failure::new(Cause::Usage, message));
     if age.is_zero() {
         return refused("--older-than 0s removes every index; give --force if that is meant".to_owned());
     }

@@ -11,7 +11,7 @@ use symdex_store::{Durability, IdPrefix, IndexBytes, IndexFolder, Store, replace
 use super::line::IndexLine;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::output::Output;
 use crate::text;
 
@@ -84,7 +84,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
 fn print(store: &dyn Store, args: &Args) -> CommandResult {
     let [prefix] = &args.ids[..] else {
         let message = "-o -: standard output takes one index; give one id, or a folder with -o";
-        return Err(Failure::new(FailureKind::Usage, message).into());
+        return Err(Failure::new(Cause::Usage, message).into());
     };
     let index = checked(store, &id_in(store, prefix)?)?;
     let mut out = io::stdout().lock();
@@ -99,7 +99,7 @@ fn path_of(id: &ImageId, args: &Args) -> Result<PathBuf, Failure> {
     if args.ids.len() > 1 && !path.is_dir() {
         let failed = |error| {
             let message = format!("{}: cannot create the folder: {error}", path.display());
-            Failure::new(FailureKind::Other, message)
+            Failure::new(Cause::Other, message)
         };
         fs::create_dir_all(path).map_err(failed)?;
     }
@@ -110,9 +110,6 @@ fn path_of(id: &ImageId, args: &Args) -> Result<PathBuf, Failure> {
 fn checked(store: &dyn Store, id: &ImageId) -> Result<Index<IndexBytes>, Failure> {
     match super::verify::whole(store, id)? {
         Some((index, _)) => Ok(index),
-        None => Err(Failure::new(
-            FailureKind::NotFound,
-            format!("{}: the index is not there", store.location(id)),
-        )),
+        None => Err(Failure::new(Cause::NotFound, format!("{}: the index is not there", store.location(id)))),
     }
 }

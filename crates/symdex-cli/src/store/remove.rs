@@ -4,7 +4,7 @@ use symdex_store::{IdPrefix, StoreEntry};
 
 use super::line::IndexLine;
 use super::target::{self, UrlArgument};
-use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandResult, Failure};
 use crate::output::Output;
 use crate::text;
 
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
         let missing = || {
             let message =
                 format!("{url}: no index of {prefix}; give whole ids, as `symdex store ls` prints them");
-            Failure::new(FailureKind::NotFound, message)
+            Failure::new(Cause::NotFound, message)
         };
         let id = prefix.to_id().ok_or_else(missing)?;
         let entry = store.stat(&id).map_err(Failure::from)?.ok_or_else(missing)?;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use symdex::ImageId;
 use symdex_store::{IdPrefix, Store, StoreEntry, StoredLayout};
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 use crate::stores;
 
 /// The option that selects indexes.
@@ -64,7 +64,7 @@ impl Selection {
     pub(super) fn nothing_in(&self, store: &dyn Store) -> Option<Failure> {
         let prefixes = crate::text::list(&self.prefixes);
         let message = format!("{}: no index has an id that begins with {prefixes}", store.url());
-        (!self.prefixes.is_empty()).then(|| Failure::new(FailureKind::NotFound, message))
+        (!self.prefixes.is_empty()).then(|| Failure::new(Cause::NotFound, message))
     }
 
     /// Whether all indexes are selected.
@@ -101,6 +101,6 @@ pub(super) fn id_in(store: &dyn Store, prefix: &IdPrefix) -> Result<ImageId, Fai
     }
     id.ok_or_else(|| {
         let message = format!("{}: no index has an id that begins with {prefix}", store.url());
-        Failure::new(FailureKind::NotFound, message)
+        Failure::new(Cause::NotFound, message)
     })
 }

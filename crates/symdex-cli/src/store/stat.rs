@@ -7,7 +7,7 @@ use super::list::EntryLine;
 use super::selection::id_in;
 use super::target::{self, UrlArgument};
 use super::times::distance;
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::output::Output;
 use crate::text;
 
@@ -52,7 +52,7 @@ fn stat(store: &dyn Store, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
     let id = id_in(store, prefix)?;
     store.stat(&id)?.ok_or_else(|| {
         // It was removed after it was listed.
-        Failure::new(FailureKind::NotFound, format!("{}: the index is not there", store.location(&id)))
+        Failure::new(Cause::NotFound, format!("{}: the index is not there", store.location(&id)))
     })
 }
 

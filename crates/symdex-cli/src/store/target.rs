@@ -6,7 +6,7 @@ use std::fs;
 use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 
 use crate::config::STORE;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 use crate::stores;
 use crate::write_options::WriteOptions;
 
@@ -32,7 +32,7 @@ pub(super) fn argument(text: &str) -> Result<UrlArgument, Infallible> {
 impl UrlArgument {
     /// The URLs that the argument stands for, at least one.
     fn urls(&self) -> Result<Vec<StoreUrl>, Failure> {
-        let usage = |message: String| Failure::new(FailureKind::Usage, message);
+        let usage = |message: String| Failure::new(Cause::Usage, message);
         match self {
             Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
             Self::Configured => match stores::configured_urls()? {
@@ -52,7 +52,7 @@ impl UrlArgument {
                 let (count, variable) = (urls.len(), STORE.variable);
                 let message =
                     format!("{variable} or symdex.toml names {count} stores; this command takes one URL");
-                Err(Failure::new(FailureKind::Usage, message))
+                Err(Failure::new(Cause::Usage, message))
             }
         }
     }
@@ -90,7 +90,7 @@ fn check_existence(store: &dyn Store) -> Result<(), Failure> {
         Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => {
             let message = format!("{}: this is a file; expected the folder of a store", path.display());
-            Err(Failure::new(FailureKind::Usage, message))
+            Err(Failure::new(Cause::Usage, message))
         }
         Err(error) => Err(Failure::unreadable(&path, &error)),
     }

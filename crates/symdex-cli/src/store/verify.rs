@@ -9,7 +9,7 @@ use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLa
 
 use super::selection::{Listed, Selection};
 use super::target::{self, UrlArgument};
-use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain, failure_as_json};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, complain, failure_as_json};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -215,7 +215,7 @@ impl Checked {
 
     fn damage(&self, what: &str) -> Failure {
         let message = format!("{}: {what}; put the index into the store again", self.location);
-        Failure::new(FailureKind::Damaged, message)
+        Failure::new(Cause::Damaged, message)
     }
 
     fn check_fetched(&mut self, numbers: &[u64], values: &[FetchedValue]) {

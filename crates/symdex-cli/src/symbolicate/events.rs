@@ -7,7 +7,7 @@ use symdex::ImageId;
 use symdex_answer::{Event, Note, Refill, SourceError};
 use symdex_report::KnownImage;
 
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Failure, complain};
 use crate::open;
 use crate::progress::{Bar, ImageProgress};
 use crate::text;
@@ -81,18 +81,19 @@ pub(super) fn report_notes(notes: &[Note]) {
 
 /// A source of answers cannot be used.
 pub(super) fn failure_of(error: SourceError) -> Failure {
-    let (kind, message) = match error {
+    let cause = error.cause();
+    let message = match error {
         SourceError::Index(error) => return error.into(),
         SourceError::DebugFile(error) => return error.into(),
         SourceError::SharedCache { path } => {
             let message = "a dyld shared cache; build indexes of its images with `symdex build`, then give \
                                their folder with --index";
-            (FailureKind::Unsupported, format!("{}: {message}", path.display()))
+            format!("{}: {message}", path.display())
         }
         SourceError::UnknownId { name, id } => {
             let message =
                 "there is no file of that name, and no image of that id in --index, --dsym or the store";
-            (FailureKind::Missing, format!("--assume {name}={id}: {message}"))
+            format!("--assume {name}={id}: {message}")
         }
         SourceError::AmbiguousId { name, id, images } => {
             let images = images
@@ -100,9 +101,9 @@ pub(super) fn failure_of(error: SourceError) -> Failure {
                 .map(|KnownImage { name, arch, id }| format!("{} {arch} {id}", text::printable(name.into())));
             let images = text::list(images);
             let message = format!("several ids begin with {id}: {images}; give more digits");
-            (FailureKind::Usage, format!("--assume {name}={id}: {message}"))
+            format!("--assume {name}={id}: {message}")
         }
-        error => (FailureKind::Other, error.to_string()),
+        error => error.to_string(),
     };
-    Failure::new(kind, message)
+    Failure::new(cause, message)
 }

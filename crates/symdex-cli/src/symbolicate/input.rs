@@ -9,7 +9,7 @@ use symdex_pipeline::archive::Unpacker;
 
 use super::packed;
 use crate::archive;
-use crate::failure::{Failure, FailureKind, complain};
+use crate::failure::{Cause, Failure, complain};
 use crate::lookup::stdin_failed;
 
 /// A report to read.
@@ -61,14 +61,14 @@ impl Inputs {
         for path in paths {
             if path.is_dir() && is_bundle(path) {
                 let message = format!("{}: {DEBUG_FILE}", path.display());
-                inputs.failures.push(Failure::new(FailureKind::Unsupported, message));
+                inputs.failures.push(Failure::new(Cause::Unsupported, message));
             } else if path.is_dir() {
                 inputs.has_folder = true;
                 let before = inputs.reports.len();
                 inputs.folder(path, is_crash_point(path), 0);
                 if inputs.reports.len() == before {
                     let message = format!("{}: there is no report in this folder", path.display());
-                    inputs.failures.push(Failure::new(FailureKind::Missing, message));
+                    inputs.failures.push(Failure::new(Cause::Missing, message));
                 }
             } else {
                 inputs.file(path, true);
@@ -232,7 +232,7 @@ impl Input {
         let file = self.open().map_err(|error| match error.kind() {
             // As for any other entry of a folder that is not a report.
             io::ErrorKind::Unsupported => {
-                Failure::new(FailureKind::Unsupported, format!("{}: {error}", self.path.display()))
+                Failure::new(Cause::Unsupported, format!("{}: {error}", self.path.display()))
             }
             _ => Failure::unreadable(&self.path, &error),
         })?;

@@ -31,7 +31,7 @@ use self::output::{Output, Text, is_process_file};
 use self::summary::{ReportCounts, RunSummary};
 use self::walks::{is_process, walk};
 use crate::archive;
-use crate::failure::{self, Failure, FailureKind, complain};
+use crate::failure::{self, Cause, Failure, complain};
 use crate::progress::Progress;
 
 /// Add functions, files and lines to crash reports, with every inlined function
@@ -153,11 +153,11 @@ JSON, one object per line for each report:
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated, missing_symbol (no function, or
-one without a name), unknown_image, missing, malformed, lost, other or too_large (see LIMITS). The grade of an image
+one without a name), unknown_image, missing, damaged, lost, unavailable or limit (see LIMITS). The grade of an image
 is the most that its sources answer: lines, names, bounds or nothing. The status of an image is found, unused,
-missing, malformed, lost, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged,
-even if another source answers. It is lost if a store has lost its index, or parts of it, and no other source answers,
-and other if a store cannot be queried and no other source answers; then so are its frames.
+missing, damaged, lost, unsupported, limit, unavailable, fetching_failed or other; it is damaged if one of its sources
+is damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other
+source answers, and unavailable if a store cannot be queried and no other source answers; then so are its frames.
 matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
 frame_pointer, scan or other; frames of minidumps, microdumps and minidump-stackwalk have it.
 docs/schema/symbolicate.schema.json describes every member.
@@ -240,7 +240,7 @@ impl Work<'_> {
         let mut output = Output::open(self.output, &reports, has_folder, self.layout)?;
         let pool = rayon::ThreadPoolBuilder::new()
             .build()
-            .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
+            .map_err(|error| Failure::new(Cause::Other, format!("cannot start threads: {error}")))?;
         // A thread takes the next report while its last one waits to be written.
         let in_flight = 2 * pool.current_num_threads();
         in_order(
@@ -340,7 +340,7 @@ impl Answering<'_> {
         let path = input.path();
         let file = input.read()?;
         if let Some(what) = misplaced(&file, *layout) {
-            let failure = Failure::new(FailureKind::Unsupported, format!("{}: {what}", shown(path)));
+            let failure = Failure::new(Cause::Unsupported, format!("{}: {what}", shown(path)));
             return Err(Refused { failure, text: Some(file) });
         }
         let on_event = |event: Event<'_>| events.on(event);
@@ -348,8 +348,7 @@ impl Answering<'_> {
         let mut walked = match walk(&file, &mut source).transpose() {
             Ok(walked) => walked,
             Err(error) => {
-                let kind = if error.is_damage() { FailureKind::Damaged } else { FailureKind::Unsupported };
-                let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
+                let failure = Failure::new(error.cause(), format!("{}: {error}", shown(path)));
                 return Err(Refused { failure, text: Some(file) });
             }
         };
@@ -360,11 +359,7 @@ impl Answering<'_> {
         let report = match Report::parse(text) {
             Ok(report) => report,
             Err(error) => {
-                let kind = match &error {
-                    symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
-                    _ => FailureKind::Unsupported,
-                };
-                let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
+                let failure = Failure::new(error.cause(), format!("{}: {error}", shown(path)));
                 return Err(Refused { failure, text: Some(file) });
             }
         };
@@ -422,6 +417,6 @@ impl RunSummary {
     /// Reports a failure on standard error, and counts it.
     fn failure(&mut self, failure: &Failure) {
         complain(&failure.message);
-        self.graver(failure.kind);
+        self.graver(failure.cause);
     }
 }

@@ -10,7 +10,7 @@ use symdex_report::{ImageOutcome, KnownImageMap, NearView, Unanswered};
 
 use super::events::report_notes;
 use super::summary::{CountedImage, Hints, RunSummary, described};
-use crate::failure::{self, CommandError, FailureKind, complain};
+use crate::failure::{self, Cause, CommandError, complain};
 use crate::text;
 
 /// An image that reports need, as JSON.
@@ -79,8 +79,8 @@ pub(super) fn report(
         hints.report();
         report_notes(&symbolicator.notes());
     }
-    let missing = (of_app != 0).then_some(FailureKind::NotFound);
-    let gravest = summary.gravest().filter(|kind| *kind != FailureKind::NotFound);
+    let missing = (of_app != 0).then_some(Cause::NotFound);
+    let gravest = summary.gravest().filter(|cause| *cause != Cause::NotFound);
     Ok(gravest.max(missing))
 }
 
@@ -96,7 +96,7 @@ impl<'s> NeededImage<'s> {
             is_app: image.is_app(),
             frames: *frames,
             reports: *reports,
-            status: outcome.status().name(),
+            status: outcome.status(),
             reason: outcome.reason().map(|reason| reason.into_owned()),
             matched_by: by.map(|by| by.matched.name()),
             source: by.and_then(|by| by.source.as_deref()),

@@ -14,7 +14,7 @@ use super::input::Input;
 use super::shown;
 use super::summary::{ReportCounts, ReportTotals};
 use super::walks::is_process;
-use crate::failure::{CommandError, Failure, FailureKind, FailureView};
+use crate::failure::{Cause, CommandError, Failure, FailureView};
 
 /// What is written of each report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ fn keep_reports(reports: &[Input], outputs: impl IntoIterator<Item = PathBuf>) -
         let report = shown(report);
         let message =
             format!("the output would overwrite the report {report}; choose another folder with -o");
-        Err(Failure::new(FailureKind::Usage, message))
+        Err(Failure::new(Cause::Usage, message))
     })
 }
 
@@ -193,7 +193,7 @@ fn names(inputs: &[Input], layout: Layout) -> Result<HashMap<PathBuf, PathBuf>, 
         }
         None => "two reports would have the same output; symbolicate them one by one".to_owned(),
     };
-    Err(Failure::new(FailureKind::Usage, message))
+    Err(Failure::new(Cause::Usage, message))
 }
 
 fn are_unique(names: &[PathBuf]) -> bool {
@@ -271,7 +271,7 @@ fn name_of(report: &Path) -> OsString {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
+    Failure::new(Cause::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
 /// The output of a report. That of a large report is buffered in a temporary file, not in memory.
@@ -309,7 +309,7 @@ impl Text {
         };
         to_file().map_err(|error: io::Error| {
             let message = format!("cannot write a temporary file: {error}");
-            Failure::new(FailureKind::Other, message)
+            Failure::new(Cause::Other, message)
         })
     }
 

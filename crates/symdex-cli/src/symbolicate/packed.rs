@@ -5,7 +5,7 @@ use std::path::Path;
 
 use symdex_pipeline::archive::{Compression, Limits};
 
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Cause, Failure};
 
 /// The most bytes of an unpacked report.
 const MAX_UNPACKED: u64 = 1 << 30;
@@ -55,13 +55,13 @@ fn unpack(unpacked: impl Read, packed: u64, path: &Path) -> Result<Vec<u8>, Fail
         let message = format!(
             "{path}: {packed} bytes unpack to more than {limit}, the most that is read; unpack it first"
         );
-        return Err(Failure::new(FailureKind::Unsupported, message));
+        return Err(Failure::new(Cause::Unsupported, message));
     }
     Ok(text)
 }
 
 fn damaged(path: &Path, error: &dyn std::error::Error) -> Failure {
-    Failure::new(FailureKind::Damaged, format!("{}: cannot unpack: {error}", path.display()))
+    Failure::new(Cause::Damaged, format!("{}: cannot unpack: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
             let followed = [&packed[..], b"more"].concat();
             for wrong in [&packed[..packed.len() - 9], &packed[..packed.len() - 1], &followed] {
                 let failure = read(wrong).expect_err("damaged");
-                assert_eq!(failure.kind, FailureKind::Damaged, "{}", failure.message);
+                assert_eq!(failure.cause, Cause::Damaged, "{}", failure.message);
             }
         }
     }
@@ -103,7 +103,7 @@ mod tests {
         let text = vec![b' '; usize::try_from(SMALL).expect("small")];
         assert_eq!(read(&gzip(&text)).expect("a report").len(), text.len());
         let refused = read(&gzip(&[&text[..], &text].concat())).expect_err("too large");
-        assert_eq!(refused.kind, FailureKind::Unsupported);
+        assert_eq!(refused.cause, Cause::Unsupported);
         assert!(refused.message.contains("unpack to more than 16777216"), "{}", refused.message);
     }
 }

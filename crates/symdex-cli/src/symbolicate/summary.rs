@@ -14,7 +14,7 @@ use symdex_report::{
 
 use super::events::report_notes;
 use super::stores::report_stores;
-use crate::failure::{FailureKind, complain};
+use crate::failure::{Cause, complain};
 use crate::text;
 
 /// Counts of the frames and images of one report, or of all reports.
@@ -69,7 +69,7 @@ impl CountedImage {
                 by.passed_over.extend(new);
                 by.grade = by.grade.max(other.grade);
             }
-            (outcome, other) if kind(outcome) < kind(other) => *outcome = other.clone(),
+            (outcome, other) if cause(outcome) < cause(other) => *outcome = other.clone(),
             _ => {}
         }
     }
@@ -179,7 +179,7 @@ pub(super) struct RunSummary {
     without_frames: BTreeMap<&'static str, u64>,
     /// Files that are not reports and were copied unchanged to the output folder.
     copied: u64,
-    gravest: Option<FailureKind>,
+    gravest: Option<Cause>,
 }
 
 impl RunSummary {
@@ -203,10 +203,10 @@ impl RunSummary {
             *total.reasons.entry(key).or_default() += count;
         }
         counted.images.into_values().for_each(|image| total.add(image));
-        let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
+        let damaged = total.images.values().filter_map(|image| cause(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
         if counted.app_unresolved != 0 || counted.unread + counted.malformed + counted.unread_bytes != 0 {
-            self.graver(FailureKind::NotFound);
+            self.graver(Cause::NotFound);
         }
     }
 
@@ -215,8 +215,8 @@ impl RunSummary {
         self.copied += 1;
     }
 
-    pub(super) fn graver(&mut self, kind: FailureKind) {
-        self.gravest = self.gravest.max(Some(kind));
+    pub(super) fn graver(&mut self, cause: Cause) {
+        self.gravest = self.gravest.max(Some(cause));
     }
 
     /// The images that the reports need, and the number of reports.
@@ -224,7 +224,7 @@ impl RunSummary {
         (self.total.images.values(), self.reports)
     }
 
-    pub(super) fn gravest(&self) -> Option<FailureKind> {
+    pub(super) fn gravest(&self) -> Option<Cause> {
         self.gravest
     }
 
@@ -296,14 +296,18 @@ impl RunSummary {
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (text::count(*frames, "frame"), text::printable(reason));
-            complain(&format!("{}: {}: {frames}: {reason}", outcome.status().name(), described(image)));
+            complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
             for near in hints.near(image, outcome, &known) {
                 complain(&format!("  {near}"));
             }
         });
         hints.report();
-        let unasked =
-            self.total.images.values().filter(|image| image.outcome.store_failure().is_some()).count();
+        let unasked = self
+            .total
+            .images
+            .values()
+            .filter(|image| image.outcome.cause() == Some(Cause::Unavailable))
+            .count();
         if unasked != 0 {
             let images = text::count(unasked as u64, "image");
             complain(&format!(
@@ -389,7 +393,7 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
             said.push(why);
             let instead = if source.is_empty() { String::new() } else { format!("; answered{source}") };
             let reason = format!("{}{instead}", why.reason());
-            complain(&format!("  {}: {}", why.status().name(), text::printable(reason.into())));
+            complain(&format!("  {}: {}", why.status(), text::printable(reason.into())));
         }
     }
 }
@@ -412,21 +416,9 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     format!("{} {arch} {}: {how}", text::printable(name.into()), apple_uuid(id))
 }
 
-/// The kind of failure of an image or of one of its sources; `None` if nothing failed.
-fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
-    let of = |why: &Unanswered| match why {
-        Unanswered::Damaged(_) | Unanswered::Lost(_) => Some(FailureKind::Damaged),
-        Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
-        Unanswered::FetchFailed(_) | Unanswered::StoreFailed(_) | Unanswered::Failed(_) => {
-            Some(FailureKind::Other)
-        }
-        _ => None,
-    };
-    match outcome {
-        ImageOutcome::Found(by) => by.lasting().filter_map(of).max(),
-        ImageOutcome::Unanswered(why) => of(why),
-        ImageOutcome::Unused | ImageOutcome::NoId => None,
-    }
+/// The cause of a failure of an image or of one of its sources; `None` if nothing failed.
+fn cause(outcome: &ImageOutcome) -> Option<Cause> {
+    outcome.cause().filter(|cause| *cause != Cause::NotFound)
 }
 
 /// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report states it.

@@ -36,7 +36,7 @@ pub(crate) fn hostile_files_become_whole_indexes_or_errors() {
         match output.status.code() {
             Some(0) => built += 1,
             Some(3) => assert!(said.contains("nothing to answer"), "{name}: {said}"),
-            Some(4) => assert!(said.contains("malformed debug file"), "{name}: {said}"),
+            Some(4) => assert!(said.contains("damaged debug file"), "{name}: {said}"),
             code => panic!("{name}: {code:?} {said}"),
         }
         if output.status.success() {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::mem::discriminant;
 
+use symdex::Cause;
+
 use crate::archive::limits::{NAME_BYTES, RATIO_FREE};
 
 /// Why an archive, or an entry of it, is not read.
@@ -71,10 +73,14 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// Whether the archive is damaged, as opposed to unsupported.
+    /// The cause. What exceeds a limit is not read, as what is of an unknown kind.
     #[must_use]
-    pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged(_) | Self::Overlap | Self::LyingSize { .. })
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::Damaged(_) | Self::Overlap | Self::LyingSize { .. } => Cause::Damaged,
+            Self::Io(_) => Cause::Other,
+            _ => Cause::Unsupported,
+        }
     }
 
     /// Whether valid archives have such entries, so that they need only be mentioned.
@@ -94,7 +100,7 @@ impl fmt::Display for FaultKind {
             Self::Special => f.write_str("it is neither a file nor a folder"),
             Self::Link => f.write_str("it is a link, and links in archives are not followed"),
             Self::TooDeep { nesting } => {
-                write!(f, "it is an archive inside of more than {nesting} others, the limit of --max-nesting")
+                write!(f, "it is an archive inside of more than {nesting} others, the limit of `nesting`")
             }
             Self::Encrypted => f.write_str("it is encrypted; make the archive without a password"),
             Self::Method(method) => write!(
@@ -110,23 +116,23 @@ impl fmt::Display for FaultKind {
                 write!(f, "damaged: it has more bytes than the {stated} that the archive states")
             }
             Self::EntrySize { limit } => {
-                write!(f, "it has more than {limit} bytes, the limit of --max-entry-size")
+                write!(f, "it has more than {limit} bytes, the limit of `entry_size`")
             }
             Self::Ratio { limit } => write!(
                 f,
-                "it unpacks to more than {limit} bytes for each compressed byte and {RATIO_FREE} more, the limit \
-                 of --max-ratio"
+                "it unpacks to more than {limit} bytes for each compressed byte and {RATIO_FREE} more, the limit of \
+                 `ratio`"
             ),
             Self::Holes { limit } => write!(
                 f,
                 "with its holes, it unpacks to more than {limit} bytes for each compressed byte and {RATIO_FREE} \
-                 more, the limit of --max-ratio"
+                 more, the limit of `ratio`"
             ),
             Self::Unpacked { limit } => {
-                write!(f, "the archive unpacks to more than {limit} bytes, the limit of --max-unpacked")
+                write!(f, "the archive unpacks to more than {limit} bytes, the limit of `unpacked`")
             }
             Self::Entries { limit } => {
-                write!(f, "the archive has more than {limit} entries, the limit of --max-entries")
+                write!(f, "the archive has more than {limit} entries, the limit of `entries`")
             }
             Self::Io(error) => f.write_str(error),
         }

@@ -18,18 +18,18 @@ pub(crate) const HEADER_BYTES: u64 = 1 << 20;
 /// How many bytes the name of an entry may have.
 pub(crate) const NAME_BYTES: usize = 4096;
 
-/// What one archive may take. Each limit has an option of `symdex build`.
+/// What one archive may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `--max-entries`: how many entries it may have.
+    /// How many entries it may have.
     pub entries: u64,
-    /// `--max-unpacked`: how many bytes it may unpack to.
+    /// How many bytes it may unpack to.
     pub unpacked: u64,
-    /// `--max-entry-size`: how many bytes an entry may have.
+    /// How many bytes an entry may have.
     pub entry_size: u64,
-    /// `--max-ratio`: how many bytes may be unpacked for each compressed byte.
+    /// How many bytes may be unpacked for each compressed byte.
     pub ratio: u64,
-    /// `--max-nesting`: how deep archives in archives are read.
+    /// How deep archives in archives are read.
     pub nesting: u32,
 }
 

@@ -95,7 +95,7 @@ impl Unpacker {
             if size > limit {
                 // If it cannot be deleted now, it is deleted with the folder.
                 let _ = std::fs::remove_file(&path);
-                let message = format!("it has more than {limit} bytes, the limit of --max-unpacked");
+                let message = format!("it has more than {limit} bytes, the limit of `unpacked`");
                 return Err(io::Error::other(message));
             }
             if read == 0 {

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use symdex::Cause;
+
 use crate::isolate::limits::Limits;
 
 /// Why a task that was given to a child was not done.
@@ -23,26 +25,37 @@ pub enum ChildError {
     Ended(#[from] Death),
 }
 
+impl ChildError {
+    /// The cause.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::NotStarted { .. } => Cause::Other,
+            Self::Ended(death) => death.cause(),
+        }
+    }
+}
+
 /// How a child ended before its task was done.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Death {
     /// It needed more memory than it may have.
-    #[error("needs more memory than the {} MB that a child may have; raise --max-memory to build it", limit >> 20)]
+    #[error("needs more memory than the {} MB that a child may have; raise `max_memory` to build it", limit >> 20)]
     OutOfMemory {
         /// [`Limits::memory`] in bytes.
         limit: u64,
     },
     /// It used more CPU time than it may.
     #[error(
-        "needs more than the {limit} s of CPU time that a child may use; raise --max-seconds to build it"
+        "needs more than the {limit} s of CPU time that a child may use; raise `max_seconds` to build it"
     )]
     CpuTime {
         /// The limit in seconds.
         limit: u64,
     },
     /// The parent killed it because it took too long for one result.
-    #[error("took longer than the {limit} s that a child may take; raise --max-seconds to build it")]
+    #[error("took longer than the {limit} s that a child may take; raise `max_seconds` to build it")]
     WallClock {
         /// [`Limits::seconds`].
         limit: u64,
@@ -84,6 +97,18 @@ pub enum Death {
 }
 
 impl Death {
+    /// The cause: [`Cause::Limit`] if the child used more than it may.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        match self {
+            Self::OutOfMemory { .. }
+            | Self::CpuTime { .. }
+            | Self::WallClock { .. }
+            | Self::FileSize { .. } => Cause::Limit,
+            _ => Cause::Other,
+        }
+    }
+
     /// The limit or event in one word: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`,
     /// `panic`, `signal` or `exit`.
     #[must_use]

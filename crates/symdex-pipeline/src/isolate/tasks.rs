@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use symdex::{ImageId, Index, MappedFile};
+use symdex::{Cause, ImageId, Index, MappedFile};
 use symdex_build::debug_files::{DebugFile, FileError};
 use symdex_build::{Error, SharedCache, SymbolMaps};
 use symdex_store::IndexBytes;
 use tempfile::NamedTempFile;
 
 use crate::archive::TemporaryFolder;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::image::{BuiltBytes, BuiltIndex, ImageBuilder, ImageResult};
 use crate::intake::add_unpacked_maps;
 use crate::isolate::child::{Channel, enter};
@@ -37,7 +37,7 @@ impl Isolation {
     /// [`Failure`] if the system does not say which program this is.
     pub fn of_this_program() -> Result<Self, Failure> {
         let program = std::env::current_exe().map_err(|error| {
-            Failure::new(FailureKind::Other, format!("cannot find the program of this process: {error}"))
+            Failure::new(Cause::Other, format!("cannot find the program of this process: {error}"))
         })?;
         Ok(Self::new(program).arg(ARGUMENT))
     }
@@ -200,13 +200,13 @@ pub(crate) fn symbol_maps(maps: &[DebugFile]) -> Result<SymbolMaps, Failure> {
     let on_disk = maps.iter().filter(|map| map.archive_entry().is_none());
     let on_disk: Vec<PathBuf> = on_disk.map(|map| map.path().to_owned()).collect();
     let mut found =
-        SymbolMaps::find(&on_disk).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
+        SymbolMaps::find(&on_disk).map_err(|error| Failure::debug_file(Path::new("symbol maps"), &error))?;
     add_unpacked_maps(&mut found, maps);
     Ok(found)
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::of_file(file, FailureKind::Other, &format!("cannot write its index: {error}"))
+    Failure::of_file(file, Cause::Other, &format!("cannot write its index: {error}"))
 }
 
 // The parent's side.
@@ -259,7 +259,7 @@ impl Isolation {
     /// [`Failure`] if no child can be started.
     pub(crate) fn contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, Failure> {
         let contents = find_culprits(files, &|files| self.try_contents_of(files));
-        contents.map_err(|error| Failure::new(FailureKind::Other, error.to_string()))
+        contents.map_err(|error| Failure::new(Cause::Other, error.to_string()))
     }
 
     fn try_contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, ChildError> {
@@ -292,7 +292,7 @@ impl Isolation {
         mut progress: impl FnMut(u64, Option<(u64, u64)>),
     ) -> (Vec<ImageResult>, Option<Protections>) {
         let name = task.file.name().to_owned();
-        let other = |path: &Path, what: String| Failure::of_file(path, FailureKind::Other, &what);
+        let other = |path: &Path, what: String| Failure::of_file(path, Cause::Other, &what);
         let output = match fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)) {
             Ok(output) => output,
             Err(error) => {
@@ -373,7 +373,7 @@ impl Outputs {
         match result {
             TaskResult::Failed(failure) => Some(Err(failure)),
             TaskResult::Image(index) => Some(self.index(*index).map_err(|what| {
-                Failure::of_file(file, FailureKind::Other, &format!("the child's index is not used: {what}"))
+                Failure::of_file(file, Cause::Other, &format!("the child's index is not used: {what}"))
             })),
             TaskResult::Headers(_) => None,
         }

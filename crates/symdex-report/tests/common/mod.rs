@@ -7,7 +7,7 @@ pub(crate) mod samples;
 pub(crate) mod shapes;
 pub(crate) mod stacks;
 
-use symdex::{ImageOffset, Table};
+use symdex::{Cause, ImageOffset, Table};
 use symdex_report::{Answer, Answers, Function, Options, Question, Report, Source, Unanswered, symbolicate};
 
 /// The id of the app's image in all reports of the tests.
@@ -50,7 +50,7 @@ fn answer(offset: u64) -> Answer {
     };
     match offset {
         0x8000.. => Answer::NoFunction,
-        0x7000.. => Answer::Damaged("damaged here".to_owned()),
+        0x7000.. => Answer::Unreadable(Cause::Damaged, "damaged here".to_owned()),
         0x6000.. => {
             let mut symbol = Function::new(Table::SymbolTable, Some(b"symbol"), None);
             symbol.start = Some(ImageOffset(offset & !0xff));

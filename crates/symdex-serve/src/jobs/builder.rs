@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use symdex::ImageId;
+use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
-use symdex_pipeline::{
-    DiskSpace, Failure, FailureKind, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex,
-};
+use symdex_pipeline::{DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};
@@ -91,7 +89,7 @@ impl Builder {
         results.images.extend(batch.failures.iter().cloned().map(Err));
         let plan = self.pipeline.plan(&batch)?;
         let mut for_indexes = self.space.reserve();
-        let no_room = |error: io::Error| Failure::new(FailureKind::Other, error.to_string());
+        let no_room = |error: io::Error| Failure::new(Cause::Other, error.to_string());
         for_indexes.take(plan.size() / INDEX_RATIO).map_err(no_room)?;
         let store_error = OnceLock::new();
         // The job is not done if no store accepts an index, so that all of it is built again.

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use symdex_pipeline::{Failure, FailureKind, PublishedIndex};
+use symdex::Cause;
+use symdex_pipeline::{Failure, PublishedIndex};
 use symdex_store::{Provenance, rfc3339};
 use utoipa::ToSchema;
 
@@ -113,10 +114,12 @@ pub(crate) struct JobFailure {
     /// The file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
-    /// `damaged`, `unsupported`, `missing`, `killed` or `other`. `killed` means that a limit ended the build.
+    /// `damaged`, `unsupported`, `missing`, `not_found`, `usage`, `limit` or `other`. `limit` means that the build
+    /// exceeds a limit.
     #[schema(value_type = String)]
-    pub(crate) kind: FailureKind,
-    /// The limit: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`, `panic`, `signal` or `exit`.
+    pub(crate) kind: Cause,
+    /// What ended the child process of the build: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`,
+    /// `stack`, `panic`, `signal` or `exit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
     /// What is wrong, and what was expected.
@@ -125,7 +128,7 @@ pub(crate) struct JobFailure {
 
 impl From<Failure> for JobFailure {
     fn from(failure: Failure) -> Self {
-        let Failure { path, kind, limit, message, .. } = failure;
+        let Failure { path, cause: kind, limit, message, .. } = failure;
         let file = path.map(|path| short(path.to_string_lossy().into_owned()));
         Self { file, kind, limit: limit.map(String::from), message: short(message) }
     }
@@ -193,8 +196,7 @@ impl Job {
         self.warnings = list.of(warnings.into_iter().map(short));
         self.unlisted = list.unlisted;
         if self.images.is_empty() && self.failures.is_empty() {
-            let failure =
-                Failure::of_file(self.name.as_ref(), FailureKind::Missing, "it has no image to index");
+            let failure = Failure::of_file(self.name.as_ref(), Cause::Missing, "it has no image to index");
             self.failures.push(failure.into());
         }
         self.progress.done = self.progress.total;
@@ -210,7 +212,7 @@ impl Job {
 
     /// The build can no longer be done.
     pub(super) fn fail(&mut self, message: String) {
-        self.failures.push(Failure::new(FailureKind::Other, message).of_path(self.name.as_ref()).into());
+        self.failures.push(Failure::new(Cause::Other, message).of_path(self.name.as_ref()).into());
         self.state = JobState::Failed;
         self.finished = Some(Timestamp::now());
     }
@@ -293,7 +295,7 @@ mod tests {
     fn a_job_survives_json() {
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
         job.begin();
-        let killed = Failure::of_file("a.zip: x".as_ref(), FailureKind::Killed, "too large");
+        let killed = Failure::of_file("a.zip: x".as_ref(), Cause::Limit, "too large");
         let failure = Failure { limit: Some("memory".into()), ..killed };
         let (images, warnings) = (vec![Err(failure)], vec!["w".to_owned()]);
         job.end(BuildResults { images, warnings, store_error: None });
@@ -301,7 +303,7 @@ mod tests {
         let json = serde_json::to_string(&job).expect("JSON");
         let read: Job = serde_json::from_str(&json).expect("a job");
         assert_eq!(serde_json::to_string(&read).expect("JSON"), json);
-        assert!(json.contains(r#""kind":"killed","limit":"memory""#), "{json}");
+        assert!(json.contains(r#""kind":"limit","limit":"memory""#), "{json}");
     }
 
     #[test]
@@ -341,7 +343,7 @@ mod tests {
     fn the_record_of_a_job_is_bounded_whatever_its_files_are_called() {
         let long = "\u{1f980}".repeat(1000);
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
-        let failure = || Failure::new(FailureKind::Other, long.clone()).of_path(long.as_ref());
+        let failure = || Failure::new(Cause::Other, long.clone()).of_path(long.as_ref());
         let images = (0..200).map(|_| Ok(image(&long))).chain((0..2000).map(|_| Err(failure())));
         let warnings = vec![long.clone(); 2000];
         job.end(BuildResults { images: images.collect(), warnings, store_error: None });

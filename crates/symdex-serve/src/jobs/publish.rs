@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use symdex::Index;
+use symdex::{Cause, Index};
 use symdex_answer::Symbolicator;
-use symdex_pipeline::{BuiltIndex, Failure, FailureKind, PublishedIndex};
+use symdex_pipeline::{BuiltIndex, Failure, PublishedIndex};
 use symdex_report::KnownImage;
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, StoreUrl};
 
@@ -68,11 +68,11 @@ impl Builder {
 
     /// Puts a new index into the first store that accepts it, unless an existing different one is kept.
     fn try_publish(&self, built: &BuiltIndex, put: &PutOptions) -> Result<PublishedIndex, Unpublished> {
-        let failed = |what: &str| Failure::of_file(built.file.as_ref(), FailureKind::Other, what);
+        let failed = |what: &str| Failure::of_file(built.file.as_ref(), Cause::Other, what);
         let unpublished = |error: Error| {
             let failure = failed(&format!("its index is not published: {error}"));
             // The store has an index of a newer version, for example.
-            match error.is_damage() || error.is_unsupported() {
+            match matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) {
                 true => Unpublished::Failed(failure),
                 false => Unpublished::NoStore(failure),
             }

@@ -50,7 +50,7 @@ impl StateFolder {
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {
                 return Err(io::Error::other(
-                    "another server uses it; give each server its own with --state",
+                    "another server uses it; give each server its own with `state`",
                 ));
             }
         }
@@ -192,7 +192,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a folder");
         let state = StateFolder::open(root.path()).expect("made");
         let busy = StateFolder::open(root.path()).expect_err("locked").to_string();
-        assert!(busy.contains("--state"), "{busy}");
+        assert!(busy.contains("`state`"), "{busy}");
         let sha256 = "ab".repeat(32);
         state.save(&Job::new(&sha256, 3, "a")).expect("written");
         for path in [state.new_upload(), state.part(&sha256), state.upload(&sha256)] {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use symdex_demangle::Language;
-use symdex_report::{Function, ImageStatus};
+use symdex_report::Function;
 
 use super::apple::CrashInfo;
 use super::modules::Module;
@@ -312,7 +312,7 @@ struct Features {
 
 impl<'r> ModuleView<'r> {
     fn new(module: &'r Module, outcome: &'r ModuleOutcome) -> Self {
-        let found = outcome.found.as_ref().filter(|_| outcome.status() == ImageStatus::Found);
+        let found = outcome.found.as_ref().filter(|_| outcome.status() == "found");
         let features = |&FoundIndex { has_debug_info, has_symbols, .. }: &FoundIndex| Features {
             has_debug_info,
             has_symbols,
@@ -324,17 +324,10 @@ impl<'r> ModuleView<'r> {
             None => "unknown",
         };
         let features = found.map(features).unwrap_or_default();
-        let is_malformed = outcome.status() == ImageStatus::Malformed;
+        let is_malformed = outcome.status() == "malformed";
         let candidate = |candidate| CandidateView::new(candidate, features, is_malformed);
         let candidates = outcome.candidates.iter().map(candidate).collect();
-        let debug_status = match outcome.status() {
-            // A later request may find it.
-            ImageStatus::Fetching => "timeout",
-            // Sentry knows no lost index.
-            ImageStatus::Lost => ImageStatus::Other.name(),
-            status => status.name(),
-        };
-        Self { debug_status, reason: outcome.reason(), features, arch, module, candidates }
+        Self { debug_status: outcome.status(), reason: outcome.reason(), features, arch, module, candidates }
     }
 }
 

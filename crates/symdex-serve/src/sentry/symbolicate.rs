@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use symdex::{Arch, Grade, ImageId, ImageOffset, LinePolicy};
-use symdex_report::{Answer, Function, ImageStatus, ReportImage, Unanswered};
+use symdex::{Arch, Cause, Grade, ImageId, ImageOffset, LinePolicy};
+use symdex_report::{Answer, Function, ReportImage, Unanswered};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
 use super::modules::Modules;
@@ -135,11 +135,11 @@ impl Symbolicated {
         let answers =
             self.outcomes.get(module).and_then(|outcome| outcome.answers.as_ref()).ok_or("missing")?;
         if let Err(why) = &answers.answered {
-            return Err(if why.status() == ImageStatus::Malformed { "malformed" } else { "missing" });
+            return Err(if why.cause() == Cause::Damaged { "malformed" } else { "missing" });
         }
         match offset.and_then(|offset| answers.at(ImageOffset(offset)).ok()) {
             Some(answer @ Answer::Functions(functions)) if answer.grade() >= Grade::Names => Ok(functions),
-            Some(Answer::Damaged(_)) => Err("malformed"),
+            Some(Answer::Unreadable(Cause::Damaged, _)) => Err("malformed"),
             _ => Err("missing_symbol"),
         }
     }
@@ -149,17 +149,24 @@ impl ModuleOutcome {
     /// Why the module has the status `other`: a store could not be queried, for example.
     pub(super) fn reason(&self) -> Option<Cow<'static, str>> {
         let why = self.answers.as_ref()?.answered.as_ref().err()?;
-        matches!(why, Unanswered::StoreFailed(_) | Unanswered::Failed(_) | Unanswered::Lost(_))
-            .then(|| why.reason())
+        (self.status() == "other").then(|| why.reason())
     }
 
-    /// The status of the module.
-    pub(super) fn status(&self) -> ImageStatus {
-        match &self.answers {
-            _ if !self.is_used => ImageStatus::Unused,
-            None => ImageStatus::Missing,
-            Some(ImageAnswers { answered: Ok(_), .. }) => ImageStatus::Found,
-            Some(ImageAnswers { answered: Err(why), .. }) => why.status(),
+    /// The status of the module, in Sentry's words.
+    pub(super) fn status(&self) -> &'static str {
+        let Some(answers) = self.answers.as_ref().filter(|_| self.is_used) else {
+            return if self.is_used { "missing" } else { "unused" };
+        };
+        match &answers.answered {
+            Ok(_) => "found",
+            // A later request may find it.
+            Err(Unanswered::Fetching) => "timeout",
+            Err(Unanswered::Failed(cause, _)) => match cause {
+                Cause::Damaged => "malformed",
+                Cause::Unsupported => "unsupported",
+                _ => "other",
+            },
+            Err(why) => why.status(),
         }
     }
 }
@@ -173,7 +180,9 @@ fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
         let outcome = match opened {
             Ok(Some(_)) => CandidateOutcome::Found,
             Ok(None) => CandidateOutcome::Absent,
-            Err(error) if error.is_damage() || error.is_unsupported() => CandidateOutcome::Damaged,
+            Err(error) if matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) => {
+                CandidateOutcome::Damaged
+            }
             Err(_) => CandidateOutcome::Failed,
         };
         candidates.push(Candidate {

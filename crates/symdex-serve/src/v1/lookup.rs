@@ -7,10 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize, Serializer as _};
-use symdex::{Grade, ImageId, ImageOffset, LinePolicy};
-use symdex_report::{
-    AddressKind, Answer, AnswerBytes, FunctionWithOffset, ImageStatus, ReportImage, Unanswered,
-};
+use symdex::{Cause, Grade, ImageId, ImageOffset, LinePolicy};
+use symdex_report::{AddressKind, Answer, AnswerBytes, FunctionWithOffset, ReportImage, Unanswered};
 use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
@@ -56,8 +54,9 @@ pub(crate) struct LookupRequest {
 pub(crate) struct LookupResult<'a> {
     /// The id, as it was asked for.
     id: &'a str,
-    /// `found`, `missing`, `malformed`, `lost` (a store has lost the index; upload the debug file again),
-    /// `unsupported`, `fetching` (ask again), `fetching_failed` or `other` (a store cannot be queried; ask again).
+    /// `found`, `missing`, `damaged`, `lost` (a store has lost the index; upload the debug file again), `unsupported`,
+    /// `fetching` (ask again), `fetching_failed`, `unavailable` (a store cannot be queried; ask again), `limit` or
+    /// `other`.
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,8 +73,8 @@ pub(crate) struct LookupResult<'a> {
 struct AddressAnswer<'a> {
     /// The address, as it was asked for, in hexadecimal.
     address: String,
-    /// `symbolicated`, `missing_symbol` (no function, or one without a name), `malformed`, `lost` (the store has lost
-    /// this part of the index) or `too_large` (the functions have more than 2 MiB of text, or the answers of the
+    /// `symbolicated`, `missing_symbol` (no function, or one without a name), `damaged`, `lost` (the store has lost
+    /// this part of the index) or `limit` (the functions have more than 2 MiB of text, or the answers of the
     /// request more than 64 MiB).
     status: &'static str,
     /// The functions at the address, innermost first. The last one is the concrete function.
@@ -183,9 +182,8 @@ impl LookupRequest {
 
     /// The result for this request. Its answers are taken from `left`.
     fn result<'a>(&'a self, answered: &'a ImageAnswers, left: &AnswerBytes) -> LookupResult<'a> {
-        let failed = |why: &Unanswered| (why.status().name(), Some(why.reason().into_owned()));
-        let (status, reason) =
-            answered.answered.as_ref().err().map_or((ImageStatus::Found.name(), None), failed);
+        let failed = |why: &Unanswered| (why.status(), Some(why.reason().into_owned()));
+        let (status, reason) = answered.answered.as_ref().err().map_or(("found", None), failed);
         let is_found = answered.answered.is_ok();
         let addresses = self.addresses.iter().filter(|_| is_found);
         let answers = addresses.map(|address| self.answer(*address, answered, left)).collect();
@@ -205,11 +203,10 @@ impl LookupRequest {
             Answer::Functions(functions) if !functions.is_empty() => match left.take_functions(functions) {
                 true if answer.grade() < Grade::Names => ("missing_symbol", &functions[..]),
                 true => ("symbolicated", &functions[..]),
-                false => ("too_large", &[][..]),
+                false => (Cause::Limit.name(), &[][..]),
             },
-            Answer::Damaged(_) => ("malformed", &[][..]),
-            Answer::Lost(_) => ("lost", &[][..]),
-            Answer::TooLarge => ("too_large", &[][..]),
+            Answer::Unreadable(cause, _) => (cause.name(), &[][..]),
+            Answer::TooLarge => (Cause::Limit.name(), &[][..]),
             _ => ("missing_symbol", &[][..]),
         };
         let functions = functions.iter().map(|function| FunctionWithOffset {

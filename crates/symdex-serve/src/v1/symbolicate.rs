@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use symdex::LinePolicy;
 use symdex_answer::Matching;
 use symdex_report::{
-    Addresses, FormatKind, ImageOutcome, ImageStatus, Options, OutputFormat, Report, ReportView, Source,
-    Symbolicated, most_memory, symbolicate,
+    Addresses, FormatKind, ImageOutcome, Options, OutputFormat, Report, ReportView, Source, Symbolicated,
+    Unanswered, most_memory, symbolicate,
 };
 use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
@@ -212,7 +212,7 @@ fn answer(
         OutputFormat::Json => write_json(app, name, &symbolicated, out),
     };
     written.map_err(|error| out.problem(&error))?;
-    let fetching = |outcome: &ImageOutcome| outcome.status() == ImageStatus::Fetching;
+    let fetching = |outcome: &ImageOutcome| matches!(outcome, ImageOutcome::Unanswered(Unanswered::Fetching));
     Ok((is_unasked || symbolicated.images().iter().any(fetching), report.format().kind()))
 }
 

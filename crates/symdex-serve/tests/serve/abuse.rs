@@ -110,12 +110,12 @@ pub(crate) fn an_address_with_megabytes_of_names_is_marked_and_the_others_are_an
     assert_eq!(answer.status, 200, "{}", answer.text());
     let statuses = answer.json();
     let status = |image: usize, address: usize| statuses[image]["answers"][address]["status"].clone();
-    assert_eq!((status(0, 0), status(0, 1)), (json!("too_large"), json!("missing_symbol")));
+    assert_eq!((status(0, 0), status(0, 1)), (json!("limit"), json!("missing_symbol")));
     assert_eq!(status(1, 0), "symbolicated");
     // The frame of a report has the same limit.
     let report = format!("demo 0x100000000 0x100000000 {}\n", id(7));
     let answer = server.post("/v1/symbolicate?format=json", &report).json();
-    assert_eq!(answer["threads"][0]["frames"][0]["status"], "too_large");
+    assert_eq!(answer["threads"][0]["frames"][0]["status"], "limit");
 }
 
 pub(crate) fn answers_of_a_lookup_past_the_limit_are_marked() {
@@ -124,6 +124,6 @@ pub(crate) fn answers_of_a_lookup_past_the_limit_are_marked() {
     let request = json!([{"id": id(7).to_string(), "addresses": vec![0; 100]}]);
     let answer = server.post_json("/v1/lookup", &request);
     let text = answer.text();
-    let [answered, too_large] = ["symbolicated", "too_large"].map(|status| text.matches(status).count());
+    let [answered, too_large] = ["symbolicated", "\"limit\""].map(|status| text.matches(status).count());
     assert_eq!((answered, too_large), (67, 33));
 }

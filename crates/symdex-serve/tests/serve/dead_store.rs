@@ -59,7 +59,7 @@ pub(crate) fn a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready() 
     let images = answer.json()["images"].as_array().expect("a list").clone();
     assert!(ids.iter().all(|id| images.iter().any(|image| image["id"] == *id)), "{images:?}");
     for image in &images {
-        assert_eq!(image["status"], "other");
+        assert_eq!(image["status"], "unavailable");
         assert!(image["reason"].as_str().is_some_and(|reason| reason.contains(&url)), "{image}");
     }
     // The store is asked once for all images of a report. Its client tries for three seconds.
@@ -124,13 +124,16 @@ pub(crate) fn images_that_another_store_has_are_answered() {
         all.dedup();
         all
     };
-    assert_eq!((status(true), status(false)), (vec!["found".to_owned()], vec!["other".to_owned()]));
+    assert_eq!((status(true), status(false)), (vec!["found".to_owned()], vec!["unavailable".to_owned()]));
 
     let (id, absent) = (demo_files()[0].0, "00112233445566778899aabbccddeeff");
     let asked = json!([{"id": id, "addresses": ["0x1000"]}, {"id": absent, "addresses": ["0x1000"]}]);
     let lookup = server.post_json("/v1/lookup", &asked);
     let (found, other) = (&lookup.json()[0], &lookup.json()[1]);
-    assert_eq!((lookup.status, &found["status"], &other["status"]), (200, &json!("found"), &json!("other")));
+    assert_eq!(
+        (lookup.status, &found["status"], &other["status"]),
+        (200, &json!("found"), &json!("unavailable"))
+    );
     assert!(other["reason"].as_str().is_some_and(|reason| reason.contains("redis://")), "{other}");
     assert_eq!(lookup.header("retry-after"), "5");
     let sentry = server.post_json("/symbolicate", &sentry(&[id, absent])).json();

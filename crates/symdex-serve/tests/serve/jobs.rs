@@ -171,7 +171,7 @@ pub(crate) fn an_upload_repairs_a_damaged_index() {
     fs::write(&path, &whole[..whole.len() / 2]).expect("written");
     let server = TestServer::start(store.path(), &[]);
     let lookup = || server.post_json("/v1/lookup", &json!([{"id": ids[0], "addresses": ["0x400"]}])).json();
-    assert_eq!(lookup()[0]["status"], "malformed");
+    assert_eq!(lookup()[0]["status"], "damaged");
     let job = built(&server, "cxx", &read("cxx"));
     assert_eq!(job["images"][0]["outcome"], "repaired", "{job}");
     assert!(job["images"][0]["warnings"][0].as_str().is_some_and(|text| text.contains("replaced")), "{job}");
@@ -279,7 +279,7 @@ pub(crate) fn uploads_that_have_no_image_fail_with_their_reason() {
     // 40 MB of zeros, in 50 kB.
     let bomb = ZipEntry::deflated("A", &[read("cxx"), vec![0; 40 << 20]].concat());
     let job = built(&server, "bomb.zip", &zip(&[bomb]));
-    assert!(failure(&job).1.contains("--max-ratio"), "{job}");
+    assert!(failure(&job).1.contains("limit of `ratio`"), "{job}");
     let outside =
         zip(&[ZipEntry::deflated("../../up", &read("cxx")), ZipEntry::deflated("/etc/a", &read("icf"))]);
     let job = built(&server, "outside.zip", &outside);
@@ -309,7 +309,7 @@ pub(crate) fn a_build_that_a_limit_ends_says_so() {
     let job = built(&server, "a.zip", &zip_of(&[("large", &large), ("small", &read("cxx"))]));
     assert_eq!((&job["state"], &job["images"][0]["file"]), (&json!("done"), &json!("a.zip: small")), "{job}");
     let failure = &job["failures"][0];
-    assert_eq!((&failure["kind"], &failure["limit"]), (&json!("killed"), &json!("memory")), "{job}");
+    assert_eq!((&failure["kind"], &failure["limit"]), (&json!("limit"), &json!("memory")), "{job}");
     assert!(failure["message"].as_str().is_some_and(|message| message.contains("64 MB")), "{job}");
     assert!(server.get("/metrics").text().contains("symdex_builds_total{outcome=\"memory\"} 1"));
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use symdex::{Grade, ImageId, Index};
+use symdex::{Cause, Grade, ImageId, Index};
 
 use self::counts::{Counts, count};
 use self::memory::{Kept, Key, Memory, Part, ValueKey};
@@ -261,7 +261,7 @@ impl SharedStore {
                 self.shared.memory().put(key.clone(), Kept::Absent, Instant::now());
                 Ok(None)
             }
-            Err(error) if error.is_unavailable() => self.old_image(key).map(Some).ok_or(error),
+            Err(error) if error.cause() == Cause::Unavailable => self.old_image(key).map(Some).ok_or(error),
             Err(error) => Err(error),
         }
     }

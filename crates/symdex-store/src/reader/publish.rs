@@ -82,7 +82,7 @@ impl StoreReader {
         for store in self.stores.iter().filter(|store| first.is_none_or(|first| !Arc::ptr_eq(first, store))) {
             if store.stat(index.id())?.is_some_and(stays) {
                 match store.open(index.id()) {
-                    Err(error) if error.is_damage() => {}
+                    Err(error) if error.cause().is_damage() => {}
                     opened => return opened.map(|_| Some(store)),
                 }
             }

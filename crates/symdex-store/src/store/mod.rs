@@ -232,7 +232,7 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
 /// What `read` returns. What seems to be damaged is read again, once: most often, only the transfer went wrong.
 pub(crate) fn again_if_damaged<T>(mut read: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     match read() {
-        Err(error) if error.is_damage() => read(),
+        Err(error) if error.cause().is_damage() => read(),
         answer => answer,
     }
 }

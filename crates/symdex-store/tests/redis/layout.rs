@@ -167,7 +167,10 @@ pub(crate) fn damaged_values_and_metadata_are_damage_until_the_index_is_put_agai
 
     server.run(&["SETRANGE", &format!("symdex/1/{{{}}}/metadata", id(0xab)), "30", "xyz"]);
     let error = store.open(&id(0xab)).expect_err("damaged");
-    assert!(error.is_damage() && error.to_string().starts_with(&store.location(&id(0xab))), "{error}");
+    assert!(
+        error.cause().is_damage() && error.to_string().starts_with(&store.location(&id(0xab))),
+        "{error}"
+    );
     assert_eq!(entries(&store).len(), 1);
     assert!(matches!(put(&store, &index(0xab, 12)), PublishOutcome::Repaired { .. }));
     assert_eq!(whole(&open(&store, 0xab)), 3);

@@ -78,7 +78,7 @@ fn names_that_stand_for_far_more_bytes_than_the_index_has_are_not_read_in_full()
     long.pop();
     long.push(b'y');
     let error = index.function_start(&long).expect_err("a gigabyte");
-    assert!(matches!(error, Error::SearchTooLong) && !error.is_damage());
+    assert!(matches!(error, Error::SearchTooLong) && !error.cause().is_damage());
 }
 
 #[test]

@@ -288,7 +288,7 @@ mod tests {
             let mut other_size = file();
             other_size[10] = size;
             let sealed_at = usize::from(size).max(HEADER_SIZE);
-            assert!(decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
+            assert!(decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.cause().is_damage()), "{size}");
         }
         let mut feature = file();
         feature[16] = 2;

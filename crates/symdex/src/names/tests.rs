@@ -171,7 +171,7 @@ fn grammars_that_make_no_sense_fail_and_come_to_an_end() {
         (vec![[0, 0]], 2),
         (vec![], 1),
     ] {
-        assert!(expands(&rules, 3, symbol).is_err_and(|e| e.is_damage()), "{rules:?}");
+        assert!(expands(&rules, 3, symbol).is_err_and(|e| e.cause().is_damage()), "{rules:?}");
     }
     // Each rule doubles the previous one. A name of 2^16 bytes is valid, and a name of 2^17 bytes is too long. The
     // expansion of 2^60 bytes does not start.
@@ -218,6 +218,6 @@ fn no_bytes_are_there_even_behind_the_last_page() {
     let checked = PageChecks::new(1024);
     let pages = PageReader { kind: KIND, section: &section, sums, checksums: &checksums, checked: &checked };
     assert_eq!(pages.bytes(1024..1024).expect("nothing is asked for"), b"");
-    assert!(pages.bytes(1024..1025).is_err_and(|error| error.is_damage()));
-    assert!(pages.bytes(1025..1025).is_err_and(|error| error.is_damage()));
+    assert!(pages.bytes(1024..1025).is_err_and(|error| error.cause().is_damage()));
+    assert!(pages.bytes(1025..1025).is_err_and(|error| error.cause().is_damage()));
 }

@@ -212,7 +212,7 @@ fn damage_is_an_error_and_no_panic_and_ends() {
     let intact = EncodedUnwindRows::new(&table, &ranges).expect("in order").section;
     read_all(intact.clone()).expect("intact");
     for len in 0..intact.len() {
-        assert!(read_all(intact[..len].to_vec()).is_err_and(|error| error.is_damage()), "{len}");
+        assert!(read_all(intact[..len].to_vec()).is_err_and(|error| error.cause().is_damage()), "{len}");
     }
     let mut found = 0;
     for at in 0..intact.len() {

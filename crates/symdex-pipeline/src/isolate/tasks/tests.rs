@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::isolate::Death;
+use symdex::Cause;
 
 fn image(id: &str, index_size: usize) -> BuiltIndex {
     BuiltIndex {
@@ -59,9 +60,9 @@ fn the_files_at_which_children_end_are_named() {
     let read = find_culprits(&files, &read).expect("children start");
     let names: Vec<_> = read
         .into_iter()
-        .map(|read| read.map_err(|failure| (failure.kind, failure.path.expect("a path"))))
+        .map(|read| read.map_err(|failure| (failure.cause, failure.path.expect("a path"))))
         .collect();
-    let killed = |path: &str| Err((FailureKind::Killed, path.into()));
+    let killed = |path: &str| Err((Cause::Other, path.into()));
     let fine = |path: &str| Ok(path.into());
     assert_eq!(names, [fine("a"), killed("bad"), fine("b"), fine("c"), killed("bad too"), fine("d")]);
     assert!(children.into_inner() <= 11, "halves are read, and not each file");

@@ -86,7 +86,7 @@ impl Damaged {
 
     fn note(&self, id: &ImageId, error: &Error) {
         let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if error.is_damage() && ids.len() < Self::MAX {
+        if error.cause().is_damage() && ids.len() < Self::MAX {
             ids.insert(id.clone());
         }
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use object_store::{Attribute, GetOptions, GetResult};
-use symdex::{ImageId, Index};
+use symdex::{Cause, ImageId, Index};
 
 use super::body::{Body, decode};
 use super::cache::{Cache, Cached};
@@ -73,7 +73,7 @@ impl ObjectsStore {
                 Ok(Some(index))
             }
             // Old answers are better than none.
-            (Err(error), Some(index)) if error.is_unavailable() => Ok(Some(index)),
+            (Err(error), Some(index)) if error.cause() == Cause::Unavailable => Ok(Some(index)),
             (Ok(Some(Found::Object(object))), _) => {
                 let tag = object.meta.e_tag.clone();
                 let mut file = cache.file(id)?;

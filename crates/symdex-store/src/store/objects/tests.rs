@@ -109,7 +109,7 @@ fn objects_that_are_not_as_stated_are_damaged_and_are_repaired() {
             let store = store(&client, &options);
             write(&client, bytes, *stated);
             let error = store.open(&id(0xab)).map(drop).expect_err(text);
-            assert!(error.is_damage() && error.to_string().contains(text), "{text}: {error}");
+            assert!(error.cause().is_damage() && error.to_string().contains(text), "{text}: {error}");
             let (error, location) = (error.to_string(), store.location(&id(0xab)));
             assert!(error.starts_with(&location), "{error}");
             assert!(cached(folder.path()).is_empty(), "{text}");
@@ -148,7 +148,7 @@ fn a_damaged_object_is_read_by_a_put_that_replaces_and_by_one_that_knows_of_the_
     assert!(matches!(put_to(&second, OnConflict::Replace), PublishOutcome::Repaired { .. }));
     assert_eq!(put_to(&second, OnConflict::Replace), PublishOutcome::Unchanged);
     damage();
-    assert!(second.open(&id(0xab)).map(drop).expect_err("damaged").is_damage());
+    assert!(second.open(&id(0xab)).map(drop).expect_err("damaged").cause().is_damage());
     assert!(matches!(put_to(&second, OnConflict::More), PublishOutcome::Repaired { .. }));
     assert!(second.open(&id(0xab)).expect("repaired").is_some());
 }

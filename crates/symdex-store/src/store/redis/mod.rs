@@ -163,7 +163,7 @@ impl Store for RedisStore {
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
         let open = |(id, found)| match self.image(id, found) {
             // Most often, only the transfer went wrong.
-            Err(error) if error.is_damage() => self.image(id, find_one(&self.client, id)),
+            Err(error) if error.cause().is_damage() => self.image(id, find_one(&self.client, id)),
             image => image,
         };
         ids.iter().zip(find(&self.client, ids)).map(open).collect()

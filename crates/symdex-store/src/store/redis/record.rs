@@ -2,7 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use symdex::{ImageId, Index, Metadata};
+use symdex::{Cause, ImageId, Index, Metadata};
+
+use crate::error::cause_of_stored;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::keys::{Generation, value_key};
@@ -106,9 +108,9 @@ impl Record {
         if checksum(id, bytes) != number(2) {
             return Err(damaged("the checksum of the metadata does not match"));
         }
-        let bad = |error: symdex::Error| match error.is_unsupported() {
-            true => BadRecord::Unsupported(error),
-            false => BadRecord::Damaged(error.to_string()),
+        let bad = |error: symdex::Error| match cause_of_stored(&error) {
+            Cause::Unsupported => BadRecord::Unsupported(error),
+            _ => BadRecord::Damaged(error.to_string()),
         };
         let metadata = Metadata::from_prefix(rest).map_err(bad)?;
         let size = Metadata::prefix_size(rest).map_err(bad)?;

@@ -3,12 +3,12 @@
 //! Eight bytes are the XXH3-64, little-endian, of the image id as text, the generation, the number and the rest of the
 //! value. The rest is an index of a part of the image, as one zstd frame that states its size.
 
-use symdex::{ImageId, Index};
+use symdex::{Cause, ImageId, Index};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::keys::Generation;
 use crate::buffer::IndexBytes;
-use crate::error::Error;
+use crate::error::{Error, cause_of_stored};
 
 /// No value has more bytes, compressed or not. The largest of a real image has less than 1 MiB.
 const MAX_SIZE: usize = 64 << 20;
@@ -52,9 +52,9 @@ impl ValueName<'_> {
         let size = zstd::bulk::Decompressor::upper_bound(frame).filter(|size| *size <= MAX_SIZE);
         let size = size.ok_or_else(|| damaged("it does not state its size, or states more than 64 MiB"))?;
         let bytes = zstd::bulk::decompress(frame, size).map_err(|_| damaged("it does not decompress"))?;
-        let index = Index::open(IndexBytes::from(bytes)).map_err(|error| match error.is_unsupported() {
-            true => Error::Index { path: location.into(), error },
-            false => damaged(&error.to_string()),
+        let index = Index::open(IndexBytes::from(bytes)).map_err(|error| match cause_of_stored(&error) {
+            Cause::Unsupported => Error::Index { path: location.into(), error },
+            _ => damaged(&error.to_string()),
         })?;
         match index.id() == self.id {
             true => Ok(index),
@@ -92,7 +92,7 @@ mod tests {
         ];
         for other in others {
             let error = other.open(&value, "here").expect_err("of another place");
-            assert!(error.is_damage() && error.to_string().starts_with("here: "), "{error}");
+            assert!(error.cause().is_damage() && error.to_string().starts_with("here: "), "{error}");
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         let index = test_indexes::index(0xab, 3, 4, "x");
         let name = ValueName { id: index.id(), generation: Generation(1), number: 2 };
         let value = name.compress(index.as_bytes(), 1).expect("compressed");
-        let is_damaged = |value: &[u8]| name.open(value, "here").expect_err("damaged").is_damage();
+        let is_damaged = |value: &[u8]| name.open(value, "here").expect_err("damaged").cause().is_damage();
         assert!((0..value.len()).all(|len| is_damaged(&value[..len])));
         for at in 0..value.len() {
             let mut changed = value.clone();
@@ -118,6 +118,6 @@ mod tests {
         let error = name.open(&name.seal(&bomb), "here").expect_err("too large");
         assert!(error.to_string().contains("64 MiB"), "{error}");
         let wrong = name.seal(&zstd::bulk::compress(b"no index", 1).expect("compressed"));
-        assert!(name.open(&wrong, "here").expect_err("no index").is_damage());
+        assert!(name.open(&wrong, "here").expect_err("no index").cause().is_damage());
     }
 }

@@ -131,7 +131,7 @@ fn a_chunk_of_too_many_inline_frames_is_not_written() {
     // The second range of a block defines a forgotten inline frame again.
     let most = MAX_CHUNK_FRAMES as u32 / (2 * MAX_FRAMES);
     write(most).expect("as many as there may be");
-    assert!(write(2 * most).is_err_and(|error| !error.is_damage()));
+    assert!(write(2 * most).is_err_and(|error| !error.cause().is_damage()));
 }
 
 #[test]
