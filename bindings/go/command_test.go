@@ -121,7 +121,7 @@ func randomOffsets(index *Index) []uint64 {
 
 // commandAnswer is a line of lookup --json.
 type commandAnswer struct {
-	Frames []commandFrame `json:"frames"`
+	Frames []commandFrame `json:"functions"`
 	Unwind *commandRow    `json:"unwind"`
 	Error  *struct {
 		Kind string `json:"kind"`

@@ -16,11 +16,11 @@ function answersOf(file, offsets, options = []) {
   const lines = symdex(["lookup", "--json", ...options, file], { input }).toString().trimEnd().split("\n");
   const number = (text) => (text === null ? null : Number(text));
   return lines.map((line) => {
-    const { frames, error } = JSON.parse(line);
+    const { functions, error } = JSON.parse(line);
     assert.equal(error, undefined);
-    if (frames.length === 0) return null;
-    return frames.map(({ aliases, function_start: start, function_offset: offset, ...frame }) => {
-      return { ...frame, function_start: number(start), function_offset: number(offset) };
+    if (functions.length === 0) return null;
+    return functions.map(({ aliases, function_start: start, ...frame }) => {
+      return { ...frame, function_start: number(start) };
     });
   });
 }

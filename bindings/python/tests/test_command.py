@@ -38,7 +38,7 @@ def test_indexes_and_answers(command: Callable[..., str], path: Path, tmp_path: 
                     "table": frame.table,
                 }
                 for frame in frames
-            ] == [{key: frame.get(key) for key in REPORTED} for frame in answer["frames"]], answer["address"]
+            ] == [{key: frame.get(key) for key in REPORTED} for frame in answer["functions"]], answer["address"]
 
 
 REPORTED = ["function", "name", "file", "line", "inlined", "table"]

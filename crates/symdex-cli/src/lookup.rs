@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
-use symdex_report::{AnsweredFunction, Function};
+use symdex_report::{AnsweredFunction, Function, FunctionWithOffset};
 
 use crate::failure::{self, Cause, CommandError, Failure, complain};
 use crate::image_lookup::ImageLookup;
@@ -84,12 +84,12 @@ Examples:
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
 JSON:
-  {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
-    \"function_start\", \"function_offset\", \"table\", \"aliases\"}],
+  {\"address\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
+    \"table\", \"function_offset\", \"function_start\", \"aliases\"}],
    \"unwind\": {\"start\", \"end\", \"cfa\", \"return_address\", \"registers\": {NAME: WHERE},
     \"signal_frame\", \"signed\", \"at_calls_only\"},
    \"reason\", \"error\": {\"kind\", \"message\"}}
-The address is the offset in the image. If nothing is known there, frames is empty, reason says
+The address is the offset in the image. If nothing is known there, functions is empty, reason says
 why, and there is no error. A function that the linker folded with others has their names as
 aliases. With --unwind-rows, unwind is null for code without unwind information. It is left out
 if the index has no unwind rows; standard error then says so once, and the exit code is 3.
@@ -159,7 +159,8 @@ struct Lookup<'a, 'i, 'd> {
 #[derive(Serialize)]
 struct AddressAnswer {
     address: String,
-    frames: Vec<AnsweredFrame>,
+    /// Innermost first.
+    functions: Vec<LookedUp>,
     /// With `--unwind-rows`, the unwind row, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     unwind: Option<Option<UnwindView>>,
@@ -171,11 +172,10 @@ struct AddressAnswer {
 }
 
 #[derive(Serialize)]
-struct AnsweredFrame {
+struct LookedUp {
     #[serde(flatten)]
-    function: AnsweredFunction<'static>,
+    answered: FunctionWithOffset<'static>,
     function_start: Option<String>,
-    function_offset: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<String>,
 }
@@ -187,7 +187,7 @@ struct ErrorText {
 }
 
 /// The frames of an address, and its unwind row, if unwind rows are printed and there are any.
-type Answered = (Vec<AnsweredFrame>, Option<Option<UnwindView>>);
+type Answered = (Vec<LookedUp>, Option<Option<UnwindView>>);
 
 impl Lookup<'_, '_, '_> {
     /// Answers each of these addresses.
@@ -221,7 +221,7 @@ impl Lookup<'_, '_, '_> {
         };
         let is_unknown = frames.is_empty() && error.is_none();
         let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
-        let answer = AddressAnswer { address, frames, unwind, reason, error };
+        let answer = AddressAnswer { address, functions: frames, unwind, reason, error };
         match self.args.json {
             true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
             false => write!(out, "{}", human(typed, &answer))?,
@@ -301,7 +301,7 @@ impl Lookup<'_, '_, '_> {
         }
     }
 
-    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (Cause, String)> {
+    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<LookedUp>, (Cause, String)> {
         let failed = |failure: Failure| (failure.cause, failure.message);
         let found = self.answers.lookup(offset, self.args.lines, &mut self.scratch);
         let Some(frames) = found.map_err(failed)? else {
@@ -325,16 +325,15 @@ impl Lookup<'_, '_, '_> {
 }
 
 impl Args {
-    fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> AnsweredFrame {
+    fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> LookedUp {
         let function = Function::from(frame);
         let mut view = AnsweredFunction::from(&function).into_owned();
         if self.no_demangle {
             view.function.clone_from(&view.name);
         }
-        AnsweredFrame {
-            function: view,
+        LookedUp {
+            answered: FunctionWithOffset { function: view, function_offset: function.distance(offset) },
             function_start: function.start.map(|start| start.to_string()),
-            function_offset: function.distance(offset).map(|bytes| format!("{bytes:#x}")),
             aliases: Vec::new(),
         }
     }
@@ -352,11 +351,11 @@ fn human(typed: &str, answer: &AddressAnswer) -> String {
     };
     match &answer.error {
         Some(error) => line(format_args!("error: {}", text::printable(error.message.as_str().into()))),
-        None if answer.frames.is_empty() => {
+        None if answer.functions.is_empty() => {
             let reason = answer.reason.as_deref().unwrap_or_default();
             line(format_args!("nothing known here: {reason}"));
         }
-        None => answer.frames.iter().for_each(|frame| line(format_args!("{}", one_frame(frame)))),
+        None => answer.functions.iter().for_each(|frame| line(format_args!("{}", one_frame(frame)))),
     }
     match &answer.unwind {
         Some(Some(row)) => line(format_args!("unwind: {row}")),
@@ -366,13 +365,12 @@ fn human(typed: &str, answer: &AddressAnswer) -> String {
     out
 }
 
-fn one_frame(frame: &AnsweredFrame) -> String {
-    let AnsweredFunction { function, file, line, inlined, table, .. } = &frame.function;
+fn one_frame(frame: &LookedUp) -> String {
+    let AnsweredFunction { function, file, line, inlined, table, .. } = &frame.answered.function;
     let mut out = text::printable(function.as_deref().unwrap_or("??").into()).into_owned();
     // The offset counts from the start of the concrete function, so only the concrete function shows it.
-    if let Some(distance) = frame.function_offset.as_deref().filter(|_| !inlined) {
-        out += " + ";
-        out += distance;
+    if let Some(distance) = frame.answered.function_offset.filter(|_| !inlined) {
+        let _ = write!(out, " + {distance:#x}");
     }
     if let Some(file) = file {
         out += " at ";

@@ -204,7 +204,7 @@ fn damage_found_by_a_lookup_is_reported_for_the_address() {
     let [damaged, gap] = &lookup.json()[..] else { panic!("{}", lookup.out) };
     assert_eq!((&damaged["error"]["kind"], &damaged["address"]), (&"damaged".into(), &"0x400".into()));
     assert!(damaged["error"]["message"].as_str().is_some_and(|text| text.contains("chunk page 0")));
-    assert_eq!((&gap["address"], &gap["frames"]), (&"0x999999".into(), &serde_json::json!([])));
+    assert_eq!((&gap["address"], &gap["functions"]), (&"0x999999".into(), &serde_json::json!([])));
     assert_eq!(gap.get("error"), None);
     let people = symdex_on(&index, "lookup {} 0x400");
     let named = format!("{}: damaged index: ", index.display());

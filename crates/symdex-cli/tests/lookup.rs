@@ -124,7 +124,7 @@ fn json_has_every_field() {
     let frame = |name: &str, file: &str, line: u32, inlined: bool| {
         json!({
             "function": name, "name": name, "file": format!("/src/symdex/inline/level/{file}"), "line": line,
-            "inlined": inlined, "function_start": "0x3a0", "function_offset": "0x60", "table": "dwarf",
+            "inlined": inlined, "function_start": "0x3a0", "function_offset": 0x60, "table": "dwarf",
         })
     };
     let chain = [
@@ -136,15 +136,15 @@ fn json_has_every_field() {
         symdex_on(&index, "lookup {} --json --load 0x100000000 0x100000400 0x10000061b 0x100000000 0xfff");
     assert_eq!(answers.code, Some(3));
     let [found, alone, gap, below] = &answers.json()[..] else { panic!("{}", answers.out) };
-    assert_eq!(*found, json!({"address": "0x400", "frames": chain}));
+    assert_eq!(*found, json!({"address": "0x400", "functions": chain}));
     assert_eq!(
         *alone,
-        json!({"address": "0x61b", "frames": [{
+        json!({"address": "0x61b", "functions": [{
             "function": "depth", "name": "depth", "file": "/src/symdex/inline/main.c", "line": 25, "inlined": false,
-            "function_start": "0x610", "function_offset": "0xb", "table": "dwarf",
+            "function_start": "0x610", "function_offset": 0xb, "table": "dwarf",
         }]})
     );
-    assert_eq!(*gap, json!({"address": "0x0", "frames": [], "reason": "not in the image's code"}));
+    assert_eq!(*gap, json!({"address": "0x0", "functions": [], "reason": "not in the image's code"}));
     assert_eq!((&below["address"], &below["error"]["kind"]), (&json!("0xfff"), &json!("not_found")));
 }
 
@@ -166,10 +166,10 @@ fn line_policies_and_the_symbol_table() {
     );
     let json = symdex_on(&index, "lookup {} --json 0x730").json();
     assert_eq!(
-        json[0]["frames"],
+        json[0]["functions"],
         json!([{
             "function": "plain_hidden", "name": "plain_hidden", "file": null, "line": null, "inlined": false,
-            "function_start": "0x72c", "function_offset": "0x4", "table": "symbol_table",
+            "function_start": "0x72c", "function_offset": 4, "table": "symbol_table",
         }])
     );
     let outliner = index_of("outliner", root.path());
@@ -185,7 +185,7 @@ fn other_names_of_a_function_are_counted() {
     let root = folder();
     let index = index_of("icf", root.path());
     let json = symdex_on(&index, "lookup {} --json 0x374").json();
-    let frame = &json[0]["frames"][0];
+    let frame = &json[0]["functions"][0];
     let aliases = frame["aliases"].as_array().expect("it has some");
     let mut names: Vec<_> = aliases.iter().chain([&frame["name"]]).map(|name| name.as_str()).collect();
     names.sort_unstable();
@@ -208,8 +208,8 @@ fn names_are_demangled_unless_told_otherwise() {
     let raw = symdex_on(&index, "lookup {} --no-inlines --no-demangle 0x388").ok();
     assert!(raw.contains("$s4Feed8TimelineC6appendyS2iFS2iXEfU_ "), "{raw}");
     let json = symdex_on(&index, "lookup {} --json 0x388").json();
-    assert_eq!(json[0]["frames"][0]["name"], "$s4Feed8TimelineC6appendyS2iFS2iXEfU_");
-    assert!(json[0]["frames"][0]["function"].as_str().is_some_and(|text| text.starts_with("closure #1 ")));
+    assert_eq!(json[0]["functions"][0]["name"], "$s4Feed8TimelineC6appendyS2iFS2iXEfU_");
+    assert!(json[0]["functions"][0]["function"].as_str().is_some_and(|text| text.starts_with("closure #1 ")));
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn an_address_without_an_answer_has_a_reason() {
     );
     let json = symdex_on(&index, "lookup {} --json 0x100000400 0x400").json();
     assert_eq!(
-        (&json[0]["frames"], &json[0]["reason"]),
+        (&json[0]["functions"], &json[0]["reason"]),
         (&serde_json::json!([]), &format!("{end}did you mean --svma?").into())
     );
     assert_eq!(json[1].get("reason"), None);
@@ -362,7 +362,7 @@ fn is_answered_line_by_line(index: &std::path::Path) {
         output.read_line(&mut answer).expect("answered");
         serde_json::from_str::<serde_json::Value>(&answer).expect("a line of JSON")
     };
-    assert_eq!(ask(b"0x400\n")["frames"][2]["function"], "pyramid");
+    assert_eq!(ask(b"0x400\n")["functions"][2]["function"], "pyramid");
     assert_eq!(ask(b"what?\n")["error"]["kind"], "usage");
     assert_eq!(ask(b"\n\xff\xfe\n")["address"], "\u{fffd}\u{fffd}");
     assert_eq!(ask(b"  0000000000000400\r\n")["address"], "0x400");

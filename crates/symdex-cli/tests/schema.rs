@@ -211,7 +211,7 @@ pub(crate) fn answers_of_addresses_conform() {
     }
     let folded = crate::common::index_of("icf", root.path());
     let folded = crate::common::symdex_on(&folded, "lookup {} --json 0x374").json();
-    assert!(folded[0]["frames"][0]["aliases"].is_array(), "{folded:?}");
+    assert!(folded[0]["functions"][0]["aliases"].is_array(), "{folded:?}");
     schema.check(&folded);
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn exported_indexes_conform() {
 /// The help abbreviates the header, the totals and registers.
 pub(crate) fn the_help_lists_the_members() {
     let definitions = ["image", "thread", "frame", "function", "needed", "report", "failure", "error"];
-    for (command, definitions) in [("symbolicate", &definitions[..]), ("lookup", &["frame", "error"])] {
+    for (command, definitions) in [("symbolicate", &definitions[..]), ("lookup", &["function", "error"])] {
         let help = symdex([command, "--help"]).ok();
         let schema = document(command);
         let whole = (command == "lookup").then_some(&schema);

@@ -133,7 +133,7 @@ pub(crate) fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     let found = run(0, &format!("lookup --store {url} --id {id} --json 0x8 0x64008 0x68008 0x64800"), "");
     assert_eq!(found.code, Some(4), "{}", found.err);
     let lines = found.json();
-    let names: Vec<_> = lines.iter().map(|line| line["frames"][0]["name"].as_str()).collect();
+    let names: Vec<_> = lines.iter().map(|line| line["functions"][0]["name"].as_str()).collect();
     assert_eq!(names, [Some("f0"), None, Some("f104"), None]);
     for line in [&lines[1], &lines[3]] {
         let message = line["error"]["message"].as_str().expect("a message");

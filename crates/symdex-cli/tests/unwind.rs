@@ -61,7 +61,7 @@ fn an_index_without_rows_says_how_to_get_them() {
     let expected = "no unwind rows; give an index that was built with `symdex build --unwind`\n";
     assert_eq!(run.err.matches(expected).count(), 1, "{}", run.err);
     let json = symdex_on(&index, "lookup {} --unwind-rows --json 0x1139").json();
-    assert_eq!((json[0].get("unwind"), &json[0]["frames"][0]["function"]), (None, &"reload".into()));
+    assert_eq!((json[0].get("unwind"), &json[0]["functions"][0]["function"]), (None, &"reload".into()));
     let file = symdex_on(&parts(), "lookup {} --unwind-rows 0x1139");
     assert!(
         file.code == Some(3) && file.out.contains("reload") && file.err.contains(expected),

@@ -139,7 +139,7 @@ pub use source::{
 };
 pub use symbolicate::{Resolution, Symbolicated, symbolicate};
 pub use symdex::debug_id::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
-pub use view::{AnsweredFunction, FunctionWithOffset, NearView, ReportView};
+pub use view::{AnsweredFunction, FunctionWithOffset, ReportImageView, ReportView};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -20,7 +20,7 @@ use crate::symbolicate::Symbolicated;
 pub struct ReportView<'s> {
     format: &'static str,
     header: HeaderView<'s>,
-    images: Vec<ImageView<'s>>,
+    images: Vec<LoadedImageView<'s>>,
     threads: ThreadList<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadView>,
@@ -86,14 +86,13 @@ struct HeaderView<'s> {
     crashed_thread: Option<usize>,
 }
 
+/// The JSON form of an image of reports, and of what answers it.
 #[derive(Debug, Serialize)]
-struct ImageView<'s> {
+pub struct ReportImageView<'s> {
     name: &'s str,
     path: &'s str,
     arch: Option<&'s str>,
     id: Option<String>,
-    load_address: String,
-    size: Option<u64>,
     is_app: bool,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,18 +111,47 @@ struct ImageView<'s> {
     near: Option<Vec<NearView<'s>>>,
 }
 
+impl<'s> ReportImageView<'s> {
+    /// The view of `image` with this outcome. A missing image lists those of `known` that are near it.
+    #[must_use]
+    pub fn new(image: &'s ReportImage, outcome: &'s ImageOutcome, known: &KnownImageMap<'s>) -> Self {
+        let by = outcome.answered_by();
+        Self {
+            name: &image.name,
+            path: &image.path,
+            arch: image.arch.as_ref().map(|arch| arch.name.as_str()),
+            id: image.id.as_ref().map(ToString::to_string),
+            is_app: image.is_app(),
+            status: outcome.status(),
+            reason: outcome.reason(),
+            matched_by: by.map(|by| by.matched.name()),
+            source: by.and_then(|by| by.source.as_deref()),
+            grade: by.and_then(|by| by.grade),
+            near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
+        }
+    }
+}
+
+/// An image of one report.
+#[derive(Debug, Serialize)]
+struct LoadedImageView<'s> {
+    #[serde(flatten)]
+    image: ReportImageView<'s>,
+    load_address: String,
+    size: Option<u64>,
+}
+
 /// The JSON form of a known image that is near a missing image.
 #[derive(Debug, Serialize)]
-pub struct NearView<'s> {
+struct NearView<'s> {
     nearness: &'static str,
     #[serde(flatten)]
     image: &'s KnownImage,
 }
 
 impl<'s> NearView<'s> {
-    /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`KnownImageMap::nearest`].
-    #[must_use]
-    pub fn nearest(missing: &ReportImage, known: &KnownImageMap<'s>) -> Vec<Self> {
+    /// The images of `known` that are nearest to `missing`, the nearest first.
+    fn nearest(missing: &ReportImage, known: &KnownImageMap<'s>) -> Vec<Self> {
         let near = known.nearest(missing).into_iter();
         near.map(|(nearness, image)| Self { nearness: nearness.name(), image }).collect()
     }
@@ -241,7 +269,13 @@ impl Symbolicated<'_, '_> {
         ReportView {
             format: report.format_name(),
             header: HeaderView { info: &report.info, crashed_thread },
-            images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
+            images: images
+                .map(|(image, outcome)| LoadedImageView {
+                    image: ReportImageView::new(image, outcome, &known),
+                    load_address: format!("{:#x}", image.load_address),
+                    size: image.size,
+                })
+                .collect(),
             threads: ThreadList { symbolicated: self, existing: report.existing_symbols() },
             unread: report.extent.is_partial().then_some(UnreadView {
                 frames: report.extent.frames,
@@ -324,28 +358,5 @@ impl<'s> From<&'s Function> for AnsweredFunction<'s> {
             inlined: function.inlined,
             table: function.table.name(),
         }
-    }
-}
-
-fn image_view<'s>(
-    image: &'s ReportImage,
-    outcome: &'s ImageOutcome,
-    known: &KnownImageMap<'s>,
-) -> ImageView<'s> {
-    let by = outcome.answered_by();
-    ImageView {
-        name: &image.name,
-        path: &image.path,
-        arch: image.arch.as_ref().map(|arch| arch.name.as_str()),
-        id: image.id.as_ref().map(ToString::to_string),
-        load_address: format!("{:#x}", image.load_address),
-        size: image.size,
-        is_app: image.is_app(),
-        status: outcome.status(),
-        reason: outcome.reason(),
-        matched_by: by.map(|by| by.matched.name()),
-        source: by.and_then(|by| by.source.as_deref()),
-        grade: by.and_then(|by| by.grade),
-        near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
     }
 }
