@@ -52,5 +52,5 @@ export async function harnessFor(url) {
     SYMDEX_TESTDATA: testdata(""),
     SYMDEX_URL: url,
   });
-  return import("../../../crates/symdex-serve/tests/serve/browser/harness.mjs");
+  return import("../../../crates/symdex-cli/tests/serve/browser/harness.mjs");
 }

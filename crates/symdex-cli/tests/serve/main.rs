@@ -148,6 +148,5 @@ symdex_testkit::main! {
     tls::sighup_replaces_the_certificate_and_keeps_the_connections,
     #[cfg(all(feature = "otel", unix))]
     trace::a_collector_gets_the_span_of_a_request;
-    on request: browser::pictures_for_the_documentation;
-    children: symdex_cli::main
+    on request: browser::pictures_for_the_documentation,
 }

@@ -16,9 +16,8 @@ use tempfile::TempDir;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
-/// The command `symdex`, as a process of this test program.
 pub(crate) fn command() -> Command {
-    symdex_testkit::child("symdex_cli::main")
+    Command::new(env!("CARGO_BIN_EXE_symdex"))
 }
 
 /// The command in a shell, after `ulimit LIMIT`.
