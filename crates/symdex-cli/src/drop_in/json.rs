@@ -1,6 +1,6 @@
-//! Answers as JSON, with the members of llvm-symbolizer's in its order.
+//! Answers as JSON, with the members of llvm-symbolizer's. They are sorted by name, as its are.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use symdex_build::DataSymbol;
 
 use super::modules::{Frame, ModuleInfo};
@@ -9,126 +9,72 @@ use super::plain::start_address;
 use super::request::{Place, Request};
 use crate::failure::Failure;
 
-/// The answer to one request.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct Record {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<Data>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Error>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    loc: Option<Vec<Location>>,
-    module_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sym_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    symbol: Option<Vec<Location>>,
+/// The answer for an address, which is missing if the request could not be read.
+fn answer(module: &str, address: Option<u64>, member: &str, value: Value) -> Value {
+    let mut answer = json!({ "ModuleName": module, (member): value });
+    if let Some(address) = address {
+        answer["Address"] = hexadecimal(address).into();
+    }
+    answer
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Data {
-    name: String,
-    size: String,
-    start: String,
+/// The answer to `request`, which names an address or a symbol.
+fn answer_to(request: &Request, member: &str, value: Value) -> Value {
+    let mut answer = answer(&request.module_text, request.place.address(), member, value);
+    if let Place::Symbol { name, .. } = &request.place {
+        answer["SymName"] = name.as_str().into();
+    }
+    answer
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Error {
-    message: String,
+/// The frames at `address`.
+pub(super) fn frames(
+    module: &str,
+    address: Option<u64>,
+    frames: &[Frame],
+    info: Option<ModuleInfo>,
+    naming: Naming,
+) -> Value {
+    let mut symbol: Vec<_> = frames.iter().map(|frame| location(Some(frame), info, naming)).collect();
+    if symbol.is_empty() {
+        symbol.push(location(None, info, naming));
+    }
+    answer(module, address, "Symbol", symbol.into())
+}
+
+pub(super) fn data(request: &Request, symbol: Option<&DataSymbol>, naming: Naming) -> Value {
+    let [start, size] = symbol.map_or([0, 0], |symbol| [symbol.start, symbol.size]).map(hexadecimal);
+    let name = symbol.map(|symbol| naming.data(symbol)).unwrap_or_default();
+    answer_to(request, "Data", json!({ "Name": name, "Size": size, "Start": start }))
+}
+
+/// The functions of symbols.
+pub(super) fn locations(request: &Request, locations: &[Frame], info: ModuleInfo, naming: Naming) -> Value {
+    let locations = locations.iter().map(|frame| location(Some(frame), Some(info), naming)).collect();
+    answer_to(request, "Loc", locations)
+}
+
+/// The module cannot be read.
+pub(super) fn failed(module: &str, address: Option<u64>, failure: &Failure) -> Value {
+    answer(module, address, "Error", json!({ "Message": failure.message }))
 }
 
 /// A frame. Unknown texts are empty, and unknown numbers 0.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Location {
-    column: u32,
-    discriminator: u32,
-    file_name: String,
-    function_name: String,
-    line: u32,
-    start_address: String,
-    start_file_name: String,
-    start_line: u32,
+fn location(frame: Option<&Frame>, info: Option<ModuleInfo>, naming: Naming) -> Value {
+    let name = frame.and_then(|frame| naming.function(frame));
+    let start = frame.zip(info).and_then(|(frame, info)| start_address(frame, info));
+    json!({
+        "Column": frame.map_or(0, |frame| frame.column),
+        "Discriminator": 0,
+        "FileName": frame.and_then(|frame| naming.file(frame)).unwrap_or_default(),
+        "FunctionName": name.filter(|_| naming.functions != Functions::None).unwrap_or_default(),
+        "Line": frame.and_then(|frame| frame.line).unwrap_or(0),
+        "StartAddress": start.map_or_else(String::new, hexadecimal),
+        "StartFileName": "",
+        "StartLine": 0,
+    })
 }
 
-impl Record {
-    fn new(module: &str, address: Option<u64>) -> Self {
-        Self {
-            address: address.map(|address| format!("{address:#x}")),
-            data: None,
-            error: None,
-            loc: None,
-            module_name: module.to_owned(),
-            sym_name: None,
-            symbol: None,
-        }
-    }
-
-    /// The frames at `address`, which is missing if the request could not be read.
-    pub(super) fn frames(
-        module: &str,
-        address: Option<u64>,
-        frames: &[Frame],
-        info: Option<ModuleInfo>,
-        naming: Naming,
-    ) -> Self {
-        let mut symbol: Vec<_> = frames.iter().map(|frame| Location::new(frame, info, naming)).collect();
-        if symbol.is_empty() {
-            symbol.push(Location::default());
-        }
-        Self { symbol: Some(symbol), ..Self::new(module, address) }
-    }
-
-    /// The answer to `request`, which names an address or a symbol.
-    fn to(request: &Request) -> Self {
-        let sym_name = match &request.place {
-            Place::Symbol { name, .. } => Some(name.clone()),
-            Place::Address(_) => None,
-        };
-        Self { sym_name, ..Self::new(&request.module_text, request.place.address()) }
-    }
-
-    pub(super) fn data(request: &Request, symbol: Option<&DataSymbol>, naming: Naming) -> Self {
-        let (start, size) = symbol.map_or((0, 0), |symbol| (symbol.start, symbol.size));
-        let name = symbol.map(|symbol| naming.data(symbol)).unwrap_or_default();
-        let data = Data { name, size: format!("{size:#x}"), start: format!("{start:#x}") };
-        Self { data: Some(data), ..Self::to(request) }
-    }
-
-    /// The functions of symbols.
-    pub(super) fn locations(
-        request: &Request,
-        locations: &[Frame],
-        info: ModuleInfo,
-        naming: Naming,
-    ) -> Self {
-        let loc = locations.iter().map(|frame| Location::new(frame, Some(info), naming)).collect();
-        Self { loc: Some(loc), ..Self::to(request) }
-    }
-
-    /// The module cannot be read.
-    pub(super) fn failed(module: &str, address: Option<u64>, failure: &Failure) -> Self {
-        let error = Error { message: failure.message.clone() };
-        Self { error: Some(error), ..Self::new(module, address) }
-    }
-}
-
-impl Location {
-    fn new(frame: &Frame, info: Option<ModuleInfo>, naming: Naming) -> Self {
-        let name = naming.function(frame).filter(|_| naming.functions != Functions::None);
-        let start = info.and_then(|info| start_address(frame, info));
-        Self {
-            column: frame.column,
-            file_name: naming.file(frame).unwrap_or_default(),
-            function_name: name.unwrap_or_default(),
-            line: frame.line.unwrap_or(0),
-            start_address: start.map_or_else(String::new, |start| format!("{start:#x}")),
-            ..Self::default()
-        }
-    }
+fn hexadecimal(number: u64) -> String {
+    format!("{number:#x}")
 }

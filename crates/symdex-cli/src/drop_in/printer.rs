@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use serde::Serialize;
+use serde_json::Value;
 
-use super::json::Record;
+use super::json;
 use super::modules::{Data, Frame, ModuleInfo};
 use super::plain::Plain;
 use super::request::Request;
@@ -25,7 +26,7 @@ pub(super) struct Printer {
     plain: Plain,
     form: Form,
     /// The elements of the array.
-    list: Vec<Record>,
+    list: Vec<Value>,
     out: BufWriter<StdoutLock<'static>>,
 }
 
@@ -43,14 +44,14 @@ impl Printer {
     ) -> io::Result<()> {
         match self.form {
             Form::Plain => self.plain.frames(address, frames, info, &mut self.out),
-            _ => self.record(Record::frames(module, address, frames, info, self.plain.naming)),
+            _ => self.record(json::frames(module, address, frames, info, self.plain.naming)),
         }
     }
 
     pub(super) fn data(&mut self, request: &Request, data: &Data) -> io::Result<()> {
         match self.form {
             Form::Plain => self.plain.data(request.place.address().unwrap_or(0), data, &mut self.out),
-            _ => self.record(Record::data(request, data.symbol.as_ref(), self.plain.naming)),
+            _ => self.record(json::data(request, data.symbol.as_ref(), self.plain.naming)),
         }
     }
 
@@ -63,7 +64,7 @@ impl Printer {
     ) -> io::Result<()> {
         match self.form {
             Form::Plain => self.plain.locations(locations, info, &mut self.out),
-            _ => self.record(Record::locations(request, locations, info, self.plain.naming)),
+            _ => self.record(json::locations(request, locations, info, self.plain.naming)),
         }
     }
 
@@ -89,11 +90,11 @@ impl Printer {
     ) -> io::Result<()> {
         match self.form {
             Form::Plain => Ok(()),
-            _ => self.record(Record::failed(module, address, failure)),
+            _ => self.record(json::failed(module, address, failure)),
         }
     }
 
-    fn record(&mut self, record: Record) -> io::Result<()> {
+    fn record(&mut self, record: Value) -> io::Result<()> {
         if self.form == Form::JsonList {
             self.list.push(record);
             return Ok(());
@@ -101,10 +102,10 @@ impl Printer {
         self.write(&record)
     }
 
-    fn write(&mut self, json: &impl Serialize) -> io::Result<()> {
+    fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
         match self.plain.pretty {
-            true => serde_json::to_writer_pretty(&mut self.out, json)?,
-            false => serde_json::to_writer(&mut self.out, json)?,
+            true => serde_json::to_writer_pretty(&mut self.out, value)?,
+            false => serde_json::to_writer(&mut self.out, value)?,
         }
         writeln!(self.out)
     }

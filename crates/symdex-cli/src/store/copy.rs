@@ -1,14 +1,12 @@
 //! `symdex store copy`.
 
 use symdex::ImageId;
-use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, PublishOutcome, Store};
 
-use super::selection::{Listed, Selection};
+use super::selection::{Listed, Selection, for_each};
 use super::target::{self, UrlArgument};
 use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::write_options::WriteOptions;
 
 /// Copy indexes from one store to another
@@ -87,21 +85,13 @@ pub(super) fn run(args: &Args) -> CommandResult {
         return Err(Failure::new(Cause::Usage, message).into());
     }
     let listed = args.selection.list(&*from)?;
-    let pool = pool(args.jobs.jobs.into())?;
     let mut output = Output::new(args.json);
-    let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
-    let copied = in_order(
-        &pool,
-        pool.current_num_threads(),
+    let copied = for_each(
         listed,
-        |listed| {
-            let _share = progress.of_image(listed.stored_size);
-            let copied = copy(&*from, &*to, &listed.id);
-            (listed, copied)
-        },
-        |(listed, copied)| progress.suspend(|| report(&*from, &*to, &listed, copied, &mut output)),
+        &args.jobs,
+        |listed| copy(&*from, &*to, &listed.id),
+        |listed, copied| report(&*from, &*to, listed, copied, &mut output),
     );
-    drop(progress);
     match copied {
         Ok(()) => {}
         Err(Stop::Command(error)) => return Err(error),

@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 
 use symdex::ImageId;
+use symdex_pipeline::{in_order, pool};
 use symdex_store::{IdPrefix, Store, StoreEntry, StoredLayout};
 
-use crate::failure::{Cause, Failure};
+use super::copy::Jobs;
+use crate::failure::{Cause, CommandError, Failure};
+use crate::progress::Progress;
 use crate::stores;
 
 /// The option that selects indexes.
@@ -85,6 +88,29 @@ impl Selection {
         let entries = ids.iter().map(|id| store.stat(id)).collect::<Result<Option<Vec<_>>, _>>();
         Ok(entries?)
     }
+}
+
+/// Calls `work` with each of `listed`, on several threads, and `report` with what it returns, in order. Shows the
+/// progress.
+pub(super) fn for_each<R: Send, E: From<CommandError>>(
+    listed: Vec<Listed>,
+    jobs: &Jobs,
+    work: impl Fn(&Listed) -> R + Sync,
+    mut report: impl FnMut(&Listed, R) -> Result<(), E>,
+) -> Result<(), E> {
+    let pool = pool(jobs.jobs.into()).map_err(CommandError::from)?;
+    let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
+    in_order(
+        &pool,
+        pool.current_num_threads(),
+        listed,
+        |listed| {
+            let _share = progress.of_image(listed.stored_size);
+            let done = work(&listed);
+            (listed, done)
+        },
+        |(listed, done)| progress.suspend(|| report(&listed, done)),
+    )
 }
 
 /// The id of the one index of `store` that `prefix` means.

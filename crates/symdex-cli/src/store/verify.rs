@@ -4,14 +4,12 @@ use std::ops::Range;
 
 use serde::Serialize;
 use symdex::{ImageId, Index, VerifiedCounts};
-use symdex_pipeline::{in_order, pool};
 use symdex_store::{Error, FetchedValue, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
 
-use super::selection::{Listed, Selection};
+use super::selection::{Listed, Selection, for_each};
 use super::target::{self, UrlArgument};
 use crate::failure::{Cause, CommandError, CommandResult, Failure, complain, failure_as_json};
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::text;
 use crate::verify::IndexContents;
 
@@ -97,7 +95,12 @@ pub(super) fn run(args: &Args) -> CommandResult {
     for store in &stores {
         match args.selection.list(&**store) {
             Ok(listed) => {
-                verify(&**store, listed, args, &mut output)?;
+                for_each(
+                    listed,
+                    &args.jobs,
+                    |listed| check(&**store, listed),
+                    |listed, checked| report(&**store, listed, checked, &mut output),
+                )?;
                 if args.selection.is_all() {
                     list_orphans(&**store, &mut output)?;
                 }
@@ -106,27 +109,6 @@ pub(super) fn run(args: &Args) -> CommandResult {
         }
     }
     output.finish()
-}
-
-fn verify(
-    store: &dyn Store,
-    listed: Vec<Listed>,
-    args: &Args,
-    output: &mut Output,
-) -> Result<(), CommandError> {
-    let pool = pool(args.jobs.jobs.into())?;
-    let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
-    in_order(
-        &pool,
-        pool.current_num_threads(),
-        listed,
-        |listed| {
-            let _share = progress.of_image(listed.stored_size);
-            let checked = check(store, &listed);
-            (listed, checked)
-        },
-        |(listed, checked)| progress.suspend(|| report(store, &listed, checked, output)),
-    )
 }
 
 /// Lists the files that belong to no index.
