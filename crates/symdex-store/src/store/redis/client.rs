@@ -1,15 +1,17 @@
 //! Sends batches of commands to Redis: one round trip each, with time-outs and retries.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value, from_redis_value,
+};
 use tokio::sync::Mutex;
 
 use super::config::{AnyClient, Config};
@@ -23,20 +25,16 @@ const FIRST_DELAY: Duration = Duration::from_millis(50);
 /// The address of one node of a cluster.
 pub(super) type Node = (String, u16);
 
-/// What a [`RedisStore`](super::RedisStore) has sent and received since it was opened.
+/// What a [`RedisStore`](super::RedisStore) has sent since it was opened.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RedisCounts {
     /// Batches of commands that were sent and waited for. The commands of a batch are sent at once, in a cluster to all
     /// nodes concerned.
     pub round_trips: u64,
-    /// Commands in these batches.
-    pub commands: u64,
     /// Batches that were sent again after an error.
     pub retries: u64,
-    /// Bytes of the strings in the replies.
-    pub reply_bytes: u64,
-    /// Images whose expiry was put off. They are renewed in the background, apart from the round trips.
+    /// Images whose expiry was put off. Readers do this in the background, apart from the round trips.
     pub renewals: u64,
 }
 
@@ -47,16 +45,9 @@ pub(super) struct Client {
     /// The connection with its number, by which a failed one is told from its successor.
     connection: Mutex<Option<(u64, Connection)>>,
     connections: AtomicU64,
-    pub(super) counters: Counters,
-}
-
-#[derive(Default)]
-pub(super) struct Counters {
-    round_trips: AtomicU64,
-    commands: AtomicU64,
-    retries: AtomicU64,
-    reply_bytes: AtomicU64,
-    pub(super) renewals: AtomicU64,
+    counts: std::sync::Mutex<RedisCounts>,
+    /// Whether the server has refused to put off an expiry. A reader need not be allowed to write.
+    is_read_only: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -68,103 +59,106 @@ enum Connection {
 /// The reply to one command of a batch.
 pub(super) type Reply = Result<Value, Failure>;
 
+/// The value of a reply.
+pub(super) fn typed<T: FromRedisValue>(reply: Reply) -> Result<T, Failure> {
+    from_redis_value(reply?).map_err(|_| Failure::unexpected_reply())
+}
+
 impl Client {
     pub(super) fn new(config: Config, timeout: Duration) -> Self {
-        let counters = Counters::default();
-        Self { config, timeout, connection: Mutex::new(None), connections: AtomicU64::new(0), counters }
+        let (connection, connections, is_read_only) = Default::default();
+        Self { config, timeout, connection, connections, counts: std::sync::Mutex::default(), is_read_only }
     }
 
     pub(super) fn is_cluster(&self) -> bool {
         matches!(self.config.client, AnyClient::Cluster(_))
     }
 
-    /// Sends `commands` at once and waits for all replies. Commands must be such that they may be sent again.
-    pub(super) fn send(self: &Arc<Self>, commands: Vec<Cmd>) -> Result<Vec<Reply>, Failure> {
+    /// Sends `commands` at once and waits for all replies, one for each command. Commands must be such that they may be
+    /// sent again.
+    pub(super) fn send(self: &Arc<Self>, commands: Vec<Cmd>) -> Vec<Reply> {
         self.send_to(None, commands)
     }
 
     /// Sends `commands` to `node`, or to the nodes that have their keys.
-    pub(super) fn send_to(
-        self: &Arc<Self>,
-        node: Option<Node>,
-        commands: Vec<Cmd>,
-    ) -> Result<Vec<Reply>, Failure> {
-        if commands.is_empty() {
-            return Ok(Vec::new());
+    pub(super) fn send_to(self: &Arc<Self>, node: Option<Node>, commands: Vec<Cmd>) -> Vec<Reply> {
+        let (client, len) = (Arc::clone(self), commands.len());
+        if len == 0 {
+            return Vec::new();
         }
-        let client = Arc::clone(self);
         let sent = runtime::wait(self.timeout, async move { client.send_retrying(node, &commands).await });
-        sent.unwrap_or_else(|error| match error.kind() {
-            std::io::ErrorKind::TimedOut => {
-                Err(Failure::transient(format!("no reply within {:?}", self.timeout)))
-            }
-            _ => Err(Failure::lasting(error.to_string())),
+        sent.unwrap_or_else(|error| {
+            let failure = match error.kind() {
+                std::io::ErrorKind::TimedOut => {
+                    Failure::transient(format!("no reply within {:?}", self.timeout))
+                }
+                _ => Failure::lasting(error.to_string()),
+            };
+            vec![Err(failure); len]
         })
     }
 
     /// Sends one command.
     pub(super) fn send_one(self: &Arc<Self>, command: Cmd) -> Reply {
-        let mut replies = self.send(vec![command])?;
-        replies.pop().unwrap_or_else(|| Err(Failure::unexpected_reply()))
+        self.send(vec![command]).swap_remove(0)
     }
 
-    /// Sends a command in the background. Calls `done` with the reply.
-    pub(super) fn send_later(self: &Arc<Self>, command: Cmd, done: impl FnOnce(Reply) + Send + 'static) {
+    /// Sends `command`, which puts off the expiry of an image, and waits for it.
+    pub(super) fn renew(self: &Arc<Self>, command: Cmd) -> Result<(), Failure> {
+        self.renewed(self.send_one(command))
+    }
+
+    /// Sends `command`, which puts off the expiry of an image, in the background. The first refusal ends all further
+    /// attempts.
+    pub(super) fn renew_later(self: &Arc<Self>, command: Cmd) {
         let client = Arc::clone(self);
-        runtime::spawn(async move {
-            let replies = client.attempt(None, std::slice::from_ref(&command)).await;
-            done(
-                replies.and_then(|mut replies| {
-                    replies.pop().unwrap_or_else(|| Err(Failure::unexpected_reply()))
-                }),
-            );
-        });
+        if !self.is_read_only.load(Ordering::Relaxed) {
+            runtime::spawn(async move {
+                let reply = client.attempt(None, std::slice::from_ref(&command)).await.swap_remove(0);
+                if client.renewed(reply).is_err_and(|failure| failure.is_refused) {
+                    client.is_read_only.store(true, Ordering::Relaxed);
+                }
+            });
+        }
     }
 
-    async fn send_retrying(&self, node: Option<Node>, commands: &[Cmd]) -> Result<Vec<Reply>, Failure> {
+    fn renewed(&self, reply: Reply) -> Result<(), Failure> {
+        let is_renewed = typed::<i64>(reply)? == 1;
+        self.count(|counts| counts.renewals += u64::from(is_renewed));
+        Ok(())
+    }
+
+    async fn send_retrying(&self, node: Option<Node>, commands: &[Cmd]) -> Vec<Reply> {
         let mut attempt = 1;
         loop {
-            self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
-            self.counters.commands.fetch_add(commands.len() as u64, Ordering::Relaxed);
+            self.count(|counts| counts.round_trips += 1);
             let replies = self.attempt(node.as_ref(), commands).await;
-            let failure = match &replies {
-                Ok(replies) => {
-                    replies.iter().find_map(|reply| reply.as_ref().err().filter(|f| f.is_transient))
-                }
-                Err(failure) => Some(failure).filter(|failure| failure.is_transient),
-            };
-            if failure.is_none() || attempt == ATTEMPTS {
-                if let Ok(replies) = &replies {
-                    let size = replies.iter().flatten().map(size).sum();
-                    self.counters.reply_bytes.fetch_add(size, Ordering::Relaxed);
-                }
+            let is_transient = |reply: &Reply| reply.as_ref().is_err_and(|failure| failure.is_transient);
+            if attempt == ATTEMPTS || !replies.iter().any(is_transient) {
                 return replies;
             }
-            self.counters.retries.fetch_add(1, Ordering::Relaxed);
+            self.count(|counts| counts.retries += 1);
             tokio::time::sleep(delay(attempt)).await;
             attempt += 1;
         }
     }
 
-    async fn attempt(&self, node: Option<&Node>, commands: &[Cmd]) -> Result<Vec<Reply>, Failure> {
-        let failure = |error: &RedisError| Failure::new(error, self.is_cluster(), &self.config.secrets);
-        let (number, connection) = self.connect().await.map_err(|error| failure(&error))?;
-        let replies = connection.send(node, commands).await;
-        // Replies of the server have a code.
-        let is_lost = |error: &RedisError| error.code().is_none();
-        let lost = match &replies {
-            Ok(replies) => replies.iter().any(|reply| reply.as_ref().is_err_and(is_lost)),
-            Err(_) => true,
+    /// Sends `commands` once. Returns as many replies as there are commands.
+    async fn attempt(&self, node: Option<&Node>, commands: &[Cmd]) -> Vec<Reply> {
+        let failure = |error: RedisError| Failure::new(&error, self.is_cluster(), &self.config.secrets);
+        let (number, connection) = match self.connect().await {
+            Ok(connection) => connection,
+            Err(error) => return vec![Err(failure(error)); commands.len()],
         };
-        if lost {
+        let replies = connection.send(node, commands).await;
+        let replies = replies.unwrap_or_else(|error| vec![Err(error); commands.len()]);
+        // Replies of the server have a code.
+        if replies.iter().flat_map(|reply| reply.as_ref().err()).any(|error| error.code().is_none()) {
             self.connection.lock().await.take_if(|(current, _)| *current == number);
         }
-        match replies {
-            Ok(replies) => {
-                Ok(replies.into_iter().map(|reply| reply.map_err(|error| failure(&error))).collect())
-            }
-            Err(error) => Err(failure(&error)),
-        }
+        let mut replies: Vec<_> = replies.into_iter().map(|reply| reply.map_err(failure)).collect();
+        replies.resize(commands.len(), Err(Failure::unexpected_reply()));
+        replies
     }
 
     /// The connection, opened now if there is none. Other threads wait.
@@ -187,11 +181,11 @@ impl Client {
     }
 
     pub(super) fn counts(&self) -> RedisCounts {
-        let Counters { round_trips, commands, retries, reply_bytes, renewals } = &self.counters;
-        let [round_trips, commands, retries, reply_bytes, renewals] =
-            [round_trips, commands, retries, reply_bytes, renewals]
-                .map(|count| count.load(Ordering::Relaxed));
-        RedisCounts { round_trips, commands, retries, reply_bytes, renewals }
+        self.count(|counts| *counts)
+    }
+
+    fn count<T>(&self, change: impl FnOnce(&mut RedisCounts) -> T) -> T {
+        change(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -235,13 +229,4 @@ fn delay(attempt: u32) -> Duration {
     let delay = FIRST_DELAY * 2_u32.pow(attempt - 1);
     let random = RandomState::new().hash_one(attempt) % 1024;
     delay / 2 + delay / 2 * u32::try_from(random).unwrap_or(0) / 1024
-}
-
-/// The bytes of the strings in `value`.
-fn size(value: &Value) -> u64 {
-    match value {
-        Value::BulkString(bytes) => bytes.len() as u64,
-        Value::Array(values) => values.iter().map(size).sum(),
-        _ => 0,
-    }
 }

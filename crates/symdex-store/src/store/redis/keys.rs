@@ -3,12 +3,12 @@
 //! | key | value |
 //! |---|---|
 //! | `symdex/1/{<id>}/metadata` | [`Record`](super::record::Record) |
-//! | `symdex/1/{<id>}/<generation>/<number>` | [a part of the index](super::value) |
+//! | `symdex/1/{<id>}/<generation>/<number>` | [a part of the index](super::value), with the number of a `put` |
 //! | `symdex/1/{<start>}/ids` | the ids of more than 16 bytes that begin with these 16, as a set |
 //!
 //! The `1` is the version of this layout. The braces keep all keys of an image in one slot of a cluster. Of an id of
 //! more than 16 bytes, only the first 16 are between them: `symdex/1/{<start>}<rest>/metadata`. So the set is in the
-//! same slot, and the scripts change it in one step with the image.
+//! same slot, and [a script](super::change) changes it in one step with the image.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};

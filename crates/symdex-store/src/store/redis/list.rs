@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use redis::Value;
+use redis::{Value, from_redis_value};
 use symdex::ImageId;
 
-use super::client::{Client, Node};
+use super::client::{Client, Node, typed};
 use super::failure::Failure;
 use super::found::{Found, find};
 use super::keys::{METADATA_PATTERN, id_of_metadata_key};
 
 /// Gets an image. Returns whether to go on.
-type VisitImage<'v> = dyn FnMut(ImageId, Found) -> ControlFlow<()> + 'v;
+pub(super) type VisitImage<'v> = dyn FnMut(ImageId, Found) -> ControlFlow<()> + 'v;
 
 /// How many keys the server looks at in one step. It answers others between two steps.
 const KEYS_PER_STEP: u32 = 5000;
@@ -40,11 +40,12 @@ fn list_node(
     loop {
         let mut command = redis::cmd("SCAN");
         command.arg(&cursor).arg("MATCH").arg(METADATA_PATTERN).arg("COUNT").arg(KEYS_PER_STEP);
-        let reply = client.send_to(node.cloned(), vec![command])?.pop();
-        let (next, keys) = step(reply.unwrap_or_else(|| Err(Failure::unexpected_reply()))?)?;
+        let reply = client.send_to(node.cloned(), vec![command]).swap_remove(0);
+        let (next, keys): (Vec<u8>, Vec<Vec<u8>>) = typed(reply)?;
         let ids: Vec<_> = keys.iter().filter_map(|key| id_of_metadata_key(key)).collect();
         for (id, found) in ids.iter().zip(find(client, &ids)) {
-            if visit(id.clone(), found?).is_break() {
+            let Some(found) = found? else { continue };
+            if visit(id.clone(), found).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -55,26 +56,12 @@ fn list_node(
     }
 }
 
-/// The next cursor and the keys of one step.
-fn step(reply: Value) -> Result<(Vec<u8>, Vec<Vec<u8>>), Failure> {
-    let Value::Array(parts) = reply else { return Err(Failure::unexpected_reply()) };
-    let (Some(Value::BulkString(cursor)), Some(Value::Array(keys))) = (parts.first(), parts.get(1)) else {
-        return Err(Failure::unexpected_reply());
-    };
-    let key = |key: &Value| match key {
-        Value::BulkString(key) => Some(key.clone()),
-        _ => None,
-    };
-    Ok((cursor.clone(), keys.iter().filter_map(key).collect()))
-}
-
 /// The nodes of a cluster that have slots, each once.
 fn primaries(client: &Arc<Client>) -> Result<Vec<Node>, Failure> {
     let mut command = redis::cmd("CLUSTER");
     command.arg("SLOTS");
-    let Value::Array(ranges) = client.send_one(command)? else { return Err(Failure::unexpected_reply()) };
     let mut nodes = Vec::new();
-    for range in ranges {
+    for range in typed::<Vec<Value>>(client.send_one(command))? {
         let node = primary(&range).ok_or_else(Failure::unexpected_reply)?;
         if !nodes.contains(&node) {
             nodes.push(node);
@@ -87,6 +74,5 @@ fn primaries(client: &Arc<Client>) -> Result<Vec<Node>, Failure> {
 fn primary(range: &Value) -> Option<Node> {
     let Value::Array(fields) = range else { return None };
     let Value::Array(node) = fields.get(2)? else { return None };
-    let (Value::BulkString(host), Value::Int(port)) = (node.first()?, node.get(1)?) else { return None };
-    Some((String::from_utf8(host.clone()).ok()?, u16::try_from(*port).ok()?))
+    Some((from_redis_value(node.first()?.clone()).ok()?, from_redis_value(node.get(1)?.clone()).ok()?))
 }

@@ -1,8 +1,9 @@
 //! A store in Redis or Valkey.
 //!
 //! An image has one value of metadata and one value for each part of its index ([`keys`]). A `put` writes the parts
-//! under new keys and then replaces the metadata in one step, which decides what readers see ([`scripts`]).
+//! under new keys and then replaces the metadata in one step, which decides what readers see ([`change`]).
 
+mod change;
 mod client;
 mod config;
 mod failure;
@@ -12,8 +13,7 @@ mod keys;
 mod list;
 mod put;
 mod record;
-mod renewal;
-mod scripts;
+mod seal;
 mod value;
 mod values;
 
@@ -25,14 +25,13 @@ use std::time::Duration;
 
 use symdex::{ImageId, Index};
 
-use self::client::Client;
+use self::change::{FOREVER, change, renew};
+use self::client::{Client, typed};
 use self::config::Config;
 use self::failure::Failure;
 use self::found::{Found, find, find_one};
 use self::keys::metadata_key;
-use self::put::Putter;
 use self::record::{BadRecord, Record, milliseconds};
-use self::renewal::Renewals;
 use self::values::RedisValues;
 use super::{
     FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage,
@@ -53,7 +52,6 @@ pub struct RedisStore {
     url: StoreUrl,
     options: StoreOptions,
     client: Arc<Client>,
-    renewals: Arc<Renewals>,
 }
 
 impl RedisStore {
@@ -73,31 +71,34 @@ impl RedisStore {
         let config =
             config.map_err(|reason| Failure::lasting(reason).at(&url.to_string(), "use the store"))?;
         let client = Arc::new(Client::new(config, options.timeout));
-        Ok(Self { url: url.clone(), options: options.clone(), client, renewals: Arc::default() })
+        Ok(Self { url: url.clone(), options: options.clone(), client })
     }
 
-    /// What was sent and received since the store was opened.
+    /// What was sent since the store was opened.
     #[must_use]
     pub fn counts(&self) -> RedisCounts {
         self.client.counts()
     }
 
-    fn find(&self, id: &ImageId, action: &'static str) -> Result<Found, Error> {
+    fn find(&self, id: &ImageId, action: &'static str) -> Result<Option<Found>, Error> {
         find_one(&self.client, id).map_err(|failure| self.error(id, action, failure))
     }
 
-    fn image(&self, id: &ImageId, found: Result<Found, Failure>) -> Result<Option<StoredImage>, Error> {
+    /// The image of `found`. Counts as a use.
+    fn image(
+        &self,
+        id: &ImageId,
+        found: Result<Option<Found>, Failure>,
+    ) -> Result<Option<StoredImage>, Error> {
         let location = self.location(id);
-        match found.map_err(|failure| self.error(id, "read", failure))? {
-            Found::Nothing => Ok(None),
-            Found::Bad(_, BadRecord::Damaged(what)) => Err(Error::DamagedObject { location, what }),
-            Found::Bad(_, BadRecord::Unsupported(error)) => {
-                Err(Error::Index { path: location.into(), error })
-            }
-            Found::Record(record, ttl) => {
-                let (client, renewals) = (Arc::clone(&self.client), Arc::clone(&self.renewals));
-                let (record, renew_at) = (Arc::new(*record), Mutex::new(None));
-                let values = RedisValues { client, renewals, record, location, renew_at };
+        let found = found.map_err(|failure| self.error(id, "read", failure))?;
+        let Some(Found { record, bytes, ttl }) = found else { return Ok(None) };
+        match record {
+            Err(BadRecord::Damaged(what)) => Err(Error::DamagedObject { location, what }),
+            Err(BadRecord::Unsupported(error)) => Err(Error::Index { path: location.into(), error }),
+            Ok(record) => {
+                let (client, renew_at) = (Arc::clone(&self.client), Mutex::new(None));
+                let values = RedisValues { client, record, bytes, location, renew_at };
                 values.used_now(ttl);
                 Ok(Some(StoredImage::Values(Box::new(values))))
             }
@@ -105,17 +106,23 @@ impl RedisStore {
     }
 
     /// Removes the image that was found, if it would expire in `below` milliseconds or less.
-    fn remove_found(&self, id: &ImageId, found: &Found, below: u64) -> Result<bool, Failure> {
-        let command = match found {
-            Found::Nothing => return Ok(false),
-            Found::Bad(mark, _) => scripts::remove_damaged(id, mark),
-            Found::Record(record, _) => scripts::remove(record, below),
-        };
-        Ok(matches!(self.client.send_one(command)?, redis::Value::Int(1)))
+    fn remove_found(&self, id: &ImageId, found: &Found, below: u64) -> Result<bool, Error> {
+        let removed = typed::<i64>(self.client.send_one(change(id, found.version(), None, below)));
+        Ok(removed.map_err(|failure| self.error(id, "remove", failure))? == 1)
     }
 
-    fn putter(&self, id: &ImageId) -> Putter<'_> {
-        Putter { client: &self.client, location: self.location(id) }
+    /// Puts off the expiry of what was found if it is time to.
+    fn renew(&self, found: &Found) -> Result<(), Failure> {
+        match &found.record {
+            Ok(record) if found.ttl.is_none_or(|ttl| ttl < record.renew_below()) => {
+                self.client.renew(renew(&found.bytes, record))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn list_found(&self, visit: &mut list::VisitImage<'_>) -> Result<(), Error> {
+        list::list(&self.client, visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))
     }
 
     fn error(&self, id: &ImageId, action: &'static str, failure: Failure) -> Error {
@@ -149,11 +156,9 @@ impl Store for RedisStore {
     /// If the store has the same index or a better one, its values are read and checked, and lost or damaged ones are
     /// written again.
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
-        let putter = self.putter(index.id());
         let record = Record::new(index, self.options.ttl, options.provenance.clone());
-        putter.put(record, options, |record| {
-            putter.upload_split(index, record, self.options.zstd_level.unwrap_or(DEFAULT_ZSTD_LEVEL).max(1))
-        })
+        let level = self.options.zstd_level.unwrap_or(DEFAULT_ZSTD_LEVEL).max(1);
+        self.put_record(record, options, |record| self.upload_split(index, record, level))
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
@@ -188,13 +193,13 @@ impl Store for RedisStore {
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
-        Ok(self.find(id, "read")?.entry(id.clone(), self.location(id)))
+        self.stat_many(std::slice::from_ref(id)).pop().unwrap_or(Ok(None))
     }
 
     fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
-        let stated = |(id, found): (&ImageId, Result<Found, _>)| {
+        let stated = |(id, found): (&ImageId, Result<Option<Found>, _>)| {
             let found = found.map_err(|failure| self.error(id, "read", failure))?;
-            Ok(found.entry(id.clone(), self.location(id)))
+            Ok(found.map(|found| found.entry(id.clone(), self.location(id))))
         };
         ids.iter().zip(find(&self.client, ids)).map(stated).collect()
     }
@@ -202,27 +207,24 @@ impl Store for RedisStore {
     /// Always an error if the store has the index, because the index file cannot be made from its values.
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
         match self.find(id, "read")? {
-            Found::Nothing => Ok(None),
-            _ => Err(self.error(id, "copy", Failure::lasting(NO_FILE))),
+            None => Ok(None),
+            Some(_) => Err(self.error(id, "copy", Failure::lasting(NO_FILE))),
         }
     }
 
     /// Only another store in Redis can be the target. The values are copied unchanged.
     fn copy_to(&self, id: &ImageId, target: &dyn Store) -> Result<Option<PublishOutcome>, Error> {
         let any: &dyn Any = target;
-        let (Some(target), source) = (any.downcast_ref::<Self>(), self.find(id, "read")?) else {
-            return self.get(id).map(|_| None);
-        };
-        let source = match source {
-            Found::Record(record, _) => record,
+        let Some(target) = any.downcast_ref::<Self>() else { return self.get(id).map(|_| None) };
+        let source = match self.find(id, "read")? {
+            Some(Found { record: Ok(record), .. }) => record,
             // Damage is an error.
             found => return self.image(id, Ok(found)).map(|_| None),
         };
-        let (from, to) = (self.putter(id), target.putter(id));
-        let mut record = Record { generation: keys::Generation::new(), ..(*source).clone() };
-        record.ttl = milliseconds(target.options.ttl).max(1);
+        let ttl = milliseconds(target.options.ttl).max(1);
+        let record = Record { generation: keys::Generation::new(), ttl, ..source.clone() };
         let options = PutOptions::new().provenance(record.provenance.clone());
-        to.put(record, &options, |record| to.upload_copies(&from, &source, record)).map(Some)
+        target.put_record(record, &options, |record| target.upload_copies(self, &source, record)).map(Some)
     }
 
     fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
@@ -232,56 +234,42 @@ impl Store for RedisStore {
 
     /// Redis may name an index twice while its table of keys grows or shrinks.
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
-        let mut visit = |id: ImageId, found: Found| {
+        self.list_found(&mut |id, found| {
             let location = self.location(&id);
-            found.entry(id, location).map_or(ControlFlow::Continue(()), &mut *visit)
-        };
-        list::list(&self.client, &mut visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))
+            visit(found.entry(id, location))
+        })
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
-        let Found::Record(record, ttl) = self.find(id, "read")? else { return Ok(false) };
-        Renewals::renew_now(&self.client, &record, ttl)
-            .map_err(|failure| self.error(id, "record a use of", failure))?;
-        Ok(true)
+        let Some(found) = self.find(id, "read")? else { return Ok(false) };
+        self.renew(&found).map_err(|failure| self.error(id, "record a use of", failure))?;
+        Ok(found.record.is_ok())
     }
 
     fn remove(&self, id: &ImageId) -> Result<bool, Error> {
         let found = self.find(id, "read")?;
-        self.remove_found(id, &found, FOREVER).map_err(|failure| self.error(id, "remove", failure))
+        found.map_or(Ok(false), |found| self.remove_found(id, &found, FOREVER))
     }
 
     /// Values of killed processes are not removed: they expire after an hour.
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
         let mut counts = GcCounts::default();
-        let mut visit = |id: ImageId, found: Found| {
-            let below = match &found {
-                Found::Record(record, ttl) => {
-                    let below = record.ttl.checked_sub(milliseconds(unused));
-                    below
-                        .filter(|below| ttl.is_some_and(|ttl| ttl <= *below))
-                        .map(|below| (below, record.stored_size))
-                }
-                // When unreadable metadata was used last is unknown. It expires.
-                Found::Bad(..) => None,
-                Found::Nothing => return ControlFlow::Continue(()),
-            };
-            match below {
+        self.list_found(&mut |id, found| {
+            // When unreadable metadata was used last is unknown. It expires.
+            let record = found.record.as_ref().ok();
+            let below = record.and_then(|record| record.ttl.checked_sub(milliseconds(unused)));
+            match below.filter(|below| found.ttl.is_some_and(|ttl| ttl <= *below)) {
                 None => counts.kept += 1,
-                Some((below, size)) => {
-                    let removed = self.remove_found(&id, &found, below);
-                    counts.count(removed.map_err(|failure| self.error(&id, "remove", failure)), size);
-                }
+                Some(below) => counts.count(
+                    self.remove_found(&id, &found, below),
+                    record.map_or(0, |record| record.stored_size),
+                ),
             }
             ControlFlow::Continue(())
-        };
-        list::list(&self.client, &mut visit).map_err(|failure| failure.at(&self.url.to_string(), "list"))?;
+        })?;
         Ok(counts)
     }
 }
-
-/// More milliseconds than any image lives.
-const FOREVER: u64 = u64::MAX >> 1;
 
 /// The level at which values are compressed, if the options state none. They take memory for as long as they are used.
 const DEFAULT_ZSTD_LEVEL: i32 = 19;

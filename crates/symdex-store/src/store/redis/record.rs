@@ -4,18 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use symdex::{Cause, ImageId, Index, Metadata};
 
+use super::keys::{Generation, metadata_key, value_key};
+use super::seal::{seal, unseal};
 use crate::error::cause_of_stored;
-use xxhash_rust::xxh3::Xxh3;
-
-use super::keys::{Generation, value_key};
 use crate::provenance::Provenance;
 use crate::publish::{Rank, rank_of};
 
-const MAGIC: [u8; 8] = *b"SYMDEXR1";
-const HEAD_SIZE: usize = 72;
-
-/// The first bytes of a record, which identify it: the magic and the generation.
-pub(super) const MARK_SIZE: usize = 16;
+/// The numbers of a record: generation, digest (two), written, TTL, stored size, index size.
+const NUMBERS: usize = 7;
 
 /// The longest [`Record::renewal_interval`] in milliseconds.
 const RENEWAL_INTERVAL: u64 = 3_600_000;
@@ -27,15 +23,14 @@ pub(super) const MAX_VALUES: usize = 1 << 16;
 ///
 /// | offset | size | field |
 /// |---|---|---|
-/// | 0 | 8 | `SYMDEXR1` |
+/// | 0 | 8 | [checksum](super::seal) with the key of the metadata |
 /// | 8 | 8 | generation |
-/// | 16 | 8 | XXH3-64 of the image id as text and of the other bytes of the record |
-/// | 24 | 16 | digest of the index |
-/// | 40 | 8 | when the index was written: milliseconds since 1970 |
-/// | 48 | 8 | time until the image expires after a use, in milliseconds |
-/// | 56 | 8 | bytes of all values |
-/// | 64 | 8 | bytes of the index |
-/// | 72 | | the first bytes of the index: header and metadata |
+/// | 16 | 16 | digest of the index |
+/// | 32 | 8 | when the index was written: milliseconds since 1970 |
+/// | 40 | 8 | time until the image expires after a use, in milliseconds |
+/// | 48 | 8 | bytes of all values |
+/// | 56 | 8 | bytes of the index |
+/// | 64 | | the first bytes of the index: header and metadata |
 /// | | | who has put the index, as text, if that is known |
 ///
 /// Numbers are little-endian.
@@ -82,32 +77,24 @@ impl Record {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut head = self.mark();
-        head.extend([0; 8]);
-        head.extend(self.digest);
+        let mut content = self.generation.0.to_le_bytes().to_vec();
+        content.extend(self.digest);
         for number in [self.written, self.ttl, self.stored_size, self.index_size] {
-            head.extend(number.to_le_bytes());
+            content.extend(number.to_le_bytes());
         }
-        head.extend(&self.prefix);
-        head.extend(self.provenance.iter().flat_map(|provenance| provenance.to_string().into_bytes()));
-        let checksum = checksum(&self.metadata.id, &head);
-        head.splice(MARK_SIZE..MARK_SIZE + 8, checksum.to_le_bytes());
-        head
+        content.extend(&self.prefix);
+        content.extend(self.provenance.iter().flat_map(|provenance| provenance.to_string().into_bytes()));
+        seal(&metadata_key(&self.metadata.id), &content)
     }
 
     pub(super) fn decode(id: &ImageId, bytes: &[u8]) -> Result<Self, BadRecord> {
         let damaged = |what: &str| BadRecord::Damaged(what.to_owned());
-        let Some((head, rest)) = bytes.split_first_chunk::<HEAD_SIZE>() else {
-            return Err(damaged("the metadata is too short"));
-        };
-        if head[..8] != MAGIC {
-            return Err(damaged("the metadata does not begin with SYMDEXR1"));
-        }
+        let content = unseal(&metadata_key(id), bytes);
+        let content = content.ok_or_else(|| damaged("the checksum of the metadata does not match"))?;
+        let head = content.split_first_chunk::<{ 8 * NUMBERS }>();
+        let (head, rest) = head.ok_or_else(|| damaged("the metadata is too short"))?;
         let (words, _) = head.as_chunks::<8>();
         let number = |at: usize| u64::from_le_bytes(words[at]);
-        if checksum(id, bytes) != number(2) {
-            return Err(damaged("the checksum of the metadata does not match"));
-        }
         let bad = |error: symdex::Error| match cause_of_stored(&error) {
             Cause::Unsupported => BadRecord::Unsupported(error),
             _ => BadRecord::Damaged(error.to_string()),
@@ -119,24 +106,17 @@ impl Record {
         if metadata.id != *id {
             return Err(damaged("the metadata is that of another image"));
         }
-        let mut digest = [0; 16];
-        digest.copy_from_slice(&head[24..40]);
         Ok(Self {
-            generation: Generation(number(1)),
-            digest,
-            written: number(5),
-            ttl: number(6),
-            stored_size: number(7),
-            index_size: number(8),
+            generation: Generation(number(0)),
+            digest: [words[1], words[2]].concat().try_into().unwrap_or_default(),
+            written: number(3),
+            ttl: number(4),
+            stored_size: number(5),
+            index_size: number(6),
             prefix: prefix.to_vec(),
             metadata,
-            provenance: std::str::from_utf8(provenance).ok().and_then(Provenance::parse),
+            provenance: str::from_utf8(provenance).ok().and_then(Provenance::parse),
         })
-    }
-
-    /// The first bytes of the encoded record, which no other record has.
-    pub(super) fn mark(&self) -> Vec<u8> {
-        [MAGIC, self.generation.0.to_le_bytes()].concat()
     }
 
     pub(super) fn rank(&self) -> Rank {
@@ -190,15 +170,6 @@ pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The checksum of the record `bytes` of `id`. The bytes of the checksum do not count.
-fn checksum(id: &ImageId, bytes: &[u8]) -> u64 {
-    let mut hash = Xxh3::new();
-    hash.update(id.to_string().as_bytes());
-    hash.update(&bytes[..MARK_SIZE]);
-    hash.update(&bytes[MARK_SIZE + 8..]);
-    hash.digest()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +190,7 @@ mod tests {
         assert_eq!(read, by_somebody);
         let bytes = record.encode();
         let read = Record::decode(&record.metadata.id, &bytes).expect("as written");
-        assert_eq!((&read, read.ttl, read.mark()), (&record, 10_000, bytes[..MARK_SIZE].to_vec()));
+        assert_eq!((&read, read.ttl, read.encode()), (&record, 10_000, bytes));
         assert_eq!((read.value_ttl(), read.renew_below()), (11_000, 9_000));
     }
 

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, Value};
-use symdex::Metadata;
+use symdex::{ImageId, Metadata};
 
-use super::client::{Client, Reply};
+use super::change::renew;
+use super::client::{Client, typed};
 use super::failure::Failure;
-use super::found::get_mark;
+use super::found::{command, find};
 use super::keys::value_key;
 use super::record::Record;
-use super::renewal::Renewals;
 use super::value::ValueName;
 use crate::error::Error;
 use crate::store::{FetchedValue, FetchedValues, StoredValues};
@@ -29,18 +28,21 @@ const VALUES_PER_CHECK: usize = 1024;
 /// An open image in Redis.
 pub(super) struct RedisValues {
     pub(super) client: Arc<Client>,
-    pub(super) renewals: Arc<Renewals>,
-    pub(super) record: Arc<Record>,
+    pub(super) record: Record,
+    /// The bytes of the record.
+    pub(super) bytes: Vec<u8>,
     pub(super) location: String,
     /// When the expiry is to be put off.
     pub(super) renew_at: Mutex<Option<Instant>>,
 }
 
+/// Values of an open image.
+type Request<'r> = (&'r RedisValues, &'r [u64]);
+
 impl RedisValues {
     /// Counts as a use of the image. `ttl`: milliseconds until it expires.
     pub(super) fn used_now(&self, ttl: Option<u64>) {
-        let until_due =
-            ttl.map(|ttl| Duration::from_millis((ttl + 1).saturating_sub(self.record.renew_below())));
+        let until_due = ttl.map(|ttl| Duration::from_millis(ttl.saturating_sub(self.record.renew_below())));
         *self.renew_at.lock().unwrap_or_else(PoisonError::into_inner) =
             until_due.and_then(|until_due| Instant::now().checked_add(until_due));
         self.renew_if_due();
@@ -52,42 +54,19 @@ impl RedisValues {
         if renew_at.is_some_and(|at| at <= Instant::now()) {
             // If this attempt fails, there are at least eight more before the image expires.
             *renew_at = Instant::now().checked_add(Duration::from_millis(self.record.renewal_interval()));
-            self.renewals.renew(&self.client, &self.record);
+            self.client.renew_later(renew(&self.bytes, &self.record));
         }
     }
 
-    fn name(&self, number: u64) -> ValueName<'_> {
-        ValueName { id: &self.record.metadata.id, generation: self.record.generation, number }
-    }
-
-    /// The values with these numbers, which Redis has sent as `raw`.
-    fn open_all(&self, numbers: &[u64], raw: Result<Vec<Option<Vec<u8>>>, Failure>) -> FetchedValues {
-        let raw = raw.map_err(|failure| self.error(failure))?;
-        let open = |(number, value): (&u64, Option<Vec<u8>>)| {
-            let Some(value) = value else { return Ok(FetchedValue::Lost) };
-            match self.name(*number).open(&value, &self.location) {
-                Ok(index) => Ok(FetchedValue::Index(Arc::new(index))),
-                Err(Error::DamagedObject { what, .. }) => Ok(FetchedValue::Damaged(what)),
-                Err(error) => Err(error),
-            }
-        };
-        numbers.iter().zip(raw).map(open).collect()
-    }
-
-    /// Reads those of the `fetched` values with these numbers again that seem to be damaged. Most often, only the
-    /// transfer went wrong.
-    fn read_damaged_again(&self, numbers: &[u64], fetched: &mut [FetchedValue]) -> Result<(), Error> {
-        let damaged =
-            numbers.iter().zip(fetched).filter(|(_, value)| matches!(value, FetchedValue::Damaged(_)));
-        let (numbers, damaged): (Vec<u64>, Vec<_>) = damaged.map(|(number, value)| (*number, value)).unzip();
-        if let Some(raw) = fetch_raw(&self.client, &[(&self.record, &numbers)]).pop() {
-            damaged.into_iter().zip(self.open_all(&numbers, raw)?).for_each(|(value, again)| *value = again);
+    /// The value with this number, which Redis has sent as `value`.
+    fn open(&self, number: u64, value: Result<Option<Vec<u8>>, Failure>) -> Result<FetchedValue, Error> {
+        let value = value.map_err(|failure| failure.at(&self.location, "read"))?;
+        let Some(value) = value else { return Ok(FetchedValue::Lost) };
+        match ValueName::new(&self.record, number).open(&value, &self.location) {
+            Ok(index) => Ok(FetchedValue::Index(Arc::new(index))),
+            Err(Error::DamagedObject { what, .. }) => Ok(FetchedValue::Damaged(what)),
+            Err(error) => Err(error),
         }
-        Ok(())
-    }
-
-    fn error(&self, failure: Failure) -> Error {
-        failure.at(&self.location, "read")
     }
 }
 
@@ -115,129 +94,92 @@ impl StoredValues for RedisValues {
     }
 }
 
-/// Fetches values of several images in one round trip. A second one follows if a value is missing.
-pub(super) fn fetch(client: &Arc<Client>, requests: &[(&RedisValues, &[u64])]) -> Vec<FetchedValues> {
+/// Fetches values of several images in one round trip. Values that seem to be damaged are read again, once: most often,
+/// only the transfer went wrong. If a value is missing, the metadata is read again.
+pub(super) fn fetch(client: &Arc<Client>, requests: &[Request<'_>]) -> Vec<FetchedValues> {
     requests.iter().for_each(|(values, _)| values.renew_if_due());
-    let wanted: Vec<_> = requests.iter().map(|(values, numbers)| (&*values.record, *numbers)).collect();
-    let raw = fetch_raw(client, &wanted);
-    let mut fetched: Vec<_> = requests
-        .iter()
-        .zip(raw)
-        .map(|((values, numbers), raw)| {
-            let mut opened = values.open_all(numbers, raw)?;
-            values.read_damaged_again(numbers, &mut opened)?;
-            Ok(opened)
-        })
-        .collect();
+    let mut fetched = read(client, requests);
+    read_damaged_again(client, requests, &mut fetched);
     check_generations(client, requests, &mut fetched);
     fetched
 }
 
-/// The values with these numbers as Redis has them, in the same order. `None` stands for a value that is not there.
-/// One round trip fetches up to [`VALUES_PER_BATCH`] values of [`BYTES_PER_BATCH`].
-pub(super) fn fetch_raw(
-    client: &Arc<Client>,
-    wanted: &[(&Record, &[u64])],
-) -> Vec<Result<Vec<Option<Vec<u8>>>, Failure>> {
-    let mut fetched: Vec<_> =
-        wanted.iter().map(|(_, numbers)| Ok(Vec::with_capacity(numbers.len()))).collect();
-    let mut places = wanted
+fn read(client: &Arc<Client>, requests: &[Request<'_>]) -> Vec<FetchedValues> {
+    let wanted = requests
         .iter()
-        .enumerate()
-        .flat_map(|(place, (record, numbers))| numbers.iter().map(move |number| (place, *record, *number)))
-        .peekable();
-    loop {
-        let mut size = 0;
-        let next = || {
-            let place = places.next_if(|_| size < BYTES_PER_BATCH)?;
-            size = place.1.value_size().saturating_add(size);
-            Some(place)
-        };
-        let batch: Vec<_> = std::iter::from_fn(next).take(VALUES_PER_BATCH).collect();
-        if batch.is_empty() {
-            return fetched;
-        }
-        let images = batch.chunk_by(|a, b| a.0 == b.0);
-        let replies = client.send(images.clone().map(mget).collect());
-        let mut replies = replies.map(Vec::into_iter);
-        for image in images {
-            let reply = match &mut replies {
-                Ok(replies) => replies.next().unwrap_or_else(|| Err(Failure::unexpected_reply())),
-                Err(failure) => Err(failure.clone()),
-            };
-            let Some((place, ..)) = image.first() else { continue };
-            match (strings(reply, image.len()), &mut fetched[*place]) {
-                (Ok(values), Ok(fetched)) => fetched.extend(values),
-                (Err(failure), place) => *place = Err(failure),
-                (Ok(_), Err(_)) => {}
-            }
-        }
-    }
-}
-
-/// The command that fetches values of one image.
-fn mget(values: &[(usize, &Record, u64)]) -> Cmd {
-    let mut command = redis::cmd("MGET");
-    for (_, record, number) in values {
-        command.arg(value_key(&record.metadata.id, record.generation, *number));
-    }
-    command
-}
-
-/// The strings of a reply to `MGET`.
-fn strings(reply: Reply, len: usize) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-    let Value::Array(values) = reply? else { return Err(Failure::unexpected_reply()) };
-    if values.len() != len {
-        return Err(Failure::unexpected_reply());
-    }
-    let string = |value| match value {
-        Value::BulkString(bytes) => Ok(Some(bytes)),
-        Value::Nil => Ok(None),
-        _ => Err(Failure::unexpected_reply()),
+        .flat_map(|(values, numbers)| numbers.iter().map(|number| (&values.record, *number)))
+        .collect::<Vec<_>>();
+    let mut raw = get(client, &wanted).into_iter();
+    let mut fetched = |(values, numbers): &Request<'_>| {
+        // Each value takes its reply, even if one before it has failed.
+        let raw: Vec<_> = raw.by_ref().take(numbers.len()).collect();
+        numbers.iter().zip(raw).map(|(number, raw)| values.open(*number, raw)).collect()
     };
-    values.into_iter().map(string).collect()
+    requests.iter().map(&mut fetched).collect()
+}
+
+/// The values with these numbers as Redis has them. `None` stands for a value that is not there. One round trip fetches
+/// up to [`VALUES_PER_BATCH`] values of [`BYTES_PER_BATCH`].
+pub(super) fn get(
+    client: &Arc<Client>,
+    mut wanted: &[(&Record, u64)],
+) -> Vec<Result<Option<Vec<u8>>, Failure>> {
+    let mut values = Vec::with_capacity(wanted.len());
+    while !wanted.is_empty() {
+        let mut size: u64 = 0;
+        let has_room = |(record, _): &&(&Record, u64)| {
+            let has_room = size < BYTES_PER_BATCH;
+            size = size.saturating_add(record.value_size());
+            has_room
+        };
+        let len = wanted.iter().take(VALUES_PER_BATCH).take_while(has_room).count();
+        let (batch, rest) = wanted.split_at(len);
+        let key =
+            |(record, number): &(&Record, u64)| value_key(&record.metadata.id, record.generation, *number);
+        let replies = client.send(batch.iter().map(|value| command("GET", &key(value))).collect());
+        values.extend(replies.into_iter().map(typed));
+        wanted = rest;
+    }
+    values
+}
+
+fn read_damaged_again(client: &Arc<Client>, requests: &[Request<'_>], fetched: &mut [FetchedValues]) {
+    let is_damaged = |value: &FetchedValue| matches!(value, FetchedValue::Damaged(_));
+    for ((values, numbers), fetched) in requests.iter().zip(fetched) {
+        let Ok(of_image) = &mut *fetched else { continue };
+        let damaged = of_image.iter_mut().zip(*numbers).filter(|(value, _)| is_damaged(value));
+        let (damaged, numbers): (Vec<_>, Vec<u64>) = damaged.map(|(value, number)| (value, *number)).unzip();
+        match read(client, &[(values, &numbers)]).pop() {
+            Some(Ok(again)) => damaged.into_iter().zip(again).for_each(|(value, again)| *value = again),
+            Some(Err(error)) => *fetched = Err(error),
+            None => {}
+        }
+    }
 }
 
 /// Tells lost values from values of an index that was removed or replaced since it was opened: those become errors.
-fn check_generations(
-    client: &Arc<Client>,
-    requests: &[(&RedisValues, &[u64])],
-    fetched: &mut [FetchedValues],
-) {
+fn check_generations(client: &Arc<Client>, requests: &[Request<'_>], fetched: &mut [FetchedValues]) {
     let is_lost = |value: &FetchedValue| matches!(value, FetchedValue::Lost);
-    let lacks = |fetched: &FetchedValues| fetched.as_ref().is_ok_and(|values| values.iter().any(is_lost));
-    let doubtful: Vec<_> = requests
-        .iter()
-        .zip(fetched)
-        .filter(|(_, fetched)| lacks(fetched))
-        .map(|((values, _), f)| (*values, f))
-        .collect();
-    let replies =
-        client.send(doubtful.iter().map(|(values, _)| get_mark(&values.record.metadata.id)).collect());
-    let mut replies = replies.map(Vec::into_iter);
-    for (values, fetched) in doubtful {
-        let reply = match &mut replies {
-            Ok(replies) => replies.next().unwrap_or_else(|| Err(Failure::unexpected_reply())),
-            Err(failure) => Err(failure.clone()),
-        };
-        match reply {
-            Ok(Value::BulkString(mark)) if mark == values.record.mark() => {}
+    let doubtful = requests.iter().zip(fetched).filter(|(_, fetched)| fetched.iter().flatten().any(is_lost));
+    let (doubtful, fetched): (Vec<_>, Vec<_>) = doubtful.map(|((values, _), f)| (*values, f)).unzip();
+    let ids: Vec<ImageId> = doubtful.iter().map(|values| values.record.metadata.id.clone()).collect();
+    for ((values, fetched), found) in doubtful.into_iter().zip(fetched).zip(find(client, &ids)) {
+        match found {
+            Ok(Some(found)) if found.bytes == values.bytes => {}
             Ok(_) => *fetched = Err(Error::Replaced { location: values.location.clone() }),
-            Err(failure) => *fetched = Err(values.error(failure)),
+            Err(failure) => *fetched = Err(failure.at(&values.location, "read")),
         }
     }
 }
 
 /// Returns what is wrong with the values of `record`, or `None` if all are there and intact.
 pub(super) fn damage(client: &Arc<Client>, record: &Record) -> Result<Option<String>, Failure> {
-    let numbers: Vec<u64> = record.numbers().collect();
-    for numbers in numbers.chunks(VALUES_PER_CHECK) {
-        let values = fetch_raw(client, &[(record, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))?;
-        for (number, value) in numbers.iter().zip(values) {
-            let name = ValueName { id: &record.metadata.id, generation: record.generation, number: *number };
-            match value {
+    let wanted: Vec<_> = record.numbers().map(|number| (record, number)).collect();
+    for wanted in wanted.chunks(VALUES_PER_CHECK) {
+        for ((_, number), value) in wanted.iter().zip(get(client, wanted)) {
+            match value? {
                 None => return Ok(Some(format!("value {number} was lost"))),
-                Some(value) if name.frame(&value).is_none() => {
+                Some(value) if ValueName::new(record, *number).frame(&value).is_none() => {
                     return Ok(Some(format!("the checksum of value {number} does not match")));
                 }
                 Some(_) => {}
