@@ -1,11 +1,11 @@
 //! What the fuzzers of symdex check.
 //!
 //! A target is a module of [`targets`] with two functions: `run` gives bytes to symdex and panics if an answer is
-//! wrong, and `seeds` makes the inputs with which fuzzing begins. The programs in `fuzz/libfuzzer` fuzz the targets.
-//! The test `regressions` replays, on stable Rust, the inputs in `fuzz/regressions` that once failed.
+//! wrong, and `seeds` makes the inputs with which fuzzing begins. The program in `fuzz/libfuzzer` fuzzes a target, and
+//! `fuzz/run` starts it. The test `regressions` replays, on stable Rust, the inputs in `fuzz/regressions` that once
+//! failed.
 //!
-//! To add a target, add its file to `src/targets`, its module to `src/targets/mod.rs`, its line to [`TARGETS`], and its
-//! program, which has three lines, to `libfuzzer/src/bin`. A test lists what is missing.
+//! To add a target, add its file to `src/targets`, its module to `src/targets/mod.rs`, and its line to [`TARGETS`].
 
 pub mod checks;
 pub mod input;
@@ -29,6 +29,16 @@ macro_rules! target {
     };
 }
 
+/// The target with this name.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn target(name: &str) -> &'static Target {
+    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
+}
+
 /// All targets.
 pub const TARGETS: &[Target] = &[
     target!(index),
@@ -49,5 +59,6 @@ pub const TARGETS: &[Target] = &[
     target!(demangle_cpp),
     target!(demangle_rust),
     target!(demangle_swift),
-    target!(ids),
+    target!(archive),
+    target!(http),
 ];

@@ -2,15 +2,11 @@
 
 use std::path::Path;
 
-use symdex_fuzz::{TARGETS, Target};
+use symdex_fuzz::{TARGETS, target};
 use symdex_testkit::images::Random;
 
 /// How many changed seeds each target is given.
 const CHANGED: usize = 300;
-
-fn target(name: &str) -> &'static Target {
-    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
-}
 
 #[test]
 fn inputs_that_once_failed_pass() {
@@ -78,22 +74,5 @@ fn change(input: &mut Vec<u8>, random: &mut Random) {
             input.splice(to..to, part);
         }
         _ => {}
-    }
-}
-
-#[test]
-fn every_target_has_its_program() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("libfuzzer/src/bin");
-    let mut programs: Vec<String> = std::fs::read_dir(&folder)
-        .expect("a folder of the repository")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
-        .collect();
-    programs.sort();
-    let mut targets: Vec<String> = TARGETS.iter().map(|target| format!("{}.rs", target.name)).collect();
-    targets.sort();
-    assert_eq!(programs, targets);
-    for target in TARGETS {
-        let program = std::fs::read_to_string(folder.join(format!("{}.rs", target.name))).expect("readable");
-        assert!(program.contains(&format!("symdex_libfuzzer::program!({});", target.name)), "{program}");
     }
 }

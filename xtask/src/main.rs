@@ -11,7 +11,6 @@ use anyhow::{Context as _, Result};
 mod bench;
 mod demo;
 mod dist;
-mod fuzz;
 mod installed;
 
 fn main() -> ExitCode {
@@ -21,7 +20,6 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["dist", words @ ..] if let Some(arguments) = dist::Arguments::parse(words) => dist::run(&arguments),
-        ["fuzz", words @ ..] => fuzz::run(words),
         ["audit" | "corpus" | "instructions" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
-use saphyr_parser::{Event, Parser};
-use serde_json::Value;
+use saphyr::{LoadableYamlNode as _, YamlOwned};
 use symdex_testkit::images::archive::zip_of;
 
 /// The code blocks of a section of the document, in this language.
@@ -30,28 +29,10 @@ fn shell(section: &str) -> String {
     block.clone()
 }
 
-/// The only YAML block of a section. Scalars are strings.
-fn yaml(section: &str) -> Value {
+/// The only YAML block of a section.
+fn yaml(section: &str) -> YamlOwned {
     let [block] = &blocks(section, "yaml")[..] else { panic!("one block in {section}") };
-    let mut events = Parser::new_from_str(block).map(|event| event.expect("YAML").0);
-    node(&mut events).expect("a document")
-}
-
-/// The next node; `None` at the end of a list or of a mapping.
-fn node<'y>(events: &mut impl Iterator<Item = Event<'y>>) -> Option<Value> {
-    match events.next().expect("an end") {
-        Event::Scalar(text, ..) => Some(Value::String(text.into_owned())),
-        Event::SequenceStart(..) => Some(std::iter::from_fn(|| node(events)).collect()),
-        Event::MappingStart(..) => {
-            let mut mapping = serde_json::Map::new();
-            while let Some(key) = node(events) {
-                mapping.insert(key.as_str().expect("a key").to_owned(), node(events).expect("a value"));
-            }
-            Some(Value::Object(mapping))
-        }
-        Event::SequenceEnd | Event::MappingEnd => None,
-        _ => node(events),
-    }
+    YamlOwned::load_from_str(block).expect("YAML").remove(0)
 }
 
 /// A folder in which a script runs, and the folder of the indexes that it makes.
@@ -188,7 +169,7 @@ fn xcarchive(dsyms: &[&str]) -> Vec<u8> {
 #[test]
 fn the_steps_of_gitlab_fail_if_a_dsym_is_missing() {
     let job = &yaml("GitLab CI")["indexes"];
-    let lines = job["script"].as_array().expect("a script").iter().filter_map(Value::as_str);
+    let lines = job["script"].as_vec().expect("a script").iter().filter_map(YamlOwned::as_str);
     let script = lines.collect::<Vec<_>>().join("\n");
     assert_eq!(job["variables"]["INDEXES"].as_str(), Some("indexes"));
     let work = Workplace::new();
@@ -206,7 +187,7 @@ fn the_jobs_of_the_array_build_every_input_once() {
     let container = &spec["template"]["spec"]["containers"][0];
     assert_eq!(container["command"][0].as_str(), Some("sh"));
     let script = container["args"][0].as_str().expect("a command");
-    let jobs: usize = spec["completions"].as_str().expect("a number").parse().expect("a number");
+    let jobs = spec["completions"].as_integer().expect("a number");
     assert!(script.contains(&format!("$JOB_COMPLETION_INDEX/{jobs}")), "as many shards as jobs: {script}");
     let mut work = Workplace::new();
     let inputs = ["cxx", "lto", "icf", "objc"].map(|name| crate::common::dsym(name).display().to_string());

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "the functions of all targets do the same")]
 
+pub mod archive;
 pub mod breakpad;
 pub mod debug_file;
 pub mod demangle_cpp;
@@ -9,7 +10,7 @@ pub mod demangle_rust;
 pub mod demangle_swift;
 pub mod entries;
 pub mod gsym;
-pub mod ids;
+pub mod http;
 pub mod index;
 pub mod lines;
 pub mod minidump;

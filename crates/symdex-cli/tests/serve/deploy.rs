@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use saphyr_parser::{Event, Parser};
+use saphyr::{LoadableYamlNode as _, YamlOwned};
 use symdex_answer::SymbolicatorOptions;
 use symdex_serve::ServerOptions;
 use symdex_testkit::folders::folder;
@@ -23,14 +23,10 @@ fn are_arguments(arguments: &[&str]) {
     assert!(checked.out.contains("Answer crash reports and addresses over HTTP"), "{}", checked.out);
 }
 
-/// All scalars of a YAML file, in order.
-fn scalars(yaml: &str) -> Vec<String> {
-    let events = Parser::new_from_str(yaml).map(|event| event.expect("YAML").0);
-    let scalar = |event| match event {
-        Event::Scalar(text, ..) => Some(text.into_owned()),
-        _ => None,
-    };
-    events.filter_map(scalar).collect()
+/// The manifest of this kind.
+fn manifest(kind: &str) -> YamlOwned {
+    let manifests = YamlOwned::load_from_str(&deployed("kubernetes.yaml")).expect("YAML");
+    manifests.into_iter().find(|manifest| manifest["kind"].as_str() == Some(kind)).expect("the kind")
 }
 
 /// The elements of the JSON lists in the lines that begin with `keyword`.
@@ -60,31 +56,28 @@ pub(crate) fn the_unit_runs_a_command_that_exists() {
 }
 
 pub(crate) fn the_manifests_have_a_command_and_a_configuration_that_exist() {
-    let scalars = scalars(&deployed("kubernetes.yaml"));
-    let at = scalars.iter().position(|text| text == "symdex.toml").expect("a configuration");
     let config = folder();
     let path: PathBuf = config.path().join("symdex.toml");
-    fs::write(&path, &scalars[at + 1]).expect("written");
+    let text = &manifest("ConfigMap")["data"]["symdex.toml"];
+    fs::write(&path, text.as_str().expect("a configuration")).expect("written");
     let shown = symdex(["--config", path.to_str().expect("text"), "config", "--json"]);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     let keys: Vec<_> = shown.json().iter().map(|line| line["key"].clone()).collect();
     assert!(["token", "listen", "state"].iter().all(|key| keys.contains(&(*key).into())), "{keys:?}");
-    let at = scalars.iter().position(|text| text == "args").expect("arguments");
-    let arguments = &scalars[at + 1..at + 4];
-    assert_eq!((&*arguments[0], &*arguments[2]), ("--config", "serve"));
+    let arguments = &manifest("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"];
+    let arguments: Vec<_> = arguments.as_vec().expect("arguments").iter().map(YamlOwned::as_str).collect();
+    assert!(matches!(arguments[..], [Some("--config"), _, Some("serve")]), "{arguments:?}");
     are_arguments(&["--config", path.to_str().expect("text"), "serve"]);
 }
 
 /// Jobs and pending requests are known to one pod only, and a pod that stops still gets connections for a while.
 pub(crate) fn the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors() {
-    let scalars = scalars(&deployed("kubernetes.yaml"));
-    let after = |name: &str, steps: usize| {
-        let at = scalars.iter().position(|text| text == name).unwrap_or_else(|| panic!("{name}"));
-        &*scalars[at + steps]
+    assert_eq!(manifest("Service")["spec"]["sessionAffinity"].as_str(), Some("ClientIP"));
+    let pod = &manifest("Deployment")["spec"]["template"]["spec"];
+    let pause = &pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"];
+    let seconds = |number: &YamlOwned| {
+        Duration::from_secs(number.as_integer().and_then(|seconds| seconds.try_into().ok()).expect("seconds"))
     };
-    assert_eq!(after("sessionAffinity", 1), "ClientIP");
-    assert_eq!((after("preStop", 1), after("preStop", 2)), ("sleep", "seconds"));
-    let seconds = |text: &str| Duration::from_secs(text.parse().expect("a number"));
     let grace = ServerOptions::new(SymbolicatorOptions::new()).grace;
-    assert!(seconds(after("preStop", 3)) + grace < seconds(after("terminationGracePeriodSeconds", 1)));
+    assert!(seconds(pause) + grace < seconds(&pod["terminationGracePeriodSeconds"]));
 }

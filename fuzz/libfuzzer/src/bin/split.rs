@@ -1,3 +1,0 @@
-#![no_main]
-
-symdex_libfuzzer::program!(split);
