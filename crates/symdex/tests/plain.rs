@@ -1,7 +1,6 @@
 //! Tests that need nothing besides the repository.
 
 mod damage;
-mod dump;
 mod format_document;
 mod lookup;
 mod read_file;
