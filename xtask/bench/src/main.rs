@@ -17,7 +17,6 @@ mod input;
 mod lookups;
 mod machine;
 mod markdown;
-mod plots;
 mod questions;
 mod readers;
 mod report;
@@ -31,7 +30,7 @@ use tool::{READERS, Tool};
 
 const USAGE: &str = "\
 usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
-       cargo xtask bench --service [--soak] [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+       cargo xtask bench --service [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
@@ -39,8 +38,7 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDE
     --builds             measure builds only, for example of files of several gigabytes
     --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
                          is a release build of this tree, or the command that SYMDEX_BINARY names
-    --soak               the memory of the server over a million requests instead
-    -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
+    -o FOLDER            the folder for DATE.md and DATE.json (default: docs/bench)
 ";
 
 fn main() -> ExitCode {
@@ -74,16 +72,21 @@ struct Arguments {
     runs: usize,
     builds_alone: bool,
     service: bool,
-    soak: bool,
     folder: PathBuf,
 }
 
 /// The options without a value.
-const FLAGS: [&str; 3] = ["--builds", "--service", "--soak"];
+const FLAGS: [&str; 2] = ["--builds", "--service"];
 
 impl Arguments {
     fn run(&self) -> Result<()> {
-        if self.service { bench_service(self) } else { bench(self) }
+        let scratch = tempfile::tempdir()?;
+        let inputs = self.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
+        let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        if self.service {
+            return service::run(&inputs, self.runs, &self.folder, scratch.path());
+        }
+        bench(self, &inputs, scratch.path())
     }
 
     fn parse(words: &[&str]) -> Option<Self> {
@@ -93,7 +96,6 @@ impl Arguments {
             runs: 5,
             builds_alone: flags.contains(&"--builds"),
             service: flags.contains(&"--service"),
-            soak: flags.contains(&"--soak"),
             folder: "docs/bench".into(),
         };
         for pair in pairs.chunks(2) {
@@ -128,18 +130,7 @@ fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
     Ok(serde_json::to_writer(std::io::stdout(), &figures)?)
 }
 
-fn bench_service(arguments: &Arguments) -> Result<()> {
-    let mode = if arguments.soak { service::Mode::Soak } else { service::Mode::Load };
-    let scratch = tempfile::tempdir()?;
-    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
-    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    service::run(&inputs, arguments.runs, &arguments.folder, mode)
-}
-
-fn bench(arguments: &Arguments) -> Result<()> {
-    let scratch = tempfile::tempdir()?;
-    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
-    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+fn bench(arguments: &Arguments, inputs: &[Input], scratch: &Path) -> Result<()> {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
     let tools =
         [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::DumpSyms, Tool::Addr2line, Tool::LlvmSymbolizer];
@@ -150,19 +141,13 @@ fn bench(arguments: &Arguments) -> Result<()> {
         tools: tools.map(|tool| (tool, tool.version().map_err(|error| format!("{error:#}")))).into(),
         inputs: Vec::new(),
     };
-    for input in &inputs {
+    for input in inputs {
         eprintln!("{} ...", input.name);
-        let folder = tempfile::tempdir_in(scratch.path())?;
+        let folder = tempfile::tempdir_in(scratch)?;
         let figures = of_input(input, folder.path(), arguments);
         report.inputs.push(figures.with_context(|| input.name.clone())?);
     }
-    std::fs::create_dir_all(&arguments.folder)?;
-    let file = |extension: &str| arguments.folder.join(format!("{date}.{extension}"));
-    let plots = plots::draw(&report, &arguments.folder)?;
-    std::fs::write(file("md"), markdown::render(&report, &plots)?)?;
-    std::fs::write(file("json"), serde_json::to_string_pretty(&report)? + "\n")?;
-    eprintln!("wrote {}, its .json and its plots", file("md").display());
-    Ok(())
+    report::write(&arguments.folder, &date, &markdown::render(&report)?, &report)
 }
 
 fn of_input(input: &Input, folder: &Path, arguments: &Arguments) -> Result<InputFigures> {

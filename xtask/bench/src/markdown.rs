@@ -3,9 +3,8 @@
 use std::fmt::{self, Write as _};
 
 use crate::goals::{self, Goal};
-use crate::plots::exponent;
 use crate::report::{InputFigures, Report};
-use crate::tool::{BUILDERS, Tool};
+use crate::tool::Tool;
 
 /// The description of the method in the report.
 const METHOD: &str = "\
@@ -32,11 +31,11 @@ Differences: symcache and llvm-symbolizer take function names from the symbol ta
 llvm-symbolizer. A leading `_` does not count as a difference.
 ";
 
-/// Returns the text of the report, with links to the plots.
+/// Returns the text of the report.
 ///
 /// # Errors
 /// Formatting fails. Formatting into a string does not fail.
-pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
+pub fn render(report: &Report) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let runs = report.runs;
     writeln!(
@@ -54,11 +53,6 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
         }
     }
     writeln!(text, "\n{METHOD}")?;
-    for plot in plots {
-        let what = plot.trim_end_matches(".svg");
-        writeln!(text, "![{what}]({plot})\n")?;
-    }
-    growth(&mut text, &report.inputs)?;
     for input in &report.inputs {
         let (functions, ranges) = (thousands(input.functions), thousands(input.ranges));
         writeln!(
@@ -75,20 +69,6 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
         }
     }
     Ok(text)
-}
-
-/// Writes how the CPU time of builds grows with the size of the debug file.
-fn growth(text: &mut String, inputs: &[InputFigures]) -> fmt::Result {
-    let fitted = BUILDERS.iter().filter_map(|tool| Some((tool.name(), exponent(inputs, *tool)?)));
-    let fitted: Vec<String> = fitted.map(|(name, exponent)| format!("{name} {exponent:.2}")).collect();
-    if fitted.is_empty() {
-        return Ok(());
-    }
-    writeln!(
-        text,
-        "CPU time of a build as a power of the debug file's size, fitted over all inputs: {}.\n",
-        fitted.join(", ")
-    )
 }
 
 fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
@@ -175,7 +155,7 @@ fn agreements(text: &mut String, input: &InputFigures) -> fmt::Result {
 }
 
 /// Formats nanoseconds in a suitable unit.
-fn time(nanoseconds: f64) -> String {
+pub fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         ns if ns < 1e4 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{:.0} us", ns / 1e3),
@@ -184,7 +164,8 @@ fn time(nanoseconds: f64) -> String {
     }
 }
 
-fn bytes(size: u64) -> String {
+/// Formats a size in a suitable unit.
+pub fn bytes(size: u64) -> String {
     let size = size as f64;
     match size {
         size if size < 1e5 => format!("{:.1} kB", size / 1e3),

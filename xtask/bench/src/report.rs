@@ -1,5 +1,8 @@
 //! The results of a run, in the form of the JSON report. Figures are in seconds, nanoseconds and bytes.
 
+use std::path::Path;
+
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Agreement;
@@ -109,4 +112,17 @@ pub fn medians(runs: &[LookupFigures]) -> Option<LookupFigures> {
         held_rss: median(runs.iter().map(|run| run.held_rss))?,
         wrong: runs.iter().map(|run| run.wrong).sum(),
     })
+}
+
+/// Writes `NAME.md` with `text` and `NAME.json` with `report` to `folder`.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(folder: &Path, name: &str, text: &str, report: &impl Serialize) -> Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let file = |extension: &str| folder.join(format!("{name}.{extension}"));
+    std::fs::write(file("md"), text)?;
+    std::fs::write(file("json"), serde_json::to_string_pretty(report)? + "\n")?;
+    eprintln!("wrote {} and its .json", file("md").display());
+    Ok(())
 }

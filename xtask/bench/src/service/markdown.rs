@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use super::{Load, Report, load, peer, soak};
+use super::{Load, Report, load};
+use crate::markdown::{bytes, time as nanoseconds};
 
 const METHOD: &str = "\
 The server is a process of its own on this machine, over a folder of indexes that are in the page cache. Caches are not
@@ -20,12 +21,6 @@ pub fn render(report: &Report) -> Result<String, fmt::Error> {
     writeln!(text, "* {oha}\n\n{METHOD}")?;
     writeln!(text, "The indexes of {}: {}.\n", inputs.join(", "), bytes(*index_size))?;
     report.loads.iter().try_for_each(|load| of_load(&mut text, load, report.runs))?;
-    if let Some(figures) = &report.peer {
-        of_peer(&mut text, figures)?;
-    }
-    if let Some(figures) = &report.soak {
-        of_soak(&mut text, figures)?;
-    }
     Ok(text)
 }
 
@@ -53,47 +48,11 @@ fn of_load(text: &mut String, load: &Load, runs: usize) -> fmt::Result {
     writeln!(text)
 }
 
-fn of_peer(text: &mut String, figures: &peer::Figures) -> fmt::Result {
-    let peer::Figures { size, warm, build } = figures;
-    writeln!(
-        text,
-        "## Whole symbol files\n\nMozilla's Eliot keeps symcaches on disk, and reads the whole symcache of each module \
-         for each request. That work alone, without HTTP, JSON and Python, takes {} for the 100 frames, from files in \
-         memory ({}). Making the symcaches takes {}, once.\n",
-        time(*warm),
-        bytes(*size),
-        time(*build)
-    )
-}
-
-fn of_soak(text: &mut String, figures: &soak::Figures) -> fmt::Result {
-    let soak::Figures { before, after, seconds, cpu, failed } = figures;
-    writeln!(text, "## A million lookups of 100 addresses\n\n| requests | RSS |\n| ---: | ---: |")?;
-    writeln!(text, "| 0 | {} |", bytes(*before))?;
-    for (step, rss) in after.iter().enumerate() {
-        writeln!(text, "| {},000 | {} |", (step + 1) * 100, bytes(*rss))?;
-    }
-    let cpu = time(*cpu);
-    writeln!(text, "\n{seconds:.0} s, {cpu} of CPU time of the server for each. {failed} failed.")
-}
-
 fn ends(ends: &BTreeMap<String, u64>) -> String {
     let ends: Vec<_> = ends.iter().map(|(end, count)| format!("{end}: {count}")).collect();
     ends.join(", ")
 }
 
 fn time(seconds: f64) -> String {
-    match seconds {
-        t if t.is_nan() => "-".to_owned(),
-        t if t >= 1.0 => format!("{t:.2} s"),
-        t if t >= 1e-3 => format!("{:.1} ms", t * 1e3),
-        t => format!("{:.0} us", t * 1e6),
-    }
-}
-
-fn bytes(size: u64) -> String {
-    match size {
-        s if s >= 1_000_000 => format!("{:.1} MB", s as f64 / 1e6),
-        s => format!("{:.1} kB", s as f64 / 1e3),
-    }
+    if seconds.is_nan() { "-".to_owned() } else { nanoseconds(seconds * 1e9) }
 }

@@ -3,13 +3,10 @@
 //! The server is a process of its own on this machine, over a folder with the indexes of the debug files. Requests come
 //! from this machine too, and share its CPUs.
 
-mod client;
 mod load;
 mod markdown;
-mod peer;
 mod requests;
 mod server;
-mod soak;
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,19 +22,11 @@ use self::server::Server;
 use crate::cost::median;
 use crate::input::Input;
 use crate::tool::Tool;
-use crate::{builds, machine};
+use crate::{builds, machine, report};
 
 const CONNECTIONS: [u32; 4] = [1, 8, 64, 512];
 /// How long each load lasts, in seconds.
 const SECONDS: u32 = 10;
-
-/// What is measured.
-pub enum Mode {
-    /// Requests a second, and latencies.
-    Load,
-    /// Memory over a million requests.
-    Soak,
-}
 
 #[derive(Serialize)]
 struct Report {
@@ -48,8 +37,6 @@ struct Report {
     inputs: Vec<String>,
     index_size: u64,
     loads: Vec<Load>,
-    peer: Option<peer::Figures>,
-    soak: Option<soak::Figures>,
 }
 
 /// The figures of one kind of request.
@@ -75,18 +62,17 @@ struct Cold {
     second: f64,
 }
 
-/// Measures a server with the indexes of `inputs`, and writes a report to `folder`.
+/// Measures a server with the indexes of `inputs`, and writes a report to `folder`. Indexes are built in `scratch`.
 ///
 /// # Errors
 /// oha is not installed, or the server fails.
-pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode) -> Result<()> {
+pub fn run(inputs: &[Input], runs: usize, folder: &Path, scratch: &Path) -> Result<()> {
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
     let (oha, binary) = (load::version()?, server::binary()?);
-    let scratch = tempfile::tempdir()?;
-    let store = scratch.path().join("store");
+    let store = scratch.join("store");
     let mut asked = Vec::new();
     for input in inputs {
-        asked.push(Asked::of(&publish(input, scratch.path(), &store)?).context(input.name.clone())?);
+        asked.push(Asked::of(&publish(input, scratch, &store)?).context(input.name.clone())?);
     }
     let mut report = Report {
         date: date.clone(),
@@ -96,30 +82,13 @@ pub fn run(inputs: &[Input], runs: usize, folder: &Path, mode: Mode) -> Result<(
         inputs: inputs.iter().map(|input| input.name.clone()).collect(),
         index_size: index_size(&store)?,
         loads: Vec::new(),
-        peer: None,
-        soak: None,
     };
-    let name = match mode {
-        Mode::Load => {
-            for request in requests::all(&asked)? {
-                report.loads.extend(load_of(&binary, &store, &request, runs)?);
-            }
-            report.peer = Some(peer::measure(inputs, &asked, scratch.path(), runs)?);
-            "service"
-        }
-        Mode::Soak => {
-            report.soak = Some(soak::run(&binary, &store, &asked)?);
-            "service-soak"
-        }
-    };
-    std::fs::create_dir_all(folder)?;
-    let file = |extension: &str| folder.join(format!("{date}-{name}.{extension}"));
+    for request in requests::all(&asked)? {
+        report.loads.extend(load_of(&binary, &store, &request, runs)?);
+    }
     let text = markdown::render(&report)?;
     print!("{text}");
-    std::fs::write(file("md"), text)?;
-    std::fs::write(file("json"), serde_json::to_string_pretty(&report)? + "\n")?;
-    eprintln!("wrote {} and its .json", file("md").display());
-    Ok(())
+    report::write(folder, &format!("{date}-service"), &text, &report)
 }
 
 /// Builds the index of `input` and puts it into the folder `store`. Returns its path.

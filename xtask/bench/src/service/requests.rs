@@ -30,7 +30,7 @@ impl Request {
         let length = body.len();
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {content_type}\r\n\
-             content-length: {length}\r\n\r\n"
+             content-length: {length}\r\nconnection: close\r\n\r\n"
         );
         [head.as_bytes(), body].concat()
     }

@@ -1,6 +1,8 @@
 //! A `symdex serve` to measure: a process of its own, on this machine.
 
 use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -9,7 +11,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 use nix::unistd::{SysconfVar, sysconf};
 use tempfile::NamedTempFile;
 
-use super::client::Connection;
 use crate::cost::memory;
 
 /// A server. It ends when this is dropped.
@@ -68,14 +69,20 @@ impl Server {
         std::fs::read_to_string(self.log.path()).unwrap_or_default()
     }
 
-    /// Sends one request, head and body, on a new connection. Returns the status and the body of the answer.
+    /// Sends one request, head and body, which closes its connection. Returns the status and the body of the answer.
     ///
     /// # Errors
     /// There is no answer.
     pub fn exchange(&self, request: &[u8]) -> Result<(u16, Vec<u8>)> {
-        let mut connection = Connection::open(&self.address)?;
-        connection.send(request)?;
-        connection.answer()
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(120)))?;
+        stream.write_all(request)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("no end of the head")?;
+        let body = answer.split_off(end + 4);
+        let status = answer.get(9..12).context("no status")?;
+        Ok((std::str::from_utf8(status)?.parse()?, body))
     }
 
     /// The CPU time of all threads so far, user and system.
