@@ -23,8 +23,6 @@ fn main() -> ExitCode {
         ["instructions", words @ ..] if let Some(arguments) = instructions::Arguments::parse(words) => {
             instructions::run(&arguments)
         }
-        // A process whose instructions are counted.
-        ["counted", task, file] => instructions::counted(task, file.as_ref()),
         ["testdata"] => testdata::make(),
         ["testdata", "--check"] => testdata::check(),
         _ => {

@@ -2,14 +2,12 @@
 //! the committed counts. Unlike times, counts are the same on a busy machine.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_build::{Companions, Image};
+use symdex::Index;
 
 /// The committed counts.
 const COMMITTED: &str = "docs/bench/instructions.json";
@@ -43,27 +41,6 @@ impl Arguments {
     }
 }
 
-/// What a counted process does: `xtask-chores counted TASK FILE`.
-#[derive(Clone, Copy)]
-enum Task {
-    /// Build the index of the first slice of a debug file.
-    Build,
-    /// Open an index this often.
-    Open(u64),
-    /// Look up addresses in this many rounds, with an answer cache or without.
-    Lookup { rounds: u64, cache: bool },
-}
-
-/// The task of a word on the command line of a counted process.
-const TASKS: [(&str, Task); 6] = [
-    ("build", Task::Build),
-    ("open-once", Task::Open(1)),
-    ("open-often", Task::Open(1 + OPENS)),
-    ("lookup-uncached", Task::Lookup { rounds: 1, cache: false }),
-    ("lookup", Task::Lookup { rounds: 1, cache: true }),
-    ("lookup-twice", Task::Lookup { rounds: 2, cache: true }),
-];
-
 /// Counts the instructions for each debug file. Prints a table, and compares the counts or commits them.
 ///
 /// # Errors
@@ -79,9 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !is_comparable {
         println!("The committed counts are of {}, these are of {compiler}.", committed["compiler"]);
     }
-    let mut more = Vec::new();
+    let (program, mut more) = (program()?, Vec::new());
     for file in &arguments.debug_files {
-        let (name, counts) = counts(file)?;
+        let (name, counts) = counts(&program, file)?;
         println!("\n| {name} | instructions | committed |\n| --- | ---: | ---: |");
         for (row, count) in &counts {
             let before = committed["counts"][&name][row].as_u64();
@@ -115,87 +92,53 @@ fn compiler() -> Result<String> {
 }
 
 /// The name of the debug file `file` with its id, and the instructions of each row.
-fn counts(file: &Path) -> Result<(String, BTreeMap<&'static str, u64>)> {
+fn counts(program: &Path, file: &Path) -> Result<(String, BTreeMap<&'static str, u64>)> {
     let folder = tempfile::tempdir()?;
-    let index_path = folder.path().join("index");
-    let bytes = build(file)?;
-    let name = {
-        let index = Index::open(bytes.as_slice())?;
-        format!("{} {}", index.metadata().image_name, index.metadata().id)
-    };
-    std::fs::write(&index_path, bytes)?;
-    let opened = count("open-once", &index_path)?;
-    let mut counts = BTreeMap::new();
+    let index = folder.path().join("index");
+    let [file, index] = [file, &index].map(|path| path.to_str().context("a path that is not UTF-8"));
+    let (file, index) = (file?, index?);
+    let built = count(program, &["build", file, index])?;
+    let metadata = Index::open(std::fs::read(index)?)?.metadata().clone();
+    let name = format!("{} {}", metadata.image_name, metadata.id);
     // A process that opens the index once stands for the start of every process.
-    counts.insert("build", count("build", file)?.saturating_sub(opened));
-    counts.insert("open", count("open-often", &index_path)?.saturating_sub(opened) / OPENS);
-    let uncached = count("lookup-uncached", &index_path)?;
-    counts.insert("lookup without cache", uncached.saturating_sub(opened) / LOOKUPS);
-    let first = count("lookup", &index_path)?;
-    counts.insert("lookup never asked before", first.saturating_sub(opened) / LOOKUPS);
-    let twice = count("lookup-twice", &index_path)?;
-    counts.insert("lookup asked before", twice.saturating_sub(first) / LOOKUPS);
-    Ok((name, counts))
+    let opened = count(program, &["open", "1", index])?;
+    let opened_often = count(program, &["open", &(1 + OPENS).to_string(), index])?;
+    let addresses = LOOKUPS.to_string();
+    let uncached = count(program, &["lookup-uncached", &addresses, index])?;
+    let [once, twice] = ["1", "2"].map(|rounds| count(program, &["lookup", &addresses, rounds, index]));
+    let (once, twice) = (once?, twice?);
+    let each = |more: u64, less: u64, times: u64| more.saturating_sub(less) / times;
+    let counts = [
+        ("build", each(built, opened, 1)),
+        ("open", each(opened_often, opened, OPENS)),
+        ("lookup without cache", each(uncached, opened, LOOKUPS)),
+        ("lookup never asked before", each(once, opened, LOOKUPS)),
+        ("lookup asked before", each(twice, once, LOOKUPS)),
+    ];
+    Ok((name, counts.into()))
 }
 
-/// The instructions of a process that does `task` with `file`.
-fn count(task: &str, file: &Path) -> Result<u64> {
+/// Compiles the program `counted` beside this one, and returns its path.
+fn program() -> Result<PathBuf> {
+    let arguments = ["build", "--quiet", "--release", "--package", "xtask", "--features", "chores"];
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(arguments).args(["--bin", "counted"]).status()?;
+    ensure!(status.success(), "compiling the counted program ended with {status}");
+    Ok(std::env::current_exe()?.with_file_name("counted"))
+}
+
+/// The instructions of a process of `program` with these arguments.
+fn count(program: &Path, words: &[&str]) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe()?)
-        .args(["counted", task])
-        .arg(file)
+        .arg(program)
+        .args(words)
         .env("RAYON_NUM_THREADS", "1")
         .output()
         .context("cannot run valgrind (Debian: `apt-get install valgrind`)")?;
     let text = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "valgrind {task} {}: {text}", file.display());
+    ensure!(output.status.success(), "valgrind {words:?}: {text}");
     let collected = text.lines().find_map(|line| line.split_once("Collected :"));
     let (_, collected) = collected.with_context(|| format!("valgrind printed no count: {text}"))?;
     Ok(collected.trim().parse()?)
-}
-
-/// The work of a counted process.
-///
-/// # Errors
-/// There is no such task, or the file cannot be read.
-pub(crate) fn counted(task: &str, file: &Path) -> Result<()> {
-    let (_, task) = TASKS.iter().find(|(name, _)| *name == task).context("no such task")?;
-    match *task {
-        Task::Build => {
-            black_box(build(file)?);
-        }
-        Task::Open(times) => {
-            let bytes = std::fs::read(file)?;
-            for _ in 0..times {
-                black_box(Index::open(bytes.as_slice())?);
-            }
-        }
-        Task::Lookup { rounds, cache } => {
-            let index = Index::open(std::fs::read(file)?)?;
-            let mut scratch = if cache { Scratch::default() } else { Scratch::with_capacity(0) };
-            let executable = &index.metadata().executable;
-            let (start, end) = executable.first().zip(executable.last()).context("the index has no code")?;
-            let size = end.1 - start.0;
-            for _ in 0..rounds {
-                for number in 0..LOOKUPS {
-                    // Spread over the code by Fibonacci hashing.
-                    let offset = ImageOffset(start.0 + number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % size);
-                    black_box(index.lookup(offset, LinePolicy::Statement, &mut scratch)?);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The index of the first slice of the debug file `file`.
-fn build(file: &Path) -> Result<Vec<u8>> {
-    let file = symdex_build::find(file).into_iter().next().context("no debug file")??;
-    let bytes = std::fs::read(&file)?;
-    let slices = symdex_build::slices(&bytes)?;
-    let slice = slices.first().context("no slice")?;
-    let companions = Companions::default();
-    let image = Image::load(slice, &file, &companions)?;
-    Ok(symdex_build::build(&image)?.bytes)
 }
