@@ -74,7 +74,7 @@ pub(super) fn index<B: AsRef<[u8]>>(
     let (size, digest) = (index.as_bytes().len() as u64, index.digest());
     let view = Inspected {
         format: Some(index.format_version()),
-        sections: Some(index.sections().into()),
+        sections: Some(index.sections()),
         aliases: Some(aliases(index).map_err(failed)?),
         unwind,
         chunks: Some(all),

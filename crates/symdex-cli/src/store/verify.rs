@@ -254,8 +254,10 @@ fn report(
 impl Checked {
     fn text(&self) -> String {
         let IndexContents { id, name, arch, .. } = &self.contents;
-        let has_values = self.layout == StoredLayout::Values.name();
-        let values = has_values.then(|| text::count(self.values, "value") + ", ").unwrap_or_default();
+        let values = match self.values {
+            0 => String::new(),
+            values => text::count(values, "value") + ", ",
+        };
         let (name, counts) = (text::printable(name.into()), self.contents.counts());
         format!("{id}  {name}  {arch}  whole: {values}{counts}")
     }

@@ -14,6 +14,8 @@ mod refused {
 
     use symdex_report::{Source, Symbolicated};
 
+    use crate::failure::Cause;
+
     /// Whether `file` is a minidump, judged by its first bytes.
     pub(in super::super) fn is_process(file: &[u8]) -> bool {
         file.starts_with(b"MDMP")
@@ -36,8 +38,8 @@ mod refused {
     }
 
     impl Refused {
-        pub(in super::super) fn is_damage(&self) -> bool {
-            false
+        pub(in super::super) fn cause(&self) -> Cause {
+            Cause::Unsupported
         }
     }
 
