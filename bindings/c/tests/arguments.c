@@ -34,9 +34,9 @@ int main(int argc, char **argv) {
     CHECK(strstr(symdex_message(context), "/no/such/file") != NULL);
     CHECK(symdex_index_map(context, "/no/such/file", &index) == SYMDEX_STATUS_NOT_FOUND);
     CHECK(symdex_index_open(context, argv[1], &index) == SYMDEX_STATUS_IO && index == NULL);
-    CHECK(symdex_index_open_bytes(context, (const uint8_t *)"no index", 8, &index) == SYMDEX_STATUS_DAMAGED);
+    CHECK(symdex_index_open_bytes(context, (const uint8_t *)"no index", 8, &index) == SYMDEX_STATUS_UNSUPPORTED);
     CHECK(symdex_index_open_bytes(context, NULL, 8, &index) == SYMDEX_STATUS_INVALID_ARGUMENT);
-    CHECK(symdex_index_open_bytes(context, NULL, 0, &index) == SYMDEX_STATUS_DAMAGED);
+    CHECK(symdex_index_open_bytes(context, NULL, 0, &index) == SYMDEX_STATUS_UNSUPPORTED);
     CHECK(symdex_index_find(context, argv[1], "../x", &index) == SYMDEX_STATUS_INVALID_ARGUMENT);
     CHECK(symdex_index_find(context, argv[1], "00", &index) == SYMDEX_STATUS_NOT_FOUND);
     CHECK(symdex_index_find(context, argv[1], argv[2], &index) == SYMDEX_STATUS_OK && index != NULL);

@@ -53,7 +53,7 @@ def test_random_bytes() -> None:
 def test_what_is_no_index(tmp_path: Path) -> None:
     file = tmp_path / "text"
     file.write_text("some text")
-    with pytest.raises(symdex.DamagedError, match=r"text: not a symdex index: a text file"):
+    with pytest.raises(symdex.UnsupportedError, match=r"text: not a symdex index: a text file"):
         symdex.Index.open(file)
     with pytest.raises(symdex.MissingError, match="nothing"):
         symdex.Index.open(tmp_path / "nothing")
