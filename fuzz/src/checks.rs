@@ -56,7 +56,7 @@ pub fn index(bytes: &[u8]) {
             let _ = row.find_cfa(&mut Registers).map(|cfa| row.find_register(0, cfa, &mut Registers));
         }
     }
-    for table in Table::ALL {
+    for &table in Table::ALL {
         for chunk in index.chunks(table).take(CHUNKS) {
             let Ok((_, chunk)) = chunk else {
                 assert!(!is_whole, "verify accepts a chunk that cannot be read");
@@ -220,7 +220,7 @@ fn symbol_file_on_this_thread(bytes: &[u8]) {
 /// Direct lookups have the answers of the index, where these change.
 fn assert_direct_is_index(image: &Image<'_>, index: &Index<Vec<u8>>) {
     let mut offsets = BTreeSet::new();
-    for table in Table::ALL {
+    for &table in Table::ALL {
         for (_, chunk) in index.chunks(table).take(CHUNKS).flatten() {
             offsets.extend(chunk.ranges.iter().flat_map(|range| [range.start, range.end - 1, range.end]));
         }

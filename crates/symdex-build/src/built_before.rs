@@ -47,7 +47,7 @@ pub fn built_before<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Opti
 fn coverage<B: AsRef<[u8]>>(index: &Index<B>, none: TextCoverage) -> Option<TextCoverage> {
     let mut coverage = none;
     let span = u64::from(index.metadata().chunk_span);
-    for table in Table::ALL {
+    for &table in Table::ALL {
         for chunk in index.chunks(table) {
             let (number, ChunkRanges { ranges, frames, .. }) = chunk.ok()?;
             let start = number.saturating_mul(span);

@@ -159,7 +159,7 @@ fn text(index: &Index<&[u8]>) -> String {
         ));
     }
     let mut scratch = Scratch::default();
-    for table in Table::ALL {
+    for &table in Table::ALL {
         for chunk in index.chunks(table) {
             let (number, contents) = chunk.expect("intact");
             line(format_args!("{} chunk {number}", table.name()));

@@ -101,7 +101,7 @@ pub(crate) fn hidden_names_become_what_they_would_be_in_the_clear() {
     let (hidden, map) = (hidden(), map(MAP));
     let companions = Companions::default();
     let resolved = image(&hidden, &companions).with_symbol_map(&map);
-    for table in Table::ALL {
+    for &table in Table::ALL {
         assert_eq!(image_answers(&resolved, table), answers(&clear(), table));
     }
     assert_eq!(

@@ -103,6 +103,20 @@ pub struct OwnedFrame {
     pub table: Table,
 }
 
+impl OwnedFrame {
+    /// As [`Frame::name_lossy`].
+    #[must_use]
+    pub fn name_lossy(&self) -> Option<Cow<'_, str>> {
+        self.name.as_deref().map(String::from_utf8_lossy)
+    }
+
+    /// As [`Frame::file_lossy`].
+    #[must_use]
+    pub fn file_lossy(&self) -> Option<Cow<'_, str>> {
+        self.file.as_deref().map(String::from_utf8_lossy)
+    }
+}
+
 impl From<Frame<'_>> for OwnedFrame {
     fn from(frame: Frame<'_>) -> Self {
         let Frame { name, readable, file, line, inlined, function_start, table } = frame;

@@ -26,13 +26,11 @@ use crate::unwind::{UnwindReader, UnwindSection};
 /// changes and that threads share.
 ///
 /// ```
-/// use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch};
+/// use symdex::{ImageOffset, Index, LinePolicy};
 ///
 /// # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
 /// let index = Index::open(symdex::read_index_file(path.as_ref())?)?;
-/// let mut scratch = Scratch::default();
-/// let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?;
-/// for frame in frames.iter().flat_map(Frames::iter) {
+/// for frame in index.frames(ImageOffset(0x3cf), LinePolicy::Statement)? {
 ///     println!("{} {}", frame.name_lossy().unwrap_or_default(), frame.line.unwrap_or_default());
 /// }
 /// # Ok::<(), symdex::Error>(())
@@ -193,6 +191,7 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// A number that no other index that this process has opened has, even of the same file. A cache of answers can
     /// identify the index by it.
+    #[doc(hidden)]
     #[must_use]
     pub fn serial(&self) -> u64 {
         self.serial
@@ -226,6 +225,7 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// The sections of the index, in the order in which they lie in the file: the six that every index has, and the
     /// optional ones that this reader knows, with their sizes and checksums.
+    #[doc(hidden)]
     #[must_use]
     pub fn sections(&self) -> Vec<SectionInfo> {
         let [metadata, codes, files, checksums, names, chunks] = self.header.sections;
@@ -255,6 +255,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// # Errors
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] if the stored place of the chunk is damaged.
+    #[doc(hidden)]
     pub fn chunk_size(&self, table: Table, index: u64) -> Result<Option<usize>, Error> {
         Ok(self.chunk_reader().bytes_of(table, index)?.map(|bytes| bytes.len()))
     }

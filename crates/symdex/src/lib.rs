@@ -9,20 +9,20 @@
 //!    `mmap`, `Index::open_file` maps a file. Map only files that nobody else can change.
 //! 2. [`FrameAddress::image_offset`] turns an address of a stack into an [`ImageOffset`], which counts bytes from the
 //!    start of the image.
-//! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack, and
-//!    [`Index::lookup_ascending`] those of any number of ascending offsets, each block read once.
-//! 4. [`Frames::iter`] iterates over the frames, the innermost inlined function first. [`Frames::to_vec`] copies them.
+//! 3. [`Index::frames`] returns the frames at an offset, the innermost inlined function first.
+//! 4. For many addresses, [`Index::lookup`] answers without allocating, from the cache of a [`Scratch`];
+//!    [`Index::lookup_many`] answers a whole stack, and [`Index::lookup_ascending`] any number of ascending offsets, each
+//!    block read once.
 //!
 //! ```
-//! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
+//! use symdex::{FrameAddress, Index, LinePolicy};
 //!
 //! # let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex";
 //! let index = Index::open(std::fs::read(path)?)?;
-//! let mut scratch = Scratch::default(); // one for each thread, kept between lookups
 //! // From a stack: the address to return to, and where the image was loaded.
 //! let address = FrameAddress::ReturnAddress(0x1_04a3_43d0);
 //! let offset = address.image_offset(0x1_04a3_4000, &index.metadata().arch).ok_or("not in the image")?;
-//! let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("not known")?;
+//! let frames = index.frames(offset, LinePolicy::Statement)?;
 //! let lines = frames.iter().map(|frame| (frame.name_lossy().unwrap_or_default(), frame.line.unwrap_or_default()));
 //! let expected = [("cell", 9), ("row", 16), ("mip", 6), ("pyramid", 11)];
 //! assert!(lines.eq(expected.map(|(name, line)| (name.into(), line))));
@@ -92,13 +92,18 @@ pub mod write;
 
 pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
 pub use cause::Cause;
+// For the other crates of symdex.
 #[doc(hidden)]
 pub use error::guess_file_kind;
 pub use error::{Error, ErrorLocation};
-pub use file::{MAX_READ_SIZE, open_regular_file, read_digest, read_index_file};
+pub use file::{MAX_READ_SIZE, read_index_file};
+#[doc(hidden)]
+pub use file::{open_regular_file, read_digest};
 pub use format::{Counts, Grade, MAX_STRING, Metadata, Partial, SectionKind, Seen, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
-pub use index::{Index, SectionInfo};
+pub use index::Index;
+#[doc(hidden)]
+pub use index::SectionInfo;
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};

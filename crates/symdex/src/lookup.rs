@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRange, StringRanges};
+use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, OwnedFrame, StringRange, StringRanges};
 use crate::answer_cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
@@ -75,6 +75,17 @@ impl Scratch {
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
+    /// The frames at `offset`, innermost first; none for a gap. [`Self::lookup`] answers more addresses faster.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lookup`].
+    pub fn frames(&self, offset: ImageOffset, policy: LinePolicy) -> Result<Vec<OwnedFrame>, Error> {
+        let mut scratch = Scratch::with_capacity(0);
+        let frames = self.lookup(offset, policy, &mut scratch)?;
+        Ok(frames.map(|frames| frames.to_vec()).unwrap_or_default())
+    }
+
     /// The frames at `offset`, innermost first. Returns `None` for a gap, where neither table knows the address.
     ///
     /// The `dwarf` table answers first. If it has a gap, the `symbol_table` answers. If the `dwarf` table has a line

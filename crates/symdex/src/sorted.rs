@@ -46,7 +46,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         mut each: impl FnMut(ImageOffset, Result<Option<Frames<'_>>, Error>),
     ) {
-        let mut tables = Table::ALL.map(|table| TableReader::new(self.chunk_reader(), table));
+        let mut tables =
+            [Table::Dwarf, Table::SymbolTable].map(|table| TableReader::new(self.chunk_reader(), table));
         let mut recent = RecentStrings::default();
         let mut last = RangeAnswer { range: 0..0, frames: Vec::new(), strings: Vec::new() };
         for offset in offsets {

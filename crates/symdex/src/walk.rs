@@ -106,7 +106,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             verified.pages += pages;
             verified.unwind_rows = rows;
         }
-        for table in Table::ALL {
+        for &table in Table::ALL {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
                 let wrong = self.first_wrong(table, index, &contents);

@@ -73,7 +73,7 @@ pub(crate) fn publish(
         failed_units: built.failed_units,
         ranges: metadata.counts.ranges,
         seen: metadata.counts.seen,
-        chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
+        chunks: Table::ALL.iter().map(|table| metadata.chunk_len(*table)).sum(),
         coverage: built.coverage,
         dropped: built.dropped.clone(),
         hidden_names: built.hidden_names,

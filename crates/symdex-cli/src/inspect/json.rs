@@ -67,7 +67,7 @@ pub(super) fn index<B: AsRef<[u8]>>(
 ) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
     let mut all = Vec::new();
-    for table in Table::ALL {
+    for &table in Table::ALL {
         all.extend(chunks(index, table).map_err(failed)?);
     }
     let unwind = index.has_unwind_rows().then(|| index.unwind_counts()).transpose().map_err(failed)?;

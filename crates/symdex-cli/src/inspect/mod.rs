@@ -83,7 +83,7 @@ fn print(args: &Args, index: &Index<IndexBytes>, path: &Path) -> failure::Comman
         None => {
             metadata(&mut out, index.metadata())?;
             sizes(&mut out, path, index)?;
-            for table in Table::ALL {
+            for &table in Table::ALL {
                 chunks(&mut out, path, index, table)?;
             }
         }

@@ -48,8 +48,8 @@ pub(crate) fn each_index_of_testdata(each: impl FnMut(&str, &Index<Vec<u8>>)) {
 /// The first and the last address of every range, and the addresses around it.
 pub(crate) fn addresses(index: &Index<Vec<u8>>) -> BTreeSet<u64> {
     let ranges = Table::ALL
-        .into_iter()
-        .flat_map(|table| index.chunks(table))
+        .iter()
+        .flat_map(|table| index.chunks(*table))
         .flat_map(|chunk| chunk.expect("intact").1.ranges);
     ranges.flat_map(|range| [range.start.saturating_sub(1), range.start, range.end - 1, range.end]).collect()
 }

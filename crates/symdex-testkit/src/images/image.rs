@@ -154,7 +154,7 @@ impl Image {
         info.executable = end.map(|end| (0, end)).into_iter().collect();
         let mut writer = Writer::new(info, self.chunk_span, Cursor::new(Vec::new()));
         let mut encoder = ChunkEncoder::new(self.chunk_span, image_size);
-        for table in Table::ALL {
+        for &table in Table::ALL {
             for (index, chunk) in cut(self.table(table), self.chunk_span) {
                 let encoded = encoder.encode(table, index, &chunk).expect("a chunk as it should be");
                 writer.push(encoded).expect("in order");

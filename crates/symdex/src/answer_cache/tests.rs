@@ -37,7 +37,7 @@ fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Vec<FoundFrame> {
     let mut random = Random::new(serial << 40 | offset << 1 | u64::from(policy.is_statement()));
     let mut frames = Vec::new();
     let start = if random.one_in(4) { None } else { Some(ImageOffset(offset - random.below(offset + 1))) };
-    let table = random.pick(&Table::ALL);
+    let table = random.pick(Table::ALL);
     for _ in 0..random.pick(&[0, 1, 1, 2, 3, 40]) {
         let mut stored_id = || random.pick(&[0, 1, 2, 7, 3, 8, 4]);
         let (name, file) = (stored_id(), stored_id());

@@ -85,7 +85,7 @@ pub enum Table {
 
 impl Table {
     /// Both, in the order a lookup asks them.
-    pub const ALL: [Table; 2] = [Table::Dwarf, Table::SymbolTable];
+    pub const ALL: &[Table] = &[Table::Dwarf, Table::SymbolTable];
 
     /// `dwarf` or `symbol_table`, as answers print it.
     #[must_use]
@@ -216,7 +216,7 @@ impl Metadata {
         let values = |chunks: std::ops::Range<u64>| {
             chunks.start / CHUNKS_PER_VALUE..chunks.end.div_ceil(CHUNKS_PER_VALUE)
         };
-        let mut all: Vec<_> = Table::ALL.map(|table| self.chunks(table)).into();
+        let mut all: Vec<_> = Table::ALL.iter().map(|table| self.chunks(*table)).collect();
         all.retain(|chunks| !chunks.is_empty());
         all.sort_by_key(|chunks| chunks.start);
         match all.as_slice() {

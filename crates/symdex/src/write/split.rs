@@ -78,7 +78,7 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
         let mut writer = Writer::new(image(metadata), metadata.chunk_span, Cursor::new(Vec::new()));
         let (mut names, mut files, mut counts) =
             (Renumbered::default(), Renumbered::default(), Counts::default());
-        for table in Table::ALL {
+        for &table in Table::ALL {
             for index in chunks_of_value(number) {
                 let mut chunk = self.index.chunk(table, index)?;
                 if chunk.ranges.is_empty() {

@@ -95,7 +95,7 @@ impl Sections {
             let Ok(reader) = reader else { return false };
             let mut scratch = PackedScratch::default();
             let mut whole = reader.verify().is_ok();
-            for table in Table::ALL {
+            for &table in Table::ALL {
                 for index in self.metadata.chunks(table) {
                     whole &= self.is_harmless(&reader, table, index, &mut scratch);
                 }

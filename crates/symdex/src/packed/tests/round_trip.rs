@@ -13,7 +13,7 @@ fn assert_round_trip(image: &Image) {
     let mut scratch = PackedScratch::default();
     sections.read(|reader| {
         let reader = reader.expect("as written");
-        for (table, made) in Table::ALL.into_iter().zip(&image.tables) {
+        for (&table, made) in Table::ALL.iter().zip(&image.tables) {
             for (index, chunk) in symdex_testkit::images::cut(made, image.chunk_span) {
                 let placed = reader.chunk(table, index).expect("as written").expect("not empty");
                 let expected = answers(&own(&chunk));
