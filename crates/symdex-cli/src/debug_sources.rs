@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 use std::sync::OnceLock;
 
-use symdex_answer::fetch::{FetchError, SourceUrl, SourceUrlError};
+use symdex_answer::fetch::{FetchError, SourceUrl};
+use symdex_store::StoreUrlError;
 
 use crate::config::{Config, DEBUG_SOURCE};
 use crate::failure::{Cause, Failure};
@@ -15,7 +16,7 @@ const OF_DEBUGINFOD: &str = "DEBUGINFOD_URLS";
 static OF_FILE: OnceLock<(Vec<String>, String)> = OnceLock::new();
 
 /// A URL of the command line. If it is wrong, clap would print it with its secrets.
-type GivenUrl = Result<SourceUrl, SourceUrlError>;
+type GivenUrl = Result<SourceUrl, StoreUrlError>;
 
 #[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
 fn given(text: &str) -> Result<GivenUrl, Infallible> {
@@ -70,7 +71,7 @@ fn read<'u>(urls: impl Iterator<Item = &'u str>, place: &str) -> Result<Vec<Sour
     urls.map(|url| url.parse().map_err(|error| usage(place, &error))).collect()
 }
 
-fn usage(place: &str, error: &SourceUrlError) -> Failure {
+fn usage(place: &str, error: &StoreUrlError) -> Failure {
     Failure::new(Cause::Usage, format!("{place}: {error}"))
 }
 

@@ -5,16 +5,18 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use symdex_store::Breaker;
 #[cfg(feature = "remote")]
 use symdex_store::ObjectReader;
+use symdex_store::{Breaker, StoreUrl};
 use tempfile::NamedTempFile;
+#[cfg(feature = "remote")]
+use url::Url;
 
 use super::decode::{Content, decode, head_of, too_large};
 use super::error::{Failure, FetchError};
 use super::layout::{WantedImage, keys};
 use super::options::FetchOptions;
-use super::url::{Place, SourceUrl};
+use super::url::SourceUrl;
 #[cfg(feature = "remote")]
 use super::web::WebFiles;
 
@@ -37,6 +39,23 @@ enum Files {
     Web(WebFiles),
     #[cfg(feature = "remote")]
     Objects(ObjectReader),
+}
+
+impl Files {
+    #[cfg(feature = "remote")]
+    fn remote(location: &StoreUrl, timeout: Duration) -> Result<Self, Failure> {
+        let Some(base) = location.web() else {
+            return Ok(Self::Objects(ObjectReader::open(location, timeout)?));
+        };
+        let mut base = Url::parse(&base).map_err(|error| Failure::lasting(error.to_string()))?;
+        base.set_fragment(None);
+        WebFiles::new(base, timeout).map(Self::Web)
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn remote(_: &StoreUrl, _: Duration) -> Result<Self, Failure> {
+        Err(Failure::lasting("this build reads folders only; it was made without the feature `remote`"))
+    }
 }
 
 /// Sources of debug files, in the order in which they are asked. Threads share them.
@@ -78,16 +97,9 @@ impl DebugSource {
     /// [`FetchError`] if the environment has no valid configuration for an object store, or if this build lacks the
     /// feature `remote` and the source is not a folder.
     pub fn open(url: &SourceUrl, options: &FetchOptions) -> Result<Self, FetchError> {
-        let files = match &url.place {
-            Place::Folder(path) => Ok(Files::Folder(path.clone())),
-            #[cfg(feature = "remote")]
-            Place::Web(base) => WebFiles::new(base.clone(), options.timeout).map(Files::Web),
-            #[cfg(feature = "remote")]
-            Place::Objects(store) => {
-                ObjectReader::open(store, options.timeout).map(Files::Objects).map_err(Failure::from)
-            }
-            #[cfg(not(feature = "remote"))]
-            _ => Err(Failure::lasting(super::url::WITHOUT_REMOTE)),
+        let files = match url.location.folder() {
+            Some(folder) => Ok(Files::Folder(folder)),
+            None => Files::remote(&url.location, options.timeout),
         };
         let failed = |failure: Failure| FetchError { failures: vec![format!("{url}: {failure}")] };
         let files = files.map_err(failed)?;

@@ -44,4 +44,4 @@ pub use self::layout::{FileKind, Layout, WantedImage};
 pub use self::misses::{FetchOutcome, MissOptions, Misses};
 pub use self::options::FetchOptions;
 pub use self::source::FetchingSource;
-pub use self::url::{SourceUrl, SourceUrlError};
+pub use self::url::SourceUrl;

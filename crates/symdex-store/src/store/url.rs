@@ -41,10 +41,14 @@ pub struct StoreUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreUrlError {
     /// The URL is of an unknown kind.
-    #[error("{scheme}: is not a kind of store; expected {}", all_kinds())]
+    #[error("{scheme}: is not a kind of {what}; expected {expected}")]
     UnknownScheme {
         /// The text before the colon.
         scheme: String,
+        /// `store` or `source`.
+        what: &'static str,
+        /// What the URLs of all kinds look like.
+        expected: String,
     },
     /// The scheme of a URL is not followed by `//`. The rest is not shown, because it can have a password.
     #[error(
@@ -121,7 +125,7 @@ pub(crate) enum StoreKind {
     Objects,
 }
 
-/// All schemes, in the order of help texts.
+/// All schemes, in the order of help texts. The first [`SOURCES`] can have debug files.
 const SCHEMES: [Scheme; 10] = [
     Scheme::Dir,
     Scheme::S3,
@@ -134,6 +138,8 @@ const SCHEMES: [Scheme; 10] = [
     Scheme::RedisCluster,
     Scheme::RedisClusterTls,
 ];
+
+const SOURCES: usize = 6;
 
 /// What the URLs of a scheme look like.
 struct Form {
@@ -148,7 +154,8 @@ struct Form {
 
 const REDIS_ADVICE: &str = "put the password into the environment variable SYMDEX_REDIS_PASSWORD, or into a file that \
      SYMDEX_REDIS_PASSWORD_FILE names";
-const WEB_ADVICE: &str = "put the whole URL into the environment variable SYMDEX_STORE";
+const STORE_ADVICE: &str = "put the whole URL into the environment variable SYMDEX_STORE";
+const SOURCE_ADVICE: &str = "put the whole URL into the environment variable SYMDEX_DEBUG_SOURCE";
 const CLOUD_ADVICE: &str = "put credentials into the environment variables of the provider, such as AWS_ACCESS_KEY_ID and \
      AWS_SECRET_ACCESS_KEY";
 
@@ -160,16 +167,39 @@ impl StoreUrl {
     ///
     /// [`StoreUrlError`] if the text is not a URL of a store, or has a password or a query.
     pub fn from_argument(text: &str) -> Result<Self, StoreUrlError> {
-        let url: Self = text.parse()?;
-        let secret = |what, advice| Err(StoreUrlError::Secret { url: url.to_string(), what, advice });
-        let has_password = url.user.as_ref().is_some_and(|user| user.contains(':'));
-        match url.scheme.kind() {
+        text.parse::<Self>()?.without_secrets(STORE_ADVICE)
+    }
+
+    /// Reads the URL of a source of debug files: any of a store but Redis, and `http://` to any machine. It may have a
+    /// password.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUrlError`] if the text is not the URL of a source.
+    pub fn of_source(text: &str) -> Result<Self, StoreUrlError> {
+        Self::read(text, &SCHEMES[..SOURCES], "source")
+    }
+
+    /// Reads the URL of a source of debug files from a command line.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_source`](Self::of_source), and if the URL has a user or a query.
+    pub fn of_source_argument(text: &str) -> Result<Self, StoreUrlError> {
+        Self::of_source(text)?.without_secrets(SOURCE_ADVICE)
+    }
+
+    /// This URL, if it has no secrets. `advice` says where those of a web server belong.
+    fn without_secrets(self, advice: &'static str) -> Result<Self, StoreUrlError> {
+        let secret = |what, advice| Err(StoreUrlError::Secret { url: self.to_string(), what, advice });
+        let has_password = self.user.as_ref().is_some_and(|user| user.contains(':'));
+        match self.scheme.kind() {
             StoreKind::Redis if has_password => secret("a password on the command line", REDIS_ADVICE),
-            StoreKind::Objects if url.user.is_some() => {
-                secret("a user or a password on the command line", WEB_ADVICE)
+            StoreKind::Objects if self.user.is_some() => {
+                secret("a user or a password on the command line", advice)
             }
-            StoreKind::Objects if url.query.is_some() => secret("a query on the command line", WEB_ADVICE),
-            _ => Ok(url),
+            StoreKind::Objects if self.query.is_some() => secret("a query on the command line", advice),
+            _ => Ok(self),
         }
     }
 
@@ -186,6 +216,15 @@ impl StoreUrl {
     #[must_use]
     pub fn folder(&self) -> Option<PathBuf> {
         (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
+    }
+
+    /// The URL of a web server with its user and its query, to connect with. Never print it. `None` for other kinds.
+    #[must_use]
+    pub fn web(&self) -> Option<String> {
+        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+        let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+            .then(|| format!("{}://{user}{}{query}", self.scheme.form().name, self.place))
     }
 
     /// The servers of a Redis URL.
@@ -229,15 +268,48 @@ impl StoreUrl {
         format!("{self}{query}")
     }
 
+    /// Reads the URL of a `what`, which has one of `schemes`.
+    fn read(text: &str, schemes: &[Scheme], what: &'static str) -> Result<Self, StoreUrlError> {
+        let folder = |path: &str| Self::from(Path::new(path)).check();
+        let Some((name, rest)) = text.split_once(':') else { return folder(text) };
+        let scheme = schemes.iter().copied().find(|scheme| scheme.form().name == name);
+        let (scheme, rest) = match (scheme, rest.strip_prefix("//")) {
+            (Some(Scheme::Dir), _) => return folder(rest),
+            (Some(scheme), Some(rest)) => (scheme, rest),
+            (None, Some(_)) => {
+                let expected: Vec<_> = schemes.iter().map(|scheme| scheme.form().expected).collect();
+                let (scheme, expected) = (name.to_owned(), expected.join(", "));
+                return Err(StoreUrlError::UnknownScheme { scheme, what, expected });
+            }
+            (Some(scheme), None) => {
+                let Form { name: scheme, expected, .. } = scheme.form();
+                return Err(StoreUrlError::NoSlashes { scheme, expected });
+            }
+            // A path may have a colon.
+            (None, None) => return folder(text),
+        };
+        // The password of Redis may have any character. The path of a web server may have an `@`.
+        let end_of_host = match scheme.kind() {
+            StoreKind::Redis => rest.len(),
+            _ => rest.find(['/', '?']).unwrap_or(rest.len()),
+        };
+        let (user, rest) = match rest[..end_of_host].rfind('@') {
+            Some(at) => (Some(rest[..at].to_owned()), &rest[at + 1..]),
+            None => (None, rest),
+        };
+        let (place, query) = match rest.split_once('?') {
+            Some((place, query)) => (place, Some(query.to_owned())),
+            None => (rest, None),
+        };
+        Self { scheme, user, place: place.trim_end_matches('/').to_owned(), query }.check()
+    }
+
     fn check(self) -> Result<Self, StoreUrlError> {
         let shown = self.to_string();
         let (host, _) = self.place.split_once('/').unwrap_or((&self.place, ""));
         if self.place.is_empty() || (self.scheme != Scheme::Dir && host.is_empty()) {
             let Form { required: missing, expected, .. } = self.scheme.form();
             return Err(StoreUrlError::Incomplete { url: shown, missing, expected });
-        }
-        if self.scheme == Scheme::Http && !is_this_machine(host) {
-            return Err(StoreUrlError::PlainHttp { url: shown });
         }
         let is_cloud = matches!(self.scheme, Scheme::S3 | Scheme::Gcs | Scheme::Azure);
         if is_cloud && (self.user.is_some() || self.query.is_some()) {
@@ -246,11 +318,6 @@ impl StoreUrl {
         }
         Ok(self)
     }
-}
-
-/// What URLs of all kinds look like, for a message.
-fn all_kinds() -> String {
-    StoreUrl::kinds().map(|(expected, _)| expected).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether `host`, with or without a port, is this machine.
@@ -319,34 +386,12 @@ impl FromStr for StoreUrl {
 
     /// Reads a URL from the environment or a configuration file. It may have a password.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let folder = |path: &str| Self::from(Path::new(path)).check();
-        let Some((name, rest)) = text.split_once(':') else { return folder(text) };
-        let scheme = SCHEMES.into_iter().find(|scheme| scheme.form().name == name);
-        let (scheme, rest) = match (scheme, rest.strip_prefix("//")) {
-            (Some(Scheme::Dir), _) => return folder(rest),
-            (Some(scheme), Some(rest)) => (scheme, rest),
-            (None, Some(_)) => return Err(StoreUrlError::UnknownScheme { scheme: name.to_owned() }),
-            (Some(scheme), None) => {
-                let Form { name: scheme, expected, .. } = scheme.form();
-                return Err(StoreUrlError::NoSlashes { scheme, expected });
-            }
-            // A path may have a colon.
-            (None, None) => return folder(text),
-        };
-        // The password of Redis may have any character. The path of a web server may have an `@`.
-        let end_of_host = match scheme.kind() {
-            StoreKind::Redis => rest.len(),
-            _ => rest.find(['/', '?']).unwrap_or(rest.len()),
-        };
-        let (user, rest) = match rest[..end_of_host].rfind('@') {
-            Some(at) => (Some(rest[..at].to_owned()), &rest[at + 1..]),
-            None => (None, rest),
-        };
-        let (place, query) = match rest.split_once('?') {
-            Some((place, query)) => (place, Some(query.to_owned())),
-            None => (rest, None),
-        };
-        Self { scheme, user, place: place.trim_end_matches('/').to_owned(), query }.check()
+        let url = Self::read(text, &SCHEMES, "store")?;
+        let host = url.place.split('/').next().unwrap_or_default();
+        match url.scheme == Scheme::Http && !is_this_machine(host) {
+            true => Err(StoreUrlError::PlainHttp { url: url.to_string() }),
+            false => Ok(url),
+        }
     }
 }
 
