@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         }
         let compared = Compared::new(&question, index, exact, statement)?;
         report.addresses += 1;
-        report.cover(&position, &peers[0].1, size);
+        report.cover(&position, size);
         report.statement_differs += u64::from(compared.statement_differs());
 
         let wrong = compared.wrong();

@@ -55,7 +55,6 @@ pub(super) fn markdown(corpora: &[Corpus]) -> String {
     numbers("**unexplained**", of(|report| report.unexplained_len));
     numbers("bytes of code", of(|report| report.coverage.executable));
     numbers("answered by symdex", of(|report| report.coverage.ours));
-    numbers("answered by addr2line", of(|report| report.coverage.theirs));
     for peer in [ADDR2LINE, LLVM_SYMBOLIZER] {
         let of = |number: &dyn Fn(&PeerReport) -> u64| -> Vec<u64> {
             totals.iter().map(|total| total.peers.get(peer).map_or(0, number)).collect()
