@@ -11,7 +11,7 @@ use crate::buffer::IndexBytes;
 ///
 /// A mapped file is opened in microseconds, and a lookup reads a few kilobytes of it. But if the file is truncated
 /// while it is mapped, the next lookup kills the process (on Unix with SIGBUS). A file that was read cannot change any
-/// more; opening it takes time and memory for all of its bytes. `docs/SECURITY.md` has figures.
+/// more; opening it takes time and memory for all of its bytes.
 ///
 /// symdex replaces an index by renaming, so that it never changes a file that is mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
