@@ -97,8 +97,7 @@ fn a_minidump_is_answered_in_every_format() {
     let apple = symdex_on(&dump, &format!("minidump {{}} {index} --format text")).out;
     assert!(apple.contains("Thread 0 Crashed:") && apple.contains("cell (grid.h:9) [inlined]"), "{apple}");
     let native = &symdex_on(&dump, &format!("symbolicate {{}} {index}")).json()[0];
-    assert_eq!(native["modules"][0]["path"], "/data/app/libgrid.so");
-    assert_eq!(native["threads"][0]["frames"][0]["inlines"][0]["function"], "cell");
+    assert_eq!(native, stackwalk, "its own format is that of minidump-stackwalk");
 }
 
 #[test]

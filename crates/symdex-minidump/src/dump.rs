@@ -105,7 +105,8 @@ pub(crate) fn process<'d>(dump: &'d Dump<'d>) -> Result<Process<'d>, Error> {
     };
     let skipped_threads = list.threads.len().saturating_sub(THREADS);
     let memory = blocks(&memory);
-    Ok(Process { state, images, modules: repeated_modules, stacks, memory, skipped_threads })
+    let by_base = images.iter().enumerate().map(|(at, image)| (image.load_address, at)).collect();
+    Ok(Process { state, images, by_base, modules: repeated_modules, stacks, memory, skipped_threads })
 }
 
 /// A stream that the minidump may lack. Broken ones count as missing.

@@ -3,11 +3,10 @@
 //! A minidump has the registers and the stack memory of each thread, not its frames. A microdump of Breakpad has those
 //! of one thread, as lines of a log. [`walk`] finds the frames with the walker of [rust-minidump], which asks the same
 //! [`Source`] that answers reports: by the unwind rows of its indexes, by frame pointers, and last by a search of the
-//! stack for addresses of code. [`Walked::report`] is then a report in the JSON of minidump-stackwalk, for
-//! [`symdex_report::Report::parse`].
+//! stack for addresses of code. [`Walked::report`] is then a report that [`symdex_report::symbolicate`] answers.
 //!
 //! ```
-//! use symdex_report::{Answers, Options, Question, Report, Unanswered, symbolicate};
+//! use symdex_report::{Answers, Options, Question, Unanswered, symbolicate};
 //!
 //! fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
 //!     Err(Unanswered::Missing)
@@ -16,8 +15,7 @@
 //! # fn demo(file: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let Some(walked) = symdex_minidump::walk(file, &mut nothing) else { return Ok(()) };
 //! let walked = walked?;
-//! let report = Report::parse(&walked.report)?;
-//! let symbolicated = symbolicate(&report, &mut nothing, &Options::new());
+//! let symbolicated = symbolicate(&walked.report, &mut nothing, &Options::new());
 //! symbolicated.write_text(&mut std::io::stdout())?;
 //! # Ok(())
 //! # }
@@ -41,13 +39,13 @@ mod names;
 mod process;
 mod provider;
 mod registers;
+mod report;
 mod row;
 mod signal_frame;
 mod stackwalk;
-mod state_json;
 mod walk;
 
-use symdex_report::Source;
+use symdex_report::{Report, Source};
 
 use crate::microdump::{Microdump, is_microdump};
 
@@ -62,8 +60,8 @@ const SIGNATURE: &[u8] = b"MDMP";
 #[non_exhaustive]
 #[derive(Debug)]
 pub struct Walked {
-    /// The report: the JSON of minidump-stackwalk without functions.
-    pub report: Vec<u8>,
+    /// The report. It has no text.
+    pub report: Report<'static>,
     /// The same process, for the output of minidump-stackwalk.
     pub process: WalkedProcess,
 }
@@ -114,8 +112,9 @@ fn walk_minidump(
     if process.state.threads.iter().all(|thread| thread.frames.is_empty()) {
         return Err(Error::Damaged { what: "no thread has registers that can be read".to_owned() });
     }
-    let report = state_json::report(&process, &is_cut)?;
-    Ok(Walked { report, process: WalkedProcess::new(process.state) })
+    let cut = is_cut.into_iter().filter(|is_cut| *is_cut).count();
+    let report = report::report(&mut process, cut);
+    Ok(Walked { report, process: WalkedProcess { state: Box::new(process.state) } })
 }
 
 #[cfg(doctest)]

@@ -1,5 +1,7 @@
 //! A process with its threads and memory, before its stacks are walked.
 
+use std::collections::HashMap;
+
 use minidump::format::MINIDUMP_MEMORY_DESCRIPTOR;
 use minidump::system_info::{Cpu, PointerWidth};
 use minidump::{Endian, MinidumpMemory, MinidumpModuleList};
@@ -12,6 +14,8 @@ pub(crate) struct Process<'d> {
     pub(crate) state: ProcessState,
     /// The image for each module of the process, in the same order.
     pub(crate) images: Vec<ReportImage>,
+    /// Positions of images by load address.
+    pub(crate) by_base: HashMap<u64, usize>,
     /// The modules as frames repeat them: only their places and the ends of their paths.
     pub(crate) modules: MinidumpModuleList,
     /// The stack of each thread, in the order of the threads.

@@ -12,6 +12,7 @@ use symdex::{ImageOffset, LinePolicy};
 use symdex_report::{Answer, AnswerBytes, Function, Question, ReportImage, Source};
 
 use crate::limits::{FRAMES, FRAMES_OF_THREAD, LOOKUPS};
+use crate::process::Process;
 use crate::registers::Registers;
 use crate::row::{Caller, caller, return_at_entry};
 
@@ -23,8 +24,8 @@ const SIGNAL_RETURNS: [&str; 4] =
 /// at all, so that the walk stops there. [`take_stop`](Self::take_stop) says why.
 pub(crate) struct Provider<'s> {
     state: Mutex<State<'s>>,
-    /// Positions of images by load address.
-    by_base: HashMap<u64, usize>,
+    /// As [`Process::by_base`].
+    by_base: &'s HashMap<u64, usize>,
 }
 
 /// Why a walk stops before the end of the stack.
@@ -55,18 +56,17 @@ struct State<'s> {
 }
 
 impl<'s> Provider<'s> {
-    /// Answers for `images` of a process with so many `threads` from `source`. The file has `size` bytes.
+    /// Answers for the images of `process`, which has so many `threads`, from `source`. The file has `size` bytes.
     pub(crate) fn new(
         source: &'s mut (dyn Source + Send),
-        images: &'s [ReportImage],
+        process: &'s Process<'_>,
         registers: Registers,
         threads: usize,
         size: usize,
     ) -> Self {
-        let by_base = images.iter().enumerate().map(|(at, image)| (image.load_address, at)).collect();
         let state = State {
             source,
-            images,
+            images: &process.images,
             registers,
             known: HashMap::new(),
             missing: HashSet::new(),
@@ -77,7 +77,7 @@ impl<'s> Provider<'s> {
             frames_of_walk_left: 0,
             stop: None,
         };
-        Self { state: Mutex::new(state), by_base }
+        Self { state: Mutex::new(state), by_base: &process.by_base }
     }
 
     fn state(&self) -> MutexGuard<'_, State<'s>> {

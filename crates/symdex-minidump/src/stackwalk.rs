@@ -1,6 +1,5 @@
 //! The output of minidump-stackwalk for a process whose stacks are walked.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use minidump::Module;
@@ -13,17 +12,14 @@ use symdex_report::{Function, ImageOutcome, Resolution, Symbolicated};
 use crate::names::path_on_one_line;
 
 /// A process whose stacks are walked. It writes what minidump-stackwalk writes.
+#[derive(Debug)]
 pub struct WalkedProcess {
-    state: Box<ProcessState>,
+    pub(crate) state: Box<ProcessState>,
 }
 
 impl WalkedProcess {
-    pub(crate) fn new(state: ProcessState) -> Self {
-        Self { state: Box::new(state) }
-    }
-
-    /// Adds the answers for the frames and modules. `symbolicated` is of the report of the same process.
-    pub fn answer(&mut self, symbolicated: &Symbolicated<'_, '_>) {
+    /// Adds the answers for the frames and modules.
+    fn answer(&mut self, symbolicated: &Symbolicated<'_, '_>) {
         for (number, thread) in self.state.threads.iter_mut().enumerate() {
             for (depth, frame) in thread.frames.iter_mut().enumerate() {
                 if let Some(resolution) = symbolicated.resolution(number, depth) {
@@ -45,21 +41,23 @@ impl WalkedProcess {
         }
     }
 
-    /// Writes the text of minidump-stackwalk.
+    /// Writes the text of minidump-stackwalk. `symbolicated` is the report of the same process.
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn write_text(&self, mut out: impl Write) -> io::Result<()> {
+    pub fn write_text(&mut self, symbolicated: &Symbolicated<'_, '_>, mut out: impl Write) -> io::Result<()> {
+        self.answer(symbolicated);
         self.state.print(&mut out)
     }
 
-    /// Writes the JSON of minidump-stackwalk on one line.
+    /// Writes the JSON of minidump-stackwalk on one line. `symbolicated` is the report of the same process.
     ///
     /// # Errors
     ///
     /// Those of `out`.
-    pub fn write_json(&self, mut out: impl Write) -> io::Result<()> {
+    pub fn write_json(&mut self, symbolicated: &Symbolicated<'_, '_>, mut out: impl Write) -> io::Result<()> {
+        self.answer(symbolicated);
         self.state.print_json(&mut out, false)?;
         out.write_all(b"\n")
     }
@@ -90,10 +88,4 @@ fn place(function: &Function) -> (Option<String>, Option<u32>) {
 
 fn on_one_line(name: &str) -> String {
     printable(name.into()).into_owned()
-}
-
-impl fmt::Debug for WalkedProcess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WalkedProcess").field("threads", &self.state.threads.len()).finish_non_exhaustive()
-    }
 }

@@ -30,7 +30,7 @@ pub(crate) fn walk(
         what: format!("stacks of the processor {cpu} cannot be walked"),
     })?;
     let mut threads = std::mem::take(&mut process.state.threads);
-    let provider = Provider::new(source, &process.images, registers, threads.len(), size);
+    let provider = Provider::new(source, process, registers, threads.len(), size);
     let chains = Chains::new(address_size(cpu), size);
     let mut walker = StackWalker { process, provider: &provider, registers, chains, unloaded_left: UNLOADED };
     let walked = threads.iter_mut().enumerate().map(|(number, thread)| walker.thread(number, thread));

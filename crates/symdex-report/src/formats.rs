@@ -2,7 +2,10 @@
 
 use crate::error::Error;
 use crate::format::Format;
-use crate::report::{Parsed, Report};
+use crate::info::ReportInfo;
+use crate::limits::Extent;
+use crate::registers::in_order;
+use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 use crate::unknown::unknown;
 use crate::{
@@ -85,11 +88,28 @@ impl<'t> Report<'t> {
         let format = format.ok_or_else(|| unknown(text, &FORMATS))?;
         let parsed = (FORMATS[format].parse)(text).map_err(|error| error.after(mark.len()))?;
         let Parsed { mut images, threads, info, extent } = parsed;
-        for image in &mut images {
-            // An id of zeros means that the reporter did not know the id.
-            image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
-        }
+        images.iter_mut().for_each(ReportImage::drop_zero_id);
         Ok(Report { mark, text, format, images, threads, info, extent })
+    }
+
+    /// A report without text: the stacks of a process, found in a minidump. Its format is that of minidump-stackwalk.
+    /// `unread` is the number of frames that are left out. [`Symbolicated::write`](crate::Symbolicated::write) writes
+    /// nothing for it.
+    #[must_use]
+    pub fn of_stacks(
+        mut images: Vec<ReportImage>,
+        mut threads: Vec<Thread>,
+        info: ReportInfo,
+        unread: u64,
+    ) -> Self {
+        images.iter_mut().for_each(ReportImage::drop_zero_id);
+        for thread in &mut threads {
+            thread.registers = in_order(std::mem::take(&mut thread.registers).into_iter());
+        }
+        let extent = Extent::of_stacks(&images, &threads, unread);
+        let format = FORMATS.iter().position(|format| format.name == minidump::FORMAT.name);
+        let format = format.unwrap_or_default();
+        Report { mark: &[], text: &[], format, images, threads, info, extent }
     }
 
     /// The format of the report.

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::function::Function;
-use crate::report::Frame;
+use crate::report::{Frame, ReportImage, Thread};
 
 /// How many bytes the answers for one report may have, if the report is small.
 pub(crate) const ANSWER_BYTES: usize = 64 << 20;
@@ -113,6 +113,14 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
+    /// Of a report without text, which lacks `unread` frames.
+    pub(crate) fn of_stacks(images: &[ReportImage], threads: &[Thread], unread: u64) -> Self {
+        let of_thread =
+            |thread: &Thread| STACK + FRAME * thread.frames.len() + ENTRY * thread.registers.len();
+        let memory = IMAGE * images.len() + threads.iter().map(of_thread).sum::<usize>();
+        Self { frames: unread, memory, ..Self::default() }
+    }
+
     /// Whether parts of the report are not read.
     pub(crate) fn is_partial(&self) -> bool {
         self.frames != 0 || self.malformed != 0 || self.bytes != 0

@@ -81,8 +81,6 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     {
         thread.crashed = true;
     }
-    // symdex states how many threads of a minidump it has not walked.
-    limit.skip(dump.get("threads_left_out").and_then(Value::number).unwrap_or_default());
     Ok(Parsed { images, threads, info: info(dump, &os), extent: limit.extent(json.rest()) })
 }
 
@@ -158,11 +156,9 @@ fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> ReportImage {
     let text = |key: &str| module.get(key).and_then(Value::text).unwrap_or_default();
     let number = |key: &str| module.get(key).and_then(hexadecimal);
     let load_address = number("base_addr").unwrap_or_default();
-    // symdex adds the path to the modules of the minidumps that it reads.
-    let path = module.get("path").and_then(Value::text).unwrap_or_else(|| text("filename"));
-    let (code_id, debug_id) = (&*text("code_id"), &*text("debug_id"));
+    let (path, code_id, debug_id) = (&*text("filename"), &*text("code_id"), &*text("debug_id"));
     let size = number("end_addr").and_then(|end| end.checked_sub(load_address));
-    MinidumpModule { path: &path, os, arch, code_id, debug_id, load_address, size }.into()
+    MinidumpModule { path, os, arch, code_id, debug_id, load_address, size }.into()
 }
 
 fn stack(
@@ -175,8 +171,6 @@ fn stack(
     let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
     let read = |object: Value<'_>| limit.read(frame(object, by_base), object.get("offset").is_some());
     let index = owner.get("threads_index").and_then(Value::number);
-    // symdex marks the stacks of which it has not walked every frame.
-    limit.skip(u64::from(owner.get("is_cut").is_some_and(Value::is_true)));
     let mut found_by = Vec::new();
     let read = |object: Value<'_>| {
         let frame = read(object)?;
@@ -203,13 +197,7 @@ fn stack(
 fn registers(frame: Value<'_>, limit: &ReadLimit) -> Vec<Register> {
     let members = frame.get("registers").into_iter().flat_map(Value::members);
     let members = members.take_while(|_| limit.take_entry());
-    in_order(members.filter_map(|(name, value)| {
-        Some(Register {
-            name: name.text()?.into_owned(),
-            value: hexadecimal(value)?,
-            description: String::new(),
-        })
-    }))
+    in_order(members.filter_map(|(name, value)| Some(Register::new(name.text()?, hexadecimal(value)?))))
 }
 
 fn frame(object: Value<'_>, by_base: &HashMap<u64, usize>) -> Option<Frame> {

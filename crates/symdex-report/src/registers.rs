@@ -12,6 +12,14 @@ pub struct Register {
     pub description: String,
 }
 
+impl Register {
+    /// A register without a description.
+    #[must_use]
+    pub fn new(name: impl Into<String>, value: u64) -> Self {
+        Self { name: name.into(), value, description: String::new() }
+    }
+}
+
 /// The most registers that are read of a thread. Processors have a few dozen.
 pub(crate) const MAX_REGISTERS: usize = 128;
 
@@ -80,8 +88,7 @@ mod tests {
     #[test]
     fn registers_come_in_apples_order() {
         let order = |names: &[&str]| {
-            let register =
-                |name: &&str| Register { name: (*name).to_owned(), value: 0, description: String::new() };
+            let register = |name: &&str| Register::new(*name, 0);
             let names = in_order(names.iter().map(register)).into_iter().map(|register| register.name);
             names.collect::<Vec<_>>().join(" ")
         };

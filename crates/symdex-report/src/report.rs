@@ -139,8 +139,9 @@ impl FoundBy {
         Self::NAMES.iter().find(|(way, _)| *way == self).map_or("other", |(_, name)| name)
     }
 
-    /// The way with this name in JSON.
-    pub(crate) fn from_name(name: &str) -> Self {
+    /// The way with this name in JSON, or in minidump-stackwalk.
+    #[must_use]
+    pub fn from_name(name: &str) -> Self {
         Self::NAMES.iter().find(|(_, known)| *known == name).map_or(Self::Other, |(way, _)| *way)
     }
 }
@@ -166,6 +167,20 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A frame without text, at the address of an instruction. `image` is its position in [`Report::images`].
+    #[must_use]
+    pub fn new(address: u64, image: Option<usize>) -> Self {
+        Self {
+            address,
+            image: image.map(Number::from),
+            kind: AddressKind::ProgramCounter,
+            detail: SymbolDetail::AddressOnly,
+            inlined: false,
+            site: Site::from(0..0),
+            function: None,
+        }
+    }
+
     /// The position of the image in [`Report::images`]; `None` if the report does not name it.
     #[must_use]
     pub fn image(&self) -> Option<u32> {
@@ -251,6 +266,11 @@ impl ReportImage {
     pub fn file_name(&self) -> &str {
         let last = self.path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty());
         last.unwrap_or(&self.name)
+    }
+
+    /// An id of zeros means that the reporter did not know the id.
+    pub(crate) fn drop_zero_id(&mut self) {
+        self.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
     }
 
     /// Whether the image belongs to the app, and not to the system.

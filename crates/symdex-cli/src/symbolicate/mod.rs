@@ -345,21 +345,17 @@ impl Answering<'_> {
         }
         let on_event = |event: Event<'_>| events.on(event);
         let mut source = FetchingSource::new(symbolicator.session(&on_event), *misses, None);
-        let mut walked = match walk(&file, &mut source).transpose() {
-            Ok(walked) => walked,
-            Err(error) => {
-                let failure = Failure::new(error.cause(), format!("{}: {error}", shown(path)));
-                return Err(Refused { failure, text: Some(file) });
-            }
+        let parsed = match walk(&file, &mut source) {
+            Some(Ok(walked)) => Ok((walked.report, Some(walked.process))),
+            Some(Err(error)) => Err((error.cause(), error.to_string())),
+            None => Report::parse(&file)
+                .map(|report| (report, None))
+                .map_err(|error| (error.cause(), error.to_string())),
         };
-        let (text, process) = match &mut walked {
-            Some(walked) => (&walked.report, Some(&mut walked.process)),
-            None => (&file, None),
-        };
-        let report = match Report::parse(text) {
-            Ok(report) => report,
-            Err(error) => {
-                let failure = Failure::new(error.cause(), format!("{}: {error}", shown(path)));
+        let (report, process) = match parsed {
+            Ok(parsed) => parsed,
+            Err((cause, error)) => {
+                let failure = Failure::new(cause, format!("{}: {error}", shown(path)));
                 return Err(Refused { failure, text: Some(file) });
             }
         };
@@ -370,20 +366,20 @@ impl Answering<'_> {
         let symbolicated = symbolicate(&report, &mut source, options);
         let counted = ReportCounts::of(&symbolicated);
         let text = Text::of(report.text().len(), |mut out| match (layout, process) {
-            (Layout::Report(OutputFormat::Native), _) => symbolicated.write(out),
+            (Layout::Report(OutputFormat::Native), None) => symbolicated.write(out),
             (Layout::Report(OutputFormat::Json), _) => {
                 let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { symbolicator.known() } else { &[] };
                 output::json(path, &symbolicated, &counted, known, out)
             }
-            (Layout::Stackwalk(format), Some(process)) => {
-                process.answer(&symbolicated);
-                match format {
-                    StackwalkFormat::Text => process.write_text(out),
-                    StackwalkFormat::Json => process.write_json(out),
-                }
+            (Layout::Stackwalk(StackwalkFormat::Text), Some(mut process)) => {
+                process.write_text(&symbolicated, out)
             }
+            (
+                Layout::Report(OutputFormat::Native) | Layout::Stackwalk(StackwalkFormat::Json),
+                Some(mut process),
+            ) => process.write_json(&symbolicated, out),
             (Layout::Report(OutputFormat::Text) | Layout::Stackwalk(_), _) => {
                 symbolicated.write_text(&mut out)
             }

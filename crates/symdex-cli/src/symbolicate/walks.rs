@@ -12,7 +12,7 @@ mod refused {
     use std::fmt;
     use std::io::{self, Write};
 
-    use symdex_report::{Source, Symbolicated};
+    use symdex_report::{Report, Source, Symbolicated};
 
     use crate::failure::Cause;
 
@@ -45,22 +45,26 @@ mod refused {
 
     /// A process whose stacks are walked. There are none.
     pub(in super::super) struct Walked {
-        pub(in super::super) report: Vec<u8>,
+        pub(in super::super) report: Report<'static>,
         pub(in super::super) process: WalkedProcess,
     }
 
     pub(in super::super) enum WalkedProcess {}
 
     impl WalkedProcess {
-        pub(in super::super) fn answer(&mut self, _: &Symbolicated<'_, '_>) {
+        pub(in super::super) fn write_text(
+            &mut self,
+            _: &Symbolicated<'_, '_>,
+            _: impl Write,
+        ) -> io::Result<()> {
             match *self {}
         }
 
-        pub(in super::super) fn write_text(&self, _: impl Write) -> io::Result<()> {
-            match *self {}
-        }
-
-        pub(in super::super) fn write_json(&self, _: impl Write) -> io::Result<()> {
+        pub(in super::super) fn write_json(
+            &mut self,
+            _: &Symbolicated<'_, '_>,
+            _: impl Write,
+        ) -> io::Result<()> {
             match *self {}
         }
     }

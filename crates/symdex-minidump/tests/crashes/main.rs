@@ -14,7 +14,7 @@ use captures::{Capture, Target, capture_native, capture_qemu};
 use programs::Indexes;
 use symdex_answer::{Symbolicator, SymbolicatorOptions};
 use symdex_minidump::walk;
-use symdex_report::{Answers, FoundBy, Options, Question, Report, Source, Unanswered, symbolicate};
+use symdex_report::{Answers, FoundBy, Options, Question, Source, Unanswered, symbolicate};
 use symdex_testkit::{Need, ignore};
 
 symdex_testkit::main!(
@@ -39,7 +39,7 @@ fn walked(capture: &Capture, indexes: &mut Indexes) -> Vec<(Frame, FoundBy)> {
 /// The frames that symdex finds in a minidump, and how.
 fn frames_of(dump: &[u8], source: &mut (impl Source + Send)) -> Vec<(Frame, FoundBy)> {
     let walked = walk(dump, source).expect("a minidump").expect("intact");
-    let report = Report::parse(&walked.report).expect("a report");
+    let report = walked.report;
     let symbolicated = symbolicate(&report, source, &Options::new());
     let thread = &report.threads()[0];
     let frame = |depth: usize| {
@@ -196,7 +196,7 @@ fn real_minidumps_have_the_frames_of_rust_minidump() {
             println!("{}: refused", path.display());
             continue;
         };
-        let report = Report::parse(&walked.report).expect("a report");
+        let report = walked.report;
         let ours = report.threads().iter().map(|thread| {
             let ways = thread.found_by.iter().map(|way| way.name());
             thread.frames.iter().map(|frame| frame.address).zip(ways).collect::<Vec<_>>()

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use symdex::LinePolicy;
 use symdex_answer::Matching;
 use symdex_report::{
-    Addresses, FormatKind, ImageOutcome, Options, OutputFormat, Report, ReportView, Source, Symbolicated,
-    Unanswered, most_memory, symbolicate,
+    Addresses, FormatKind, ImageOutcome, Options, OutputFormat, Report, ReportView, Symbolicated, Unanswered,
+    most_memory, symbolicate,
 };
 use symdex_store::IdPrefix;
 use tokio::sync::mpsc;
@@ -199,39 +199,33 @@ fn answer(
 ) -> Result<(bool, FormatKind), Problem> {
     let not_a_report = |error: symdex_report::Error| Problem::new(ProblemKind::NotAReport, error.to_string());
     let mut source = app.session_matching(options.matching.as_deref());
-    let (walked, _walked) = walked(bytes, &mut source, out.reserved())?;
-    let bytes = walked.as_deref().unwrap_or(bytes);
-    let mut reading = out.reserved().another(most_memory(bytes.len()) as u64)?;
-    let report = Report::parse(bytes).map_err(not_a_report)?;
-    reading.shrink(report.memory() as u64);
+    let is_process = symdex_minidump::is_process(bytes);
+    let most = if is_process { symdex_minidump::most_memory(bytes.len()) } else { most_memory(bytes.len()) };
+    let mut reading = out.reserved().another(most as u64)?;
+    let (report, process) = match symdex_minidump::walk(bytes, &mut source) {
+        Some(walked) => {
+            let walked = walked.map_err(|error| Problem::new(ProblemKind::NotAReport, error.to_string()))?;
+            (walked.report, Some(walked.process))
+        }
+        None => {
+            let report = Report::parse(bytes).map_err(not_a_report)?;
+            reading.shrink(report.memory() as u64);
+            (report, None)
+        }
+    };
     let symbolicated = symbolicate(&report, &mut source, &options.stated.of_report().output(format));
     let is_unasked = StoreFailures::of(&symbolicated).check()?;
     let written = match format {
-        OutputFormat::Native => symbolicated.write(&mut *out),
+        OutputFormat::Native => match process {
+            Some(mut process) => process.write_json(&symbolicated, &mut *out),
+            None => symbolicated.write(&mut *out),
+        },
         OutputFormat::Text => symbolicated.write_text(&mut out),
         OutputFormat::Json => write_json(app, name, &symbolicated, out),
     };
     written.map_err(|error| out.problem(&error))?;
     let fetching = |outcome: &ImageOutcome| matches!(outcome, ImageOutcome::Unanswered(Unanswered::Fetching));
     Ok((is_unasked || symbolicated.images().iter().any(fetching), report.format().kind()))
-}
-
-/// The report that a minidump becomes when its stacks are walked, with the memory that is reserved for it. `None` for a
-/// body that is a report already.
-fn walked(
-    bytes: &[u8],
-    source: &mut (dyn Source + Send),
-    reserved: &Reserved,
-) -> Result<(Option<Vec<u8>>, Option<Reserved>), Problem> {
-    if !symdex_minidump::is_process(bytes) {
-        return Ok((None, None));
-    }
-    let mut walking = reserved.another(symdex_minidump::most_memory(bytes.len()) as u64)?;
-    let walked = symdex_minidump::walk(bytes, source).transpose();
-    let walked = walked.map_err(|error| Problem::new(ProblemKind::NotAReport, error.to_string()))?;
-    let report = walked.map(|walked| walked.report);
-    walking.shrink(report.as_ref().map_or(0, Vec::len) as u64);
-    Ok((report, Some(walking)))
 }
 
 fn write_json(
