@@ -133,8 +133,8 @@ impl FoundIndex {
         question: &Question<'_>,
         id: &ImageId,
         symbolicator: &Symbolicator,
+        scratch: &mut Scratch,
     ) -> Result<(Vec<Answer>, Grade), Unanswered> {
-        let scratch = &mut symbolicator.scratches.take();
         match self {
             Self::File(path) => {
                 let index = symbolicator.open_file(path, id).map_err(|error| unanswered(&error.into()))?;

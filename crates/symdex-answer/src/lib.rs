@@ -53,7 +53,6 @@ mod known;
 mod matching;
 mod open_files;
 mod options;
-mod scratch_pool;
 mod searched_folder;
 mod session;
 mod symbolicator;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use symdex::{Cause, Grade, ImageId, ImageOffset, Index, OwnedUnwindRow};
+use symdex::{Cause, Grade, ImageId, ImageOffset, Index, OwnedUnwindRow, Scratch};
 use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
@@ -25,7 +25,11 @@ pub struct Session<'a> {
     matching: Option<&'a Matching>,
     /// What may have the unwind rows of the images that were asked for.
     row_sources: HashMap<ImageId, Vec<RowSource<'a>>>,
+    scratch: Scratch,
 }
+
+/// How many bytes of answers a session caches. Those of earlier reports are found before an index is asked.
+const CAPACITY: usize = 1 << 20;
 
 /// What a session answers.
 #[derive(Clone, Copy)]
@@ -99,7 +103,8 @@ impl Source for Session<'_> {
 
 impl<'a> Session<'a> {
     pub(crate) fn new(symbolicator: &'a Symbolicator, mode: Mode<'a>) -> Self {
-        Self { symbolicator, mode, matching: None, row_sources: HashMap::new() }
+        let scratch = Scratch::with_capacity(CAPACITY);
+        Self { symbolicator, mode, matching: None, row_sources: HashMap::new(), scratch }
     }
 
     /// Replaces the symbolicator's assumptions and its matching by name.
@@ -154,7 +159,7 @@ impl<'a> Session<'a> {
         let answered = match symbolicator.damaged.known(|| source.clone()) {
             Some(damage) => Err(damage),
             None => {
-                let answered = index.ask(asked.question, &asked.id, symbolicator);
+                let answered = index.ask(asked.question, &asked.id, symbolicator, &mut self.scratch);
                 symbolicator.damaged.noting(|| source.clone(), answered)
             }
         };
@@ -213,12 +218,11 @@ impl<'a> Session<'a> {
         asked: &Asked<'_>,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<SourceAnswers, Unanswered> {
-        let (debug_files, scratches) = (self.symbolicator.debug_files(), &self.symbolicator.scratches);
-        let question = asked.question;
+        let (debug_files, question) = (self.symbolicator.debug_files(), asked.question);
         let Question { image, offsets, .. } = *question;
         let is_direct = image.base != Base::Function && !asked.has_index;
         if is_direct && debug_files.are_few(file, offsets.len()) {
-            let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, &mut scratches.take());
+            let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, &mut Scratch::default());
             let (answers, read) = debug_files.answer_directly(file, image, offsets, answer)?;
             return Ok(answers_of_files(read, (answers, file.grade())));
         }
@@ -226,9 +230,9 @@ impl<'a> Session<'a> {
         let answers = match location {
             IndexLocation::Stored(store) => {
                 let image = store.open(&asked.id).map_err(unanswered_by_store)?;
-                ask_stored(&image.ok_or(Unanswered::Missing)?, question, &mut scratches.take())?
+                ask_stored(&image.ok_or(Unanswered::Missing)?, question, &mut self.scratch)?
             }
-            IndexLocation::Memory(index) => ask_index(index, question, &mut scratches.take())?,
+            IndexLocation::Memory(index) => ask_index(index, question, &mut self.scratch)?,
         };
         Ok(answers_of_files(read.clone(), answers))
     }

@@ -14,7 +14,6 @@ use super::found::FetchedIndex;
 use super::healing::{Healer, KnownDamage};
 use super::known::{KnownImages, MAX_OPENED, known_index};
 use super::open_files::OpenFiles;
-use super::scratch_pool::ScratchPool;
 use super::searched_folder::SearchedFolder;
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
@@ -42,8 +41,6 @@ pub struct Symbolicator {
     healer: Healer,
     /// The index files that were asked lately.
     open_files: OpenFiles,
-    /// The working memory of the sessions.
-    pub(crate) scratches: ScratchPool,
 }
 
 impl Symbolicator {
@@ -98,7 +95,6 @@ impl Symbolicator {
             healer: Healer::new(Arc::clone(&damaged), options.on_refill),
             damaged,
             open_files: OpenFiles::default(),
-            scratches: ScratchPool::default(),
         };
         symbolicator.resolve(&options.assumptions, skipped)?;
         Ok(symbolicator)

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::answer_cache::CachedAnswer;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::packed::SourceLocation;
@@ -127,26 +126,11 @@ impl From<Frame<'_>> for OwnedFrame {
 
 /// The frames of one answer, borrowed from the scratch space of the lookup.
 #[derive(Clone, Copy, Debug)]
-pub struct Frames<'a>(pub(crate) FrameStorage<'a>);
-
-/// Where the frames of an answer are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum FrameStorage<'a> {
-    /// Just found: the frames, the positions of their strings, and the text with these strings.
-    Found(&'a [FoundFrame], &'a [StringRanges], &'a [u8]),
-    /// Cached by an earlier lookup.
-    Cached(CachedAnswer<'a>),
-}
-
-impl<'a> FrameStorage<'a> {
-    /// Frame `number`, counted from the innermost. Callers seldom read all of a frame.
-    #[inline(always)]
-    fn frame(self, number: usize) -> Frame<'a> {
-        match self {
-            Self::Found(frames, strings, text) => found(frames, strings, text, number),
-            Self::Cached(kept) => kept.frame(number),
-        }
-    }
+pub struct Frames<'a> {
+    pub(crate) frames: &'a [FoundFrame],
+    /// The positions of their strings in `text`.
+    pub(crate) strings: &'a [StringRanges],
+    pub(crate) text: &'a [u8],
 }
 
 /// Where the name, the file and the readable name of a frame lie in a text.
@@ -191,33 +175,22 @@ impl<'a> Frames<'a> {
     #[expect(clippy::len_without_is_empty, reason = "an answer is never empty: a gap is no answer")]
     #[must_use]
     pub fn len(&self) -> usize {
-        match self.0 {
-            FrameStorage::Found(frames, ..) => frames.len(),
-            FrameStorage::Cached(kept) => kept.len(),
-        }
+        self.frames.len()
     }
 
     /// The frames, innermost first.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
-        let storage = self.0;
-        (0..self.len()).map(move |number| storage.frame(number))
+        let frames = *self;
+        (0..self.len()).map(move |number| frames.frame(number))
     }
 
     /// The ids of the name and of the file of each frame, in the order of [`Self::iter`]. In one index, equal ids are
     /// equal strings, and [`crate::Index::strings`] reads the string of an id. So a caller that converts strings can
     /// convert each once.
     pub fn string_ids(&self) -> impl ExactSizeIterator<Item = [Option<NonMaxU32>; 2]> + use<'a> {
-        let source = self.0;
-        (0..self.len()).map(move |number| {
-            let stored = match source {
-                FrameStorage::Found(frames, ..) => {
-                    frames.get(number).map_or([0; 2], |frame| [frame.source.name, frame.source.file])
-                }
-                FrameStorage::Cached(kept) => kept.stored_ids(number),
-            };
-            stored.map(NonMaxU32::from_stored)
-        })
+        let ids = |frame: &FoundFrame| [frame.source.name, frame.source.file].map(NonMaxU32::from_stored);
+        self.frames.iter().map(ids)
     }
 
     /// Copies the frames out of the [`crate::Scratch`], so that they outlive the next lookup.
@@ -241,21 +214,21 @@ impl<'a> Frames<'a> {
     pub fn to_vec(&self) -> Vec<OwnedFrame> {
         self.iter().map(OwnedFrame::from).collect()
     }
-}
 
-/// Frame `number` of those just found.
-#[inline]
-fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], number: usize) -> Frame<'a> {
-    let frame = frames.get(number);
-    let [name, file, readable] =
-        strings.get(number).map_or([None; 3], |strings| strings.map(|string| string.of(text)));
-    Frame {
-        name,
-        readable,
-        file,
-        line: frame.and_then(|frame| frame.source.line.checked_sub(1)),
-        inlined: number + 1 < frames.len(),
-        function_start: frame.and_then(|frame| frame.function_start),
-        table: frame.map_or(Table::Dwarf, |frame| frame.table),
+    /// Frame `number`, counted from the innermost. Callers seldom read all of a frame.
+    #[inline]
+    fn frame(self, number: usize) -> Frame<'a> {
+        let frame = self.frames.get(number);
+        let [name, file, readable] =
+            self.strings.get(number).map_or([None; 3], |strings| strings.map(|string| string.of(self.text)));
+        Frame {
+            name,
+            readable,
+            file,
+            line: frame.and_then(|frame| frame.source.line.checked_sub(1)),
+            inlined: number + 1 < self.frames.len(),
+            function_start: frame.and_then(|frame| frame.function_start),
+            table: frame.map_or(Table::Dwarf, |frame| frame.table),
+        }
     }
 }

@@ -3,16 +3,22 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, OwnedFrame, StringRange, StringRanges};
+use crate::answer::{FoundFrame, Frames, LinePolicy, OwnedFrame, StringRanges};
 use crate::answer_cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
 use crate::packed::{Found, PackedScratch};
+use crate::recent_strings::RecentStrings;
 
 /// The most bytes that a scratch space caches by default.
 const CAPACITY: usize = 16 << 20;
+
+/// Bytes of the scratch space for each slot of the cached answers: 32 bytes and four frames of 32 bytes.
+const BYTES_PER_ANSWER: usize = 512;
+/// Bytes of the scratch space for each slot of the strings: 32 bytes and 120 bytes of text.
+const BYTES_PER_STRING: usize = 256;
 
 /// A batch of this many offsets does not use the cache of the scratch space: reading each block once is faster.
 const MANY: usize = 4096;
@@ -25,9 +31,9 @@ pub struct Scratch {
     pub(crate) answers: AnswerCache,
     pub(crate) packed: PackedScratch,
     pub(crate) frames: Vec<FoundFrame>,
-    /// If the answer is not cached: the positions of the frames' strings, and the text with these strings.
+    /// Where the strings of the frames lie in the text of `recent`.
     pub(crate) strings: Vec<StringRanges>,
-    pub(crate) text: Vec<u8>,
+    pub(crate) recent: RecentStrings,
 }
 
 impl fmt::Debug for Scratch {
@@ -47,11 +53,11 @@ impl Scratch {
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
-            answers: AnswerCache::with_capacity(capacity),
+            answers: AnswerCache::with_slots(capacity / BYTES_PER_ANSWER),
             packed: PackedScratch::default(),
             frames: Vec::new(),
             strings: Vec::new(),
-            text: Vec::new(),
+            recent: RecentStrings::with_slots(capacity / BYTES_PER_STRING),
         }
     }
 
@@ -59,18 +65,6 @@ impl Scratch {
     pub(crate) fn begin(&mut self) {
         self.frames.clear();
         self.strings.clear();
-        self.text.clear();
-    }
-
-    /// Returns what the last lookup found, or `None` for a gap.
-    pub(crate) fn answer(&self) -> Option<Frames<'_>> {
-        let Self { frames, strings, text, .. } = self;
-        (!frames.is_empty()).then_some(Frames(FrameStorage::Found(frames, strings, text)))
-    }
-
-    /// Returns the cached answer at a place in [`Self::answers`], or `None` for a gap.
-    pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
-        self.answers.get(place).map(|kept| Frames(FrameStorage::Cached(kept)))
     }
 }
 
@@ -101,29 +95,21 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        let key = AnswerKey::new(self.serial, offset, policy);
-        if let Some(place) = key.and_then(|key| scratch.answers.find(key)) {
-            return Ok(scratch.kept(place));
-        }
         scratch.begin();
-        let Scratch { packed, frames, .. } = scratch;
-        let range = both_tables(frames, |table, at_most, frames| {
-            self.find(table, offset, policy, at_most, packed, frames)
-        })?;
-        let Scratch { answers, frames, text, .. } = scratch;
-        let kept = match key {
-            Some(key) => {
-                answers.put(key, range, frames, text, |pool, id, text| self.append_string(pool, id, text))?
-            }
-            None => None,
-        };
-        match kept {
-            Some(place) => Ok(scratch.kept(place)),
+        let Scratch { answers, packed, frames, strings, recent } = scratch;
+        let key = AnswerKey::new(self.serial, offset, policy);
+        match answers.find(key) {
+            Some(known) => frames.extend_from_slice(known),
             None => {
-                self.spell(scratch)?;
-                Ok(scratch.answer())
+                let range = both_tables(frames, |table, at_most, frames| {
+                    self.find(table, offset, policy, at_most, packed, frames)
+                })?;
+                answers.put(key, range, frames);
             }
         }
+        self.read_strings(frames, strings, recent)?;
+        let found = Frames { frames, strings, text: recent.text() };
+        Ok((!found.frames.is_empty()).then_some(found))
     }
 
     /// Looks up many offsets, in any order and with repetitions. Calls `each` once for each offset, with its index in
@@ -189,12 +175,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         scratch: &'s mut Scratch,
     ) -> Result<impl Iterator<Item = &'s [u8]> + use<'s, B>, Error> {
         scratch.begin();
-        let Scratch { packed, frames, .. } = scratch;
+        let Scratch { packed, frames, strings, recent, .. } = scratch;
         self.find(Table::SymbolTable, start, LinePolicy::Exact, usize::MAX, packed, frames)?;
-        scratch.frames.retain(|frame| frame.function_start == Some(start));
-        self.spell(scratch)?;
-        let Scratch { frames, strings, text, .. } = scratch;
-        Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
+        frames.retain(|frame| frame.function_start == Some(start));
+        self.read_strings(frames, strings, recent)?;
+        Ok(Frames { frames, strings, text: recent.text() }.iter().filter_map(|frame| frame.name))
     }
 
     /// Appends the first `at_most` frames of one table's answer to `frames`. In the `symbol_table` only the first one
@@ -231,34 +216,20 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(is_there.then_some(start))
     }
 
-    /// Reads the strings of the frames that were found.
-    fn spell(&self, scratch: &mut Scratch) -> Result<(), Error> {
-        let Scratch { answers, frames, strings, text, .. } = scratch;
-        text.clear();
-        // The file of the last frame: its id plus one, its place in the cache, and its range in the text.
-        let mut last = (0, 0, StringRange::NONE);
-        for frame in frames.iter() {
-            let mut string = |pool, stored: u32, file| {
-                let Some(id) = stored.checked_sub(1) else { return Ok((0, [StringRange::NONE; 2])) };
-                let start = text.len();
-                let (place, readable) = match answers.string(self.serial, pool, stored, file) {
-                    Some((place, kept)) => {
-                        text.extend_from_slice(kept.text);
-                        let end = text.len();
-                        text.extend_from_slice(kept.readable.unwrap_or_default());
-                        (place, kept.readable.map(|_| end))
-                    }
-                    None => (0, self.append_string(pool, id, text)?),
-                };
-                Ok::<_, Error>((place, StringRange::pair(start, readable, text.len())))
+    /// Appends where the strings of `frames` lie in the text of `recent` to `strings`.
+    pub(crate) fn read_strings(
+        &self,
+        frames: &[FoundFrame],
+        strings: &mut Vec<StringRanges>,
+        recent: &mut RecentStrings,
+    ) -> Result<(), Error> {
+        recent.make_room();
+        for frame in frames {
+            let mut string = |pool, stored| {
+                recent.string(self.serial, pool, stored, |id, text| self.append_string(pool, id, text))
             };
-            // Neighbouring frames are often in one file.
-            if last.0 != frame.source.file {
-                let (place, [file, _]) = string(StringPool::Files, frame.source.file, 0)?;
-                last = (frame.source.file, place, file);
-            }
-            let (_, place, file) = last;
-            let (_, [name, readable]) = string(StringPool::Names, frame.source.name, place)?;
+            let [file, _] = string(StringPool::Files, frame.source.file)?;
+            let [name, readable] = string(StringPool::Names, frame.source.name)?;
             strings.push([name, file, readable]);
         }
         Ok(())

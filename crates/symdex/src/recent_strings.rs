@@ -4,36 +4,51 @@ use crate::answer::StringRange;
 use crate::error::Error;
 use crate::index::StringPool;
 
-/// How many strings can be found again.
-const SLOTS: usize = 4096;
-/// Bytes of text from which on [`RecentStrings::make_room`] forgets all strings.
-const ENOUGH: usize = 1 << 19;
+/// The least slots.
+const FEWEST: usize = 16;
+/// Slots of the first table.
+const FIRST: usize = 512;
+/// How many times as many slots each further table has. It begins without strings.
+const GROWTH: usize = 16;
+/// Bytes of text for each slot, from which on [`RecentStrings::make_room`] forgets all strings.
+const ENOUGH: usize = 120;
 
-/// Strings that were read, by their ids. The text has all strings since [`Self::make_room`] last forgot them.
+/// Strings that were read, by their index and id. The text has all strings since [`Self::make_room`] last forgot them.
 #[derive(Default)]
 pub(crate) struct RecentStrings {
-    /// The string of each slot. Empty until the first string is read.
-    slots: Vec<Slot>,
+    /// The slots of the largest table, a power of two.
+    most: usize,
+    /// A string has one of two slots. The first of both was used last.
+    slots: Vec<[Slot; 2]>,
     text: Vec<u8>,
 }
 
-/// A string by its pool and its id plus one, and where it and its readable form lie in the text.
+/// A string by the serial number of its index, and its id plus one with its pool, and where it and its readable form lie
+/// in the text.
 #[derive(Clone, Copy)]
 struct Slot {
+    serial: u64,
     key: u64,
     ranges: [StringRange; 2],
 }
 
 impl Slot {
-    const FREE: Self = Self { key: 0, ranges: [StringRange::NONE; 2] };
+    const FREE: Self = Self { serial: 0, key: 0, ranges: [StringRange::NONE; 2] };
 }
 
 impl RecentStrings {
+    /// At most `slots` strings, but as many as the frames of an answer share.
+    pub(crate) fn with_slots(slots: usize) -> Self {
+        Self { most: 1 << slots.max(FEWEST).ilog2(), ..Self::default() }
+    }
+
     /// Forgets all strings if they take much memory.
     pub(crate) fn make_room(&mut self) {
-        if self.text.len() >= ENOUGH {
+        if self.text.len() >= self.slots.len() * 2 * ENOUGH {
+            let slots = (self.slots.len() * 2 * GROWTH).max(FIRST).min(self.most);
             self.text.clear();
-            self.slots.fill(Slot::FREE);
+            self.slots.clear();
+            self.slots.resize(slots / 2, [Slot::FREE; 2]);
         }
     }
 
@@ -43,27 +58,32 @@ impl RecentStrings {
     }
 
     /// Where the string with id `stored` - 1 and its readable form lie in the text; [`StringRange::NONE`] twice for 0.
-    /// `read` appends a string that is not there to the text, and its readable form, and returns where that begins.
+    /// `read` appends a string of the index `serial` that is not there to the text, and its readable form, and returns
+    /// where that begins.
     #[inline]
     pub(crate) fn string(
         &mut self,
+        serial: u64,
         pool: StringPool,
         stored: u32,
         read: impl FnOnce(u32, &mut Vec<u8>) -> Result<Option<usize>, Error>,
     ) -> Result<[StringRange; 2], Error> {
         let Some(id) = stored.checked_sub(1) else { return Ok(Slot::FREE.ranges) };
-        if self.slots.is_empty() {
-            self.slots = vec![Slot::FREE; SLOTS];
-        }
         let key = u64::from(stored) << 1 | u64::from(pool == StringPool::Files);
         // Ids of neighbouring functions are neighbours, and so are their slots.
-        let number = usize::try_from(key % SLOTS as u64).unwrap_or(0);
-        let Self { slots, text } = self;
-        let Some(slot) = slots.get_mut(number) else { return Ok(Slot::FREE.ranges) };
-        if slot.key != key {
+        let other = (serial << 1 | key & 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (other >> 32).wrapping_add(u64::from(stored)) & (self.slots.len() as u64).wrapping_sub(1);
+        let Self { slots, text, .. } = self;
+        let Some([slot, second]) = usize::try_from(place).ok().and_then(|place| slots.get_mut(place)) else {
+            return Ok(Slot::FREE.ranges);
+        };
+        if (slot.serial, slot.key) != (serial, key) {
+            std::mem::swap(slot, second);
+        }
+        if (slot.serial, slot.key) != (serial, key) {
             let start = text.len();
             let readable = read(id, text)?;
-            *slot = Slot { key, ranges: StringRange::pair(start, readable, text.len()) };
+            *slot = Slot { serial, key, ranges: StringRange::pair(start, readable, text.len()) };
         }
         Ok(slot.ranges)
     }

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 
-use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
+use crate::answer::{FoundFrame, Frames, LinePolicy, StringRanges};
 use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
-use crate::index::{Index, StringPool};
+use crate::index::Index;
 use crate::lookup::both_tables;
 use crate::packed::TableReader;
 use crate::recent_strings::RecentStrings;
+
+/// How many strings can be found again.
+const STRINGS: usize = 4096;
 
 /// An answer with the image offsets that have it.
 struct RangeAnswer {
@@ -48,7 +51,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ) {
         let mut tables =
             [Table::Dwarf, Table::SymbolTable].map(|table| TableReader::new(self.chunk_reader(), table));
-        let mut recent = RecentStrings::default();
+        let mut recent = RecentStrings::with_slots(STRINGS);
         let mut last = RangeAnswer { range: 0..0, frames: Vec::new(), strings: Vec::new() };
         for offset in offsets {
             let answer = if last.range.contains(&offset.0) {
@@ -57,7 +60,7 @@ impl<B: AsRef<[u8]>> Index<B> {
                 self.read_answer(&mut tables, offset, policy, &mut recent, &mut last)
             };
             let RangeAnswer { frames, strings, .. } = &last;
-            let found = || Frames(FrameStorage::Found(frames, strings, recent.text()));
+            let found = || Frames { frames, strings, text: recent.text() };
             each(offset, answer.map(|()| (!frames.is_empty()).then(found)));
         }
     }
@@ -80,14 +83,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             let reader = if table == Table::Dwarf { &mut *dwarf } else { &mut *symbols };
             reader.find(offset.0, policy.is_statement(), at_most, frames)
         })?;
-        recent.make_room();
-        for frame in &*frames {
-            let mut string =
-                |pool, stored| recent.string(pool, stored, |id, text| self.append_string(pool, id, text));
-            let [file, _] = string(StringPool::Files, frame.source.file)?;
-            let [name, readable] = string(StringPool::Names, frame.source.name)?;
-            strings.push([name, file, readable]);
-        }
+        self.read_strings(frames, strings, recent)?;
         *range = found;
         Ok(())
     }
