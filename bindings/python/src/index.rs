@@ -51,23 +51,16 @@ fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
 /// mip 6
 /// pyramid 11
 #[pyclass(frozen, module = "symdex")]
-pub(crate) struct Index(Source);
-
-/// Where the answers come from.
-enum Source {
-    /// A whole index, in memory or mapped.
-    Opened(Box<symdex::Index<IndexBytes>>),
-    /// An image in a store, which may be fetched in parts.
-    Stored(OpenImage),
-}
+pub(crate) struct Index(OpenImage);
 
 impl Index {
     pub(crate) fn opened(bytes: IndexBytes) -> PyResult<Self> {
-        Ok(Self(Source::Opened(Box::new(symdex::Index::open(bytes).map_err(of_index)?))))
+        let index = symdex::Index::open(bytes).map_err(of_index)?;
+        Ok(Self(OpenImage::alone(index, "an index in memory")))
     }
 
     pub(crate) fn stored(image: OpenImage) -> Self {
-        Self(Source::Stored(image))
+        Self(image)
     }
 
     /// The whole index.
@@ -76,23 +69,17 @@ impl Index {
     ///
     /// `UnsupportedError` if the store keeps the index in parts.
     pub(crate) fn whole(&self) -> PyResult<&symdex::Index<IndexBytes>> {
-        match &self.0 {
-            Source::Opened(index) => Ok(index),
-            Source::Stored(image) => match image.image() {
-                StoredImage::Index(index) => Ok(index),
-                StoredImage::Values(_) => Err(UnsupportedError::new_err(format!(
-                    "{}: the store keeps this index in parts; this needs the whole index",
-                    image.location()
-                ))),
-            },
+        match self.0.image() {
+            StoredImage::Index(index) => Ok(index),
+            StoredImage::Values(_) => Err(UnsupportedError::new_err(format!(
+                "{}: the store keeps this index in parts; this needs the whole index",
+                self.0.location()
+            ))),
         }
     }
 
     fn stated(&self) -> &symdex::Metadata {
-        match &self.0 {
-            Source::Opened(index) => index.metadata(),
-            Source::Stored(image) => image.metadata(),
-        }
+        self.0.metadata()
     }
 
     /// Calls `each` with the position of each offset and its frames.
@@ -112,21 +99,20 @@ impl Index {
                 result = found.and_then(|frames| each(place, frames));
             }
         };
-        with_scratch(|scratch| match &self.0 {
-            Source::Opened(index) => {
-                for (turn, offsets) in offsets.chunks(AT_ONCE).enumerate() {
-                    Python::attach(|py| py.check_signals())?;
-                    index.lookup_many(offsets, policy, scratch, |place, found| {
-                        add(turn * AT_ONCE + place, found.map_err(of_index));
-                    });
-                }
-                Ok(())
-            }
-            Source::Stored(image) => ask(image, |image| {
-                image.lookup_many(offsets, policy, scratch, |place, found| {
-                    add(place, found.map_err(of_store));
+        let at_once = match self.0.image() {
+            StoredImage::Index(_) => AT_ONCE,
+            // The store is asked once.
+            StoredImage::Values(_) => offsets.len().max(1),
+        };
+        with_scratch(|scratch| {
+            offsets.chunks(at_once).enumerate().try_for_each(|(turn, offsets)| {
+                Python::attach(|py| py.check_signals())?;
+                ask(&self.0, |image| {
+                    image.lookup_many(offsets, policy, scratch, |place, found| {
+                        add(turn * at_once + place, found.map_err(of_store));
+                    })
                 })
-            }),
+            })
         })?;
         result
     }
@@ -162,7 +148,7 @@ impl Index {
         };
         let index = py.detach(|| access.open(&path));
         let index = index.map_err(|error| of_store(symdex_store::Error::index(&path, error)))?;
-        Ok(Self(Source::Opened(Box::new(index))))
+        Ok(Self(OpenImage::alone(index, path.display().to_string())))
     }
 
     /// Opens the index in ``data``, which is copied.
@@ -220,14 +206,13 @@ impl Index {
     #[pyo3(signature = (offset, *, lines="statement"))]
     fn lookup(&self, py: Python<'_>, offset: u64, lines: &str) -> PyResult<Vec<Frame>> {
         let (offset, policy) = (ImageOffset(offset), line_policy(lines)?);
-        match &self.0 {
-            Source::Opened(index) => {
-                with_scratch(|scratch| index.lookup(offset, policy, scratch).map(frames).map_err(of_index))
-            }
+        let find = || {
+            with_scratch(|scratch| ask(&self.0, |image| image.lookup(offset, policy, scratch).map(frames)))
+        };
+        match self.0.image() {
+            StoredImage::Index(_) => find(),
             // The store may have to fetch what the lookup needs.
-            Source::Stored(image) => py.detach(|| {
-                with_scratch(|scratch| ask(image, |image| image.lookup(offset, policy, scratch).map(frames)))
-            }),
+            StoredImage::Values(_) => py.detach(find),
         }
     }
 
@@ -283,16 +268,8 @@ impl Index {
         let start = ImageOffset(start);
         let lossy = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         py.detach(|| {
-            with_scratch(|scratch| match &self.0 {
-                Source::Opened(index) => {
-                    let names = index.function_names(start, scratch).map_err(of_index)?;
-                    Ok(names.map(lossy).collect())
-                }
-                Source::Stored(image) => {
-                    let names = ask(image, |image| image.function_names(start, scratch))?;
-                    Ok(names.iter().map(|name| lossy(name)).collect())
-                }
-            })
+            let names = with_scratch(|scratch| ask(&self.0, |image| image.function_names(start, scratch)))?;
+            Ok(names.iter().map(|name| lossy(name)).collect())
         })
     }
 

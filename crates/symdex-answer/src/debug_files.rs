@@ -13,10 +13,9 @@ use symdex_pipeline::{BuiltIndex, Failure, Pipeline, PipelineOptions};
 use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, failed, file_name, unanswered};
-use symdex_store::Error;
-use symdex_store::create_private_folder;
-use symdex_store::{Provenance, PutOptions};
-use symdex_store::{SharedStore, StoreReader};
+use symdex_store::{
+    Error, IndexBytes, Provenance, PutOptions, SharedStore, StoreReader, create_private_folder,
+};
 
 /// The number of addresses of an image that are answered from its debug file before its index is built.
 const FEW_ADDRESSES: usize = 200;
@@ -65,7 +64,7 @@ pub(crate) enum IndexLocation {
     /// The store has the index.
     Stored(Arc<SharedStore>),
     /// The index could not be stored.
-    Memory(Box<Index<BuiltIndex>>),
+    Memory(Box<Index<IndexBytes>>),
 }
 
 /// The files of an image that answers come from.
@@ -352,7 +351,7 @@ impl DebugFiles {
     ) -> Result<NewIndex, Unanswered> {
         let read = FilesRead { path: PathBuf::from(&built.file), failures };
         let failed = |error| unanswered(&Error::index(&read.path, error).into());
-        let index = Index::open(built).map_err(failed)?;
+        let index = Index::open(built.into_bytes()).map_err(failed)?;
         let grade = index.metadata().grade();
         if let Some(folder) = self.stores.writable().and_then(|store| store.url().folder())
             && self.private_store

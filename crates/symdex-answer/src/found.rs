@@ -1,148 +1,48 @@
 //! Indexes of an image, wherever they are.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use symdex::{Cause, Grade, ImageId, Index, Scratch};
-use symdex_pipeline::BuiltIndex;
-use symdex_report::{Answer, KnownImage, Question, Unanswered, answer_from_index, answer_from_lookups};
+use symdex_report::{Answer, Question, Unanswered, answer_from_index, answer_from_lookups};
 use symdex_store::{Error, OpenImage, SharedStore, StoredImage};
 
-use super::known::{known_index, known_of};
-use super::searched_folder::SearchedFolder;
 use super::{Symbolicator, unanswered, unanswered_by_store};
 
-/// A place that may have indexes. The places are searched in the order of [`Symbolicator::places`].
-#[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
-    /// The single indexes.
-    Files,
-    /// A folder.
-    Folder(&'a SearchedFolder),
-    /// The folders below a folder.
-    Below(&'a SearchedFolder),
-    Store(&'a Arc<SharedStore>),
-    /// The indexes of fetched files that could not be stored.
-    Fetched,
-}
-
-/// An index of an image. Indexes in files are not open yet.
-pub(crate) enum FoundIndex {
-    File(PathBuf),
-    Stored(OpenImage),
-    Fetched(Arc<FetchedIndex>),
-}
-
-/// The index of a fetched debug file, in memory.
-pub(crate) struct FetchedIndex {
-    pub(crate) index: Index<BuiltIndex>,
-    /// Where the debug file was.
-    pub(crate) location: String,
-}
-
-/// The indexes of one image in one place. A place that cannot be searched has the reason instead.
-pub(crate) type FoundIndexes = Vec<Result<FoundIndex, Unanswered>>;
+/// The index of an image in one store, or why the store cannot open it; `None` if the store has none.
+pub(crate) type FoundIndex = Option<Result<OpenImage, Unanswered>>;
 
 impl Symbolicator {
-    /// All places that may have indexes, in the order in which they are searched.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place<'_>> {
-        let folders = self.folders.iter().flat_map(|folder| [Place::Folder(folder), Place::Below(folder)]);
-        let stores = self.stores().stores().iter().map(Place::Store);
-        [Place::Files].into_iter().chain(folders).chain(stores).chain([Place::Fetched])
+    /// Everything that may have indexes, in the order in which it is asked: single indexes, folders, stores.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &Arc<SharedStore>> {
+        self.indexes.stores().iter().chain(self.stores().stores())
     }
 
-    /// The indexes of each of `ids` in `place`.
-    pub(crate) fn find(&self, place: Place<'_>, ids: &[ImageId]) -> Vec<FoundIndexes> {
-        let found = |path| Ok(FoundIndex::File(path));
-        match place {
-            Place::Files => {
-                let of = |id: &ImageId| {
-                    let files = self.files.iter().filter(|(known, _)| known.id == *id);
-                    files.map(|(_, path)| found(path.clone())).collect()
-                };
-                ids.iter().map(of).collect()
-            }
-            Place::Folder(folder) => {
-                let failed = |error: Error| vec![Err(unanswered(&error.into()))];
-                let here = |id| folder.search(id).map(|paths| paths.into_iter().map(found).collect());
-                ids.iter().map(|id| here(id).unwrap_or_else(failed)).collect()
-            }
-            Place::Below(folder) => ids.iter().map(|id| folder.find_below(id).map(found).collect()).collect(),
-            Place::Store(store) => self.find_in_store(store, ids),
-            Place::Fetched => {
-                let of = |id| self.fetched(id).map(|index| Ok(FoundIndex::Fetched(index)));
-                ids.iter().map(|id| of(id).into_iter().collect()).collect()
-            }
-        }
+    /// The indexes of the image `id`, in the order of the [`sources`](Self::sources). The index of a fetched file that
+    /// could not be stored is the last one.
+    pub(crate) fn find(&self, id: &ImageId) -> impl Iterator<Item = Result<OpenImage, Unanswered>> {
+        let in_sources =
+            self.sources().filter_map(|source| self.find_in(source, std::slice::from_ref(id)).pop()?);
+        in_sources.chain(std::iter::once_with(|| self.fetched(id)).flatten().map(Ok))
     }
 
-    /// The first index of `id`, or why a place before it cannot be searched; `None` if no place has one.
-    pub(crate) fn first_index(&self, id: &ImageId) -> Option<Result<FoundIndex, Unanswered>> {
-        self.places().flat_map(|place| self.find(place, std::slice::from_ref(id))).flatten().next()
-    }
-
-    /// The images `ids` in `store`. Those that were found to be damaged lately are not opened.
-    fn find_in_store(&self, store: &Arc<SharedStore>, ids: &[ImageId]) -> Vec<FoundIndexes> {
-        let damage: Vec<_> = ids.iter().map(|id| self.damaged.known(|| store.store().location(id))).collect();
+    /// The images `ids` in `source`. Those that were found to be damaged lately are not opened.
+    pub(crate) fn find_in(&self, source: &Arc<SharedStore>, ids: &[ImageId]) -> Vec<FoundIndex> {
+        let is_store = self.stores().stores().iter().any(|store| Arc::ptr_eq(store, source));
+        let failed =
+            |error: Error| if is_store { unanswered_by_store(error) } else { unanswered(&error.into()) };
+        let damage: Vec<_> =
+            ids.iter().map(|id| self.damaged.known(|| source.store().location(id))).collect();
         let asked = ids.iter().zip(&damage).filter(|(_, damage)| damage.is_none());
         let asked: Vec<_> = asked.map(|(id, _)| id.clone()).collect();
-        let mut opened = store.open_many(&asked).into_iter();
+        let mut opened = source.open_many(&asked).into_iter();
         let found = |(id, damage)| match damage {
-            Some(damage) => vec![Err(damage)],
+            Some(damage) => Some(Err(damage)),
             None => {
-                let opened = opened.next().unwrap_or(Ok(None)).map_err(unanswered_by_store);
-                let opened = self.damaged.noting(|| store.store().location(id), opened);
-                opened.transpose().map(|image| image.map(FoundIndex::Stored)).into_iter().collect()
+                let opened = opened.next().unwrap_or(Ok(None)).map_err(failed);
+                self.damaged.noting(|| source.store().location(id), opened).transpose()
             }
         };
         ids.iter().zip(damage).map(found).collect()
-    }
-}
-
-impl FoundIndex {
-    /// Where it is, for messages.
-    pub(crate) fn location(&self) -> String {
-        match self {
-            Self::File(path) => path.display().to_string(),
-            Self::Stored(image) => image.location(),
-            Self::Fetched(fetched) => fetched.location.clone(),
-        }
-    }
-
-    /// The most that it answers; `None` for a file, which is not open yet.
-    pub(crate) fn grade(&self) -> Option<Grade> {
-        match self {
-            Self::File(_) => None,
-            Self::Stored(image) => Some(image.metadata().grade()),
-            Self::Fetched(fetched) => Some(fetched.index.metadata().grade()),
-        }
-    }
-
-    /// The image; `None` if the index cannot be opened.
-    pub(crate) fn known(&self) -> Option<KnownImage> {
-        match self {
-            Self::File(path) => known_index(path).ok(),
-            Self::Stored(image) => Some(known_of(image.metadata().clone())),
-            Self::Fetched(fetched) => Some(known_of(fetched.index.metadata().clone())),
-        }
-    }
-
-    /// The answers to `question`, and the grade of the index. It is an error if a file is not the index of `id`.
-    pub(crate) fn ask(
-        &self,
-        question: &Question<'_>,
-        id: &ImageId,
-        symbolicator: &Symbolicator,
-        scratch: &mut Scratch,
-    ) -> Result<(Vec<Answer>, Grade), Unanswered> {
-        match self {
-            Self::File(path) => {
-                let index = symbolicator.open_file(path, id).map_err(|error| unanswered(&error.into()))?;
-                ask_index(&index, question, scratch)
-            }
-            Self::Stored(image) => ask_stored(image, question, scratch),
-            Self::Fetched(fetched) => ask_index(&fetched.index, question, scratch),
-        }
     }
 }
 

@@ -32,7 +32,7 @@ impl Symbolicator {
         known: Arc<[KnownImage]>,
     ) -> Result<Matching, SourceError> {
         let resolved = |(name, id): &(String, IdPrefix)| {
-            let target = ResolvedTarget::Id(self.id_of(name, id, || &known)?);
+            let target = ResolvedTarget::Id(self.id_of(name, id, || Arc::clone(&known))?);
             Ok(ResolvedAssumption::new(name, target))
         };
         let assumptions = assumed.iter().map(resolved).collect::<Result<_, SourceError>>()?;

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use symdex_build::debug_files::DebugFile;
 
 use super::{Assumption, Refill};
-use symdex_store::IndexAccess;
-use symdex_store::ReaderOptions;
-use symdex_store::{StoreOptions, StoreUrl};
+use symdex_store::{ReaderOptions, StoreOptions, StoreUrl};
 
 /// The sources of a [`Symbolicator`](super::Symbolicator), and how they are used.
 ///
@@ -22,7 +20,6 @@ use symdex_store::{StoreOptions, StoreUrl};
 #[derive(Clone, Debug, Default)]
 pub struct SymbolicatorOptions {
     pub(crate) indexes: Vec<PathBuf>,
-    pub(crate) access: IndexAccess,
     pub(crate) stores: Vec<StoreUrl>,
     pub(crate) private_store: bool,
     pub(crate) store_options: StoreOptions,
@@ -43,17 +40,11 @@ impl SymbolicatorOptions {
         Self::default()
     }
 
-    /// Adds the index at `path`, or the folder of indexes with the folders below it. For a minute, a folder is not
-    /// searched again for an image that it does not have.
+    /// Adds the index at `path`, or the folder of indexes with the folders below it. It is read as a store:
+    /// [`store_options`](Self::store_options) and [`reader_options`](Self::reader_options) hold for it, too. Nothing is
+    /// written to it.
     pub fn index(mut self, path: impl Into<PathBuf>) -> Self {
         self.indexes.push(path.into());
-        self
-    }
-
-    /// Sets how indexes are opened, except for those in stores. The default maps only files that nobody else can
-    /// change.
-    pub fn access(mut self, access: IndexAccess) -> Self {
-        self.access = access;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Answers reports: asks the places that may have indexes in order, then debug files, until every address is answered
+//! Answers reports: asks the sources of indexes in order, then debug files, until every address is answered
 //! by a source with lines, or none is left.
 
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use symdex_report::{
     Answer, Answers, Base, GatheredAnswers, MatchedBy, Question, ReportImage, Source, SourceAnswers,
     Unanswered, answer_from_index, image_offsets,
 };
-use symdex_store::{SharedStore, StoredImage};
+use symdex_store::{OpenImage, SharedStore, StoredImage};
 
 use super::debug_files::{DebugImage, FilesRead, IndexLocation, NewIndex};
-use super::found::{FoundIndex, FoundIndexes, Place, ask_index, ask_stored};
+use super::found::{FoundIndex, ask_index, ask_stored};
 use super::unwind::RowSource;
 use super::{Event, Matching, Symbolicator, unanswered_by_store};
 
@@ -60,7 +60,7 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-/// Each place is asked for the images of all questions together, as far as no place before it has answered every
+/// Each source is asked for the images of all questions together, as far as no source before it has answered every
 /// address from an index with lines. Addresses that are damaged in one source are answered by the next one that has
 /// them, and an index without lines, such as that of a stripped binary, does not hide one that knows more.
 impl Source for Session<'_> {
@@ -69,16 +69,17 @@ impl Source for Session<'_> {
         let wanted = self.symbolicator.wanted(&images, self.matching);
         let asked = questions.iter().zip(wanted).map(|(question, wanted)| Ok(Asked::new(question, wanted?)));
         let mut asked: Vec<Result<Asked<'_>, Unanswered>> = asked.collect();
-        for place in self.symbolicator.places() {
-            let at_once = match place {
-                Place::Store(store) => store.store().images_at_once(),
-                _ => 1,
-            };
+        for source in self.symbolicator.sources() {
             let mut left: Vec<_> = asked.iter_mut().flatten().filter(|asked| !asked.is_answered).collect();
-            left.chunks_mut(at_once).for_each(|some| self.ask_place(place, some));
+            left.chunks_mut(source.store().images_at_once()).for_each(|some| self.ask_source(source, some));
         }
         for asked in asked.iter_mut().flatten().filter(|asked| !asked.is_answered) {
-            self.ask_debug_file(asked);
+            if let Some(index) = self.symbolicator.fetched(&asked.id) {
+                self.ask_index(asked, &index);
+            }
+            if !asked.is_answered {
+                self.ask_debug_file(asked);
+            }
         }
         asked.into_iter().map(|asked| asked.and_then(Asked::finish)).collect()
     }
@@ -113,58 +114,45 @@ impl<'a> Session<'a> {
         Self { matching, ..self }
     }
 
-    /// Asks the indexes that `place` has of the images of `asked`.
-    fn ask_place(&mut self, place: Place<'_>, asked: &mut [&mut Asked<'_>]) {
+    /// Asks the indexes that `source` has of the images of `asked`.
+    fn ask_source(&mut self, source: &Arc<SharedStore>, asked: &mut [&mut Asked<'_>]) {
         let ids: Vec<_> = asked.iter().map(|asked| asked.id.clone()).collect();
-        let mut found = self.symbolicator.find(place, &ids);
+        let mut found = self.symbolicator.find_in(source, &ids);
         let mut fetched = 0;
         for at in 0..asked.len() {
-            if let Place::Store(store) = place
-                && at == fetched
-            {
-                fetched += prefetch(store, &asked[at..], &found[at..]);
+            if at == fetched {
+                fetched += prefetch(source, &asked[at..], &found[at..]);
             }
-            self.ask_found(place, asked[at], std::mem::take(&mut found[at]));
-        }
-    }
-
-    /// Asks the indexes of the image of `asked` that were `found` in `place`, as long as they may know more.
-    fn ask_found(&mut self, place: Place<'_>, asked: &mut Asked<'_>, found: FoundIndexes) {
-        for index in found {
-            match index {
-                Ok(index) => {
-                    asked.has_index = true;
-                    if index.grade().is_none_or(|grade| asked.gathered.lacks(grade)) {
-                        self.ask_index(asked, &index);
-                    }
-                }
-                Err(why) => {
+            match found[at].take() {
+                Some(Ok(index)) => self.ask_index(asked[at], &index),
+                Some(Err(why)) => {
                     if why.cause() == Cause::Damaged {
-                        asked.has_index = true;
-                        if let Place::Store(store) = place {
-                            asked.lost_in.push(Arc::clone(store));
-                        }
+                        asked[at].has_index = true;
+                        asked[at].lost_in.push(Arc::clone(source));
                     }
-                    asked.add(Err(why));
+                    asked[at].add(Err(why));
                 }
-            }
-            if asked.is_answered {
-                break;
+                None => {}
             }
         }
     }
 
-    fn ask_index(&mut self, asked: &mut Asked<'_>, index: &FoundIndex) {
+    /// Asks `index`, unless it cannot know more than what was asked before.
+    fn ask_index(&mut self, asked: &mut Asked<'_>, index: &OpenImage) {
+        asked.has_index = true;
+        if !asked.gathered.lacks(index.metadata().grade()) {
+            return;
+        }
         let (symbolicator, source) = (self.symbolicator, index.location());
         let answered = match symbolicator.damaged.known(|| source.clone()) {
             Some(damage) => Err(damage),
             None => {
-                let answered = index.ask(asked.question, &asked.id, symbolicator, &mut self.scratch);
+                let answered = ask_stored(index, asked.question, &mut self.scratch);
                 symbolicator.damaged.noting(|| source.clone(), answered)
             }
         };
-        if let (FoundIndex::Stored(image), Mode::Functions(_)) = (index, self.mode) {
-            self.heal(asked, image.store(), &answered);
+        if let (Some(store), Mode::Functions(_)) = (index.store(), self.mode) {
+            self.heal(asked, store, &answered);
         }
         let shown = |answer| match (self.mode, answer) {
             (Mode::Functions(_), answer) | (_, answer @ Answer::Unreadable(..)) => answer,
@@ -259,10 +247,10 @@ fn answers_of_files(read: FilesRead, (answers, grade): (Vec<Answer>, Grade)) -> 
 }
 
 /// Fetches the values of `store` that answer the first images of `asked` together. Returns for how many images it did.
-fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndexes]) -> usize {
+fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndex]) -> usize {
     store.prefetch(asked.iter().zip(found).map(|(asked, found)| {
         let Question { image, offsets, .. } = *asked.question;
-        let [Ok(FoundIndex::Stored(found))] = &found[..] else { return None };
+        let Some(Ok(found)) = found else { return None };
         let is_needed =
             matches!(found.image(), StoredImage::Values(_)) && asked.gathered.lacks(found.metadata().grade());
         // Offsets that cannot be converted are not looked up.

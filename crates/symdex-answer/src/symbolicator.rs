@@ -2,45 +2,37 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use symdex::{Grade, ImageId, Index, Metadata};
 use symdex_report::{KnownImage, ReportImage, Unanswered};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, IndexLocation};
-use super::found::FetchedIndex;
 use super::healing::{Healer, KnownDamage};
-use super::known::{KnownImages, MAX_OPENED, known_index};
-use super::open_files::OpenFiles;
-use super::searched_folder::SearchedFolder;
+use super::known::{KnownImages, MAX_OPENED, known_index, known_of};
 use super::session::Mode;
 use super::{Assumption, Event, Note, Session, SourceError, SymbolicatorOptions};
 use symdex_store::{
-    Error, IdPrefix, IndexAccess, IndexBytes, OpenImage, PublishOutcome, PutOptions, SharedStore,
-    StoreCounts, StoreReader, open_store,
+    Error, IdPrefix, OpenImage, PublishOutcome, PutOptions, SharedStore, StoreCounts, StoreReader,
+    open_indexes, open_store,
 };
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
-    /// Single indexes.
-    pub(crate) files: Vec<(KnownImage, PathBuf)>,
-    /// Folders of indexes, which are searched with the folders below them.
-    pub(crate) folders: Vec<SearchedFolder>,
-    access: IndexAccess,
+    /// Single indexes, then folders of indexes, which are searched with the folders below them.
+    pub(crate) indexes: StoreReader,
     stores: Arc<StoreReader>,
     debug_files: DebugFiles,
     pub(crate) assumptions: Vec<ResolvedAssumption>,
     pub(crate) match_by_name: bool,
-    pub(crate) known: OnceLock<KnownImages>,
+    pub(crate) known: Mutex<Option<KnownImages>>,
     /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
-    fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
+    fetched: Mutex<HashMap<ImageId, OpenImage>>,
     /// The indexes that were found to be damaged.
     pub(crate) damaged: Arc<KnownDamage>,
     healer: Healer,
-    /// The index files that were asked lately.
-    open_files: OpenFiles,
 }
 
 impl Symbolicator {
@@ -70,96 +62,67 @@ impl Symbolicator {
             debug_files.add(path, skipped);
         }
         debug_files.skip_companions(skipped);
-        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        let mut indexes = Vec::new();
         for path in &options.indexes {
             let unreadable = |error| Error::Unreadable { path: path.clone(), error };
             match path.metadata().map_err(unreadable)?.is_dir() {
-                true => folders.push(SearchedFolder::new(path.clone())),
-                false => match known_index(path) {
-                    Ok(known) => files.push((known, path.clone())),
-                    Err(error) => skipped(error.into()),
-                },
+                false if let Err(error) = known_index(path) => skipped(error.into()),
+                _ => indexes.push(&**path),
             }
         }
+        let mut targets = Vec::new();
+        for Assumption { target, .. } in &options.assumptions {
+            targets.push(match target {
+                AssumptionTarget::Path(path) if is_index(path) => {
+                    let known = known_index(path)?;
+                    indexes.push(path);
+                    vec![known]
+                }
+                AssumptionTarget::Path(path) => add_debug_files(&mut debug_files, path, skipped)?,
+                AssumptionTarget::Id(_) => Vec::new(),
+            });
+        }
+        // Single indexes are asked before folders.
+        indexes.sort_by_key(|path| path.is_dir());
+        let indexes = indexes.into_iter().map(|path| open_indexes(path, &options.store_options)).collect();
+        let indexes = StoreReader::new(indexes, &options.reader_options);
         let damaged = Arc::new(KnownDamage::default());
         let mut symbolicator = Self {
-            files,
-            folders,
-            access: options.access,
+            indexes,
             stores,
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
-            known: OnceLock::new(),
+            known: Mutex::default(),
             fetched: Mutex::default(),
             healer: Healer::new(Arc::clone(&damaged), options.on_refill),
             damaged,
-            open_files: OpenFiles::default(),
         };
-        symbolicator.resolve(&options.assumptions, skipped)?;
+        // Ids are searched in all sources, including those that assumptions have added.
+        for (Assumption { name, target }, images) in options.assumptions.iter().zip(targets) {
+            let target = match target {
+                AssumptionTarget::Id(id) => {
+                    ResolvedTarget::Id(symbolicator.id_of(name, id, || symbolicator.known())?)
+                }
+                AssumptionTarget::Path(_) => ResolvedTarget::OneOf(images),
+            };
+            symbolicator.assumptions.push(ResolvedAssumption::new(name, target));
+        }
         Ok(symbolicator)
     }
 
-    /// Finds the images that `assumptions` name.
-    fn resolve(
-        &mut self,
-        assumptions: &[Assumption],
-        skipped: &mut dyn FnMut(SourceError),
-    ) -> Result<(), SourceError> {
-        let mut images = Vec::new();
-        for Assumption { target, .. } in assumptions {
-            images.push(match target {
-                AssumptionTarget::Id(_) => Vec::new(),
-                AssumptionTarget::Path(path) => self.add(path, skipped)?,
-            });
-        }
-        // Ids are searched in all sources, including those that other assumptions have added.
-        for (Assumption { name, target }, images) in assumptions.iter().zip(images) {
-            let target = match target {
-                AssumptionTarget::Id(id) => ResolvedTarget::Id(self.id_of(name, id, || self.known())?),
-                AssumptionTarget::Path(_) => ResolvedTarget::OneOf(images),
-            };
-            self.assumptions.push(ResolvedAssumption::new(name, target));
-        }
-        Ok(())
-    }
-
-    /// Adds the index or the debug files at `path` to the sources. Returns their images.
-    fn add(
-        &mut self,
-        path: &Path,
-        skipped: &mut dyn FnMut(SourceError),
-    ) -> Result<Vec<KnownImage>, SourceError> {
-        let is_debug_file =
-            path.is_dir() || matches!(Metadata::read_file(path), Err(symdex::Error::NotAnIndex { .. }));
-        if !is_debug_file {
-            let known = known_index(path)?;
-            self.files.push((known.clone(), path.to_owned()));
-            return Ok(vec![known]);
-        }
-        let mut errors = Vec::new();
-        let images = self.debug_files.add(path, &mut |error| errors.push(error));
-        let mut errors = errors.into_iter();
-        if images.is_empty()
-            && let Some(error) = errors.next()
-        {
-            return Err(error);
-        }
-        errors.for_each(skipped);
-        Ok(images)
-    }
-
     /// The id of the image that is assumed for `name`. The first digits of an id are searched in `known`.
-    pub(crate) fn id_of<'k>(
+    pub(crate) fn id_of(
         &self,
         name: &str,
         wanted: &IdPrefix,
-        known: impl FnOnce() -> &'k [KnownImage],
+        known: impl FnOnce() -> Arc<[KnownImage]>,
     ) -> Result<ImageId, SourceError> {
         if let Some(id) = wanted.to_id().filter(|id| self.may_have(id)) {
             return Ok(id);
         }
-        let mut matching: Vec<_> = known().iter().filter(|known| wanted.matches(&known.id)).collect();
+        let known = known();
+        let mut matching: Vec<_> = known.iter().filter(|known| wanted.matches(&known.id)).collect();
         matching.sort_by_key(|known| &known.id);
         matching.dedup_by_key(|known| &known.id);
         let (name, id) = (name.to_owned(), wanted.clone());
@@ -175,7 +138,7 @@ impl Symbolicator {
 
     /// Whether a source has the image `id`, or cannot be asked.
     fn may_have(&self, id: &ImageId) -> bool {
-        self.first_index(id).is_some() || self.debug_files.image(id).is_some()
+        self.find(id).next().is_some() || self.debug_files.image(id).is_some()
     }
 
     /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be
@@ -202,11 +165,11 @@ impl Symbolicator {
         match built.location {
             IndexLocation::Stored(store) => self.damaged.forget(&store.store().location(id)),
             IndexLocation::Memory(index) => {
-                let fetched = FetchedIndex { index: *index, location: location.to_owned() };
+                let fetched = OpenImage::alone(*index, location);
                 let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-                let grade = |fetched: &FetchedIndex| fetched.index.metadata().grade();
+                let grade = |fetched: &OpenImage| fetched.metadata().grade();
                 if all.get(id).is_none_or(|known| grade(known) < grade(&fetched)) {
-                    all.insert(id.clone(), Arc::new(fetched));
+                    all.insert(id.clone(), fetched);
                 }
             }
         }
@@ -222,7 +185,7 @@ impl Symbolicator {
     }
 
     /// The index of `id` that could not be stored.
-    pub(crate) fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
+    pub(crate) fn fetched(&self, id: &ImageId) -> Option<OpenImage> {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
@@ -247,9 +210,9 @@ impl Symbolicator {
     /// Searches that were not complete, and assumptions that no report has needed, until now.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
-        let is_cut = self.known.get().is_some_and(|known| known.is_cut);
+        let is_cut = self.listed_images().as_ref().is_some_and(|known| known.is_cut);
         let opened = is_cut.then_some(Note::NotAllOpened { opened: MAX_OPENED });
-        let folders = self.folders.iter().filter(|folder| folder.is_cut());
+        let folders = self.folders().filter(|folder| folder.is_cut());
         let folders = folders.map(|folder| Note::FolderCut { folder: folder.path().to_owned() });
         let unused = self.assumptions.iter().filter(|assumption| !assumption.is_used());
         let unused = unused.map(|assumption| Note::AssumptionUnused { name: assumption.name().to_owned() });
@@ -278,11 +241,6 @@ impl Symbolicator {
         found
     }
 
-    /// The index file at `path`, which is checked to be the index of `id`. It stays open for later reports.
-    pub(crate) fn open_file(&self, path: &Path, id: &ImageId) -> Result<Arc<Index<IndexBytes>>, Error> {
-        self.open_files.open(path, id, self.access)
-    }
-
     /// What the stores have answered until now, in the order in which they are asked.
     #[must_use]
     pub fn store_counts(&self) -> Vec<StoreCounts> {
@@ -307,8 +265,11 @@ impl Symbolicator {
         options: &PutOptions,
     ) -> Result<Option<(&Arc<SharedStore>, PublishOutcome)>, Error> {
         let published = self.stores.publish(index, options)?;
-        if let Some((store, _)) = &published {
+        if let Some((store, outcome)) = &published {
             self.damaged.forget(&store.store().location(index.id()));
+            if !outcome.keeps_existing() {
+                self.add_known(known_of(index.metadata().clone()));
+            }
         }
         Ok(published)
     }
@@ -322,6 +283,7 @@ impl Symbolicator {
     pub fn remove(&self, store: &SharedStore, id: &ImageId) -> Result<bool, Error> {
         let location = store.store().location(id);
         let removed = store.remove(id)?;
+        self.remove_known(id);
         self.damaged.forget(&location);
         Ok(removed)
     }
@@ -341,14 +303,34 @@ impl Symbolicator {
     }
 }
 
+/// Whether the file at `path` is an index, even one that cannot be read.
+fn is_index(path: &Path) -> bool {
+    !path.is_dir() && !matches!(Metadata::read_file(path), Err(symdex::Error::NotAnIndex { .. }))
+}
+
+/// Adds the debug files at `path`. Returns their images; if there are none, the first error.
+fn add_debug_files(
+    debug_files: &mut DebugFiles,
+    path: &Path,
+    skipped: &mut dyn FnMut(SourceError),
+) -> Result<Vec<KnownImage>, SourceError> {
+    let mut errors = Vec::new();
+    let images = debug_files.add(path, &mut |error| errors.push(error));
+    let mut errors = errors.into_iter();
+    if images.is_empty()
+        && let Some(error) = errors.next()
+    {
+        return Err(error);
+    }
+    errors.for_each(skipped);
+    Ok(images)
+}
+
 impl fmt::Debug for Symbolicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let indexes: Vec<_> = self.files.iter().map(|(_, path)| path).collect();
-        let folders: Vec<_> = self.folders.iter().map(|folder| folder.path()).collect();
         let debug_files: Vec<_> = self.debug_files.known().collect();
         f.debug_struct("Symbolicator")
-            .field("indexes", &indexes)
-            .field("folders", &folders)
+            .field("indexes", &self.indexes.stores())
             .field("stores", &self.stores.stores())
             .field("debug_files", &debug_files)
             .finish_non_exhaustive()

@@ -6,6 +6,7 @@ use symdex::ImageId;
 use symdex_report::{KnownImage, MatchedBy, ReportImage, Unanswered, match_by_name};
 use symdex_store::IdPrefix;
 
+use super::known::known_of;
 use super::{Matching, Symbolicator, unanswered_by_store};
 
 /// What is known of the id that answers an image, before stores are asked.
@@ -51,10 +52,10 @@ impl Symbolicator {
             Some(id) => Ok(StatedId::Whole(id.clone(), MatchedBy::Id)),
             None => {
                 let known = match matching {
-                    Some(matching) => matching.by_name.as_deref(),
+                    Some(matching) => matching.by_name.clone(),
                     None => self.match_by_name.then(|| self.known()),
                 };
-                let id = match_by_name(image, known.ok_or(Unanswered::Missing)?)?.id.clone();
+                let id = match_by_name(image, &known.ok_or(Unanswered::Missing)?)?.id.clone();
                 Ok(StatedId::Whole(id, MatchedBy::Name))
             }
         }
@@ -67,8 +68,8 @@ impl Symbolicator {
             return Vec::new();
         }
         let ids: Vec<_> = starts.iter().map(|(_, start)| start.clone()).collect();
-        let mut found: Vec<_> = ids.iter().map(|start| (self.ids_outside_of_stores(start), None)).collect();
-        for store in self.stores().stores() {
+        let mut found: Vec<_> = ids.iter().map(|start| (self.ids_in_debug_files(start), None)).collect();
+        for store in self.sources() {
             for ((found, first_error), of_store) in found.iter_mut().zip(store.ids_from(&ids)) {
                 match of_store {
                     Ok(ids) => found.extend(ids.iter().cloned()),
@@ -90,20 +91,15 @@ impl Symbolicator {
         starts.iter().zip(found).map(whole).collect()
     }
 
-    /// The ids in files and folders that begin with `start`.
-    fn ids_outside_of_stores(&self, start: &ImageId) -> BTreeSet<ImageId> {
+    /// The ids in debug files that begin with `start`.
+    fn ids_in_debug_files(&self, start: &ImageId) -> BTreeSet<ImageId> {
         let prefix = IdPrefix::from(start);
-        let files = self.files.iter().map(|(known, _)| known.id.clone());
-        let in_debug_files = self.debug_files().known().map(|known| known.id);
-        let here = files.chain(in_debug_files).filter(|id| prefix.matches(id));
-        here.chain(self.folders.iter().flat_map(|folder| folder.ids_below(start))).collect()
+        self.debug_files().known().map(|known| known.id).filter(|id| prefix.matches(id)).collect()
     }
 
     /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.
     fn known_image(&self, id: &ImageId, image: &ReportImage) -> KnownImage {
-        let ids = std::slice::from_ref(id);
-        let indexes = self.places().flat_map(|place| self.find(place, ids)).flatten().flatten();
-        let known = indexes.filter_map(|index| index.known()).next();
+        let known = self.find(id).flatten().map(|index| known_of(index.metadata().clone())).next();
         known.or_else(|| Some(self.debug_files().image(id)?.known())).unwrap_or_else(|| {
             let arch = image.arch.as_ref().map(|arch| arch.name.clone()).unwrap_or_default();
             KnownImage { name: image.name.clone(), id: id.clone(), arch }

@@ -78,7 +78,8 @@ pub(crate) fn child_answers() {
     let options = SymbolicatorOptions::new().debug_files(DSYM);
     let options = options.store_options(StoreOptions::new().timeout(timeout));
     let symbolicator = symbolicator(urls.iter().map(String::as_str), options);
-    let of_debug_file = symbolicator.known().iter().find(|known| known.name.starts_with("inline"));
+    let known = symbolicator.known();
+    let of_debug_file = known.iter().find(|known| known.name.starts_with("inline"));
     let of_debug_file = &of_debug_file.expect("the debug file").id;
     let mut text = report(1..=ONLY_IN_BUCKET, &OFFSETS);
     text += &format!("App 0x1000003d0 0x100000000 {of_debug_file}\n");

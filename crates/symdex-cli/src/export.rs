@@ -89,19 +89,16 @@ enum Os {
 }
 
 pub(crate) fn run(args: &Args) -> CommandResult {
-    if let Some(found) = args.stores.find(args.id.as_ref(), args.access)? {
-        return match found.image.image() {
-            StoredImage::Index(index) => write(args, index, &found.location),
-            StoredImage::Values(_) => {
-                let location = found.location.display();
-                let message =
-                    format!("{location}: kept as values, not as an index; export the index of another store");
-                Err(Failure::new(Cause::Unsupported, message).into())
-            }
-        };
+    let image = open::image(args.index.as_deref(), &args.stores, args.id.as_ref(), args.access)?;
+    let location = image.location();
+    match image.image() {
+        StoredImage::Index(index) => write(args, index, location.as_ref()),
+        StoredImage::Values(_) => {
+            let message =
+                format!("{location}: kept as values, not as an index; export the index of another store");
+            Err(Failure::new(Cause::Unsupported, message).into())
+        }
     }
-    let path = open::index_path(args.index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;
-    write(args, &open::index(&path, args.id.as_ref(), args.access)?, &path)
 }
 
 /// Writes the index to the output, whole or not at all if that is a file.

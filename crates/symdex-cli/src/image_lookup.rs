@@ -4,18 +4,14 @@ use std::path::Path;
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 use symdex_build::DirectLookup;
-use symdex_store::IndexBytes;
+use symdex_store::OpenImage;
 
 use crate::failure::Failure;
-use crate::stores::FoundImage;
+use crate::stores::ask;
 
 /// The index or debug file that answers.
 pub(crate) enum ImageLookup<'i, 'd> {
-    Index {
-        index: &'i Index<IndexBytes>,
-        path: &'i Path,
-    },
-    Stored(&'i FoundImage),
+    Index(OpenImage),
     /// `far` has the parts of the image that are too far away for an index.
     DebugFile {
         lookup: Box<DirectLookup<'i, 'd>>,
@@ -24,20 +20,19 @@ pub(crate) enum ImageLookup<'i, 'd> {
     },
 }
 
-impl<'i> ImageLookup<'i, '_> {
-    /// The index or debug file, for messages.
-    pub(crate) fn path(&self) -> &'i Path {
+impl ImageLookup<'_, '_> {
+    /// Where the index or debug file is, for messages.
+    pub(crate) fn location(&self) -> String {
         match self {
-            Self::Index { path, .. } | Self::DebugFile { path, .. } => path,
-            Self::Stored(found) => &found.location,
+            Self::Index(image) => image.location(),
+            Self::DebugFile { path, .. } => path.display().to_string(),
         }
     }
 
     /// The metadata of the image.
     pub(crate) fn metadata(&self) -> &Metadata {
         match self {
-            Self::Index { index, .. } => index.metadata(),
-            Self::Stored(found) => found.image.metadata(),
+            Self::Index(image) => image.metadata(),
             Self::DebugFile { lookup, .. } => lookup.index().metadata(),
         }
     }
@@ -52,8 +47,11 @@ impl<'i> ImageLookup<'i, '_> {
     /// afterwards, other offsets may have no answer. From a store, this fetches what the lookups need at once.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
-            Self::Index { .. } => Ok(()),
-            Self::Stored(found) => found.prefetch(offsets),
+            // If the index was replaced, the new one answers from now on.
+            Self::Index(image) => {
+                *image = ask(image, |image| image.prefetch(offsets).map(|()| image.clone()))?;
+                Ok(())
+            }
             Self::DebugFile { lookup, far, path } => {
                 let mut parts = std::iter::once(&mut **lookup).chain(far);
                 let read = parts.try_for_each(|part| part.answer(offsets).map(|_| ()));
@@ -77,34 +75,27 @@ impl<'i> ImageLookup<'i, '_> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Failure> {
-        let found = match self {
-            Self::Index { index, .. } => index.lookup(offset, policy, scratch),
-            Self::Stored(found) => return found.lookup(offset, policy, scratch),
-            Self::DebugFile { lookup, far, .. } => {
-                part_at(lookup, far, offset).index().lookup(offset, policy, scratch)
+        match self {
+            Self::Index(image) => Ok(image.lookup(offset, policy, scratch)?),
+            Self::DebugFile { lookup, far, path } => {
+                let found = part_at(lookup, far, offset).lookup(offset, policy, scratch);
+                found.map_err(|error| Failure::index(path, &error))
             }
-        };
-        found.map_err(|error| Failure::index(self.path(), &error))
+        }
     }
 
     /// Whether there are unwind rows; of an image that a store keeps as values, in the value that answers `offset`.
+    /// A debug file has none.
     pub(crate) fn has_unwind_rows(&self, offset: ImageOffset) -> Result<bool, Failure> {
-        match self {
-            Self::Index { index, .. } => Ok(index.has_unwind_rows()),
-            Self::Stored(found) => found.has_unwind_rows(offset),
-            Self::DebugFile { .. } => Ok(false),
-        }
+        let Self::Index(image) = self else { return Ok(false) };
+        let part = ask(image, |image| image.part_at(offset))?;
+        Ok(part.is_none_or(|part| part.has_unwind_rows()))
     }
 
     /// The unwind row of the code at `offset`; see [`Index::unwind_row`]. A debug file has none.
     pub(crate) fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Failure> {
-        let found = match self {
-            Self::Index { index, .. } => index.unwind_row(offset),
-            Self::Stored(found) => return found.unwind_row(offset),
-            Self::DebugFile { .. } => return Ok(None),
-        };
-        let found = found.map_err(|error| Failure::index(self.path(), &error))?;
-        Ok(found.map(OwnedUnwindRow::from))
+        let Self::Index(image) = self else { return Ok(None) };
+        ask(image, |image| image.unwind_row(offset))
     }
 
     /// The names other than `name` of the function that starts at `start`. Empty unless several symbols name it.
@@ -114,16 +105,11 @@ impl<'i> ImageLookup<'i, '_> {
         start: ImageOffset,
         scratch: &mut Scratch,
     ) -> Result<Vec<Vec<u8>>, Failure> {
-        let owned = |name: &[u8]| name.to_vec();
-        let failed = |error| Failure::index(self.path(), &error);
-        let names: Vec<_> = match self {
-            Self::Index { index, .. } => {
-                index.function_names(start, scratch).map_err(failed)?.map(owned).collect()
-            }
-            Self::Stored(found) => found.function_names(start, scratch)?,
-            Self::DebugFile { lookup, far, .. } => {
-                let index = part_at(lookup, far, start).index();
-                index.function_names(start, scratch).map_err(failed)?.map(owned).collect()
+        let names = match self {
+            Self::Index(image) => ask(image, |image| image.function_names(start, scratch))?,
+            Self::DebugFile { lookup, far, path } => {
+                let names = part_at(lookup, far, start).function_names(start, scratch);
+                names.map_err(|error| Failure::index(path, &error))?.map(<[u8]>::to_vec).collect()
             }
         };
         // A single symbol is not an alias, even if its name differs from the one in the debug information.
@@ -132,11 +118,11 @@ impl<'i> ImageLookup<'i, '_> {
     }
 }
 
-/// The part of an image that has the code at `offset`: `first`, unless it is one of the others.
+/// The index of the part of an image that has the code at `offset`: `first`, unless it is one of the others.
 fn part_at<'l, 'i, 'd>(
     first: &'l DirectLookup<'i, 'd>,
     others: &'l [DirectLookup<'i, 'd>],
     offset: ImageOffset,
-) -> &'l DirectLookup<'i, 'd> {
-    others.iter().find(|other| other.has_code(offset)).unwrap_or(first)
+) -> &'l Index<Vec<u8>> {
+    others.iter().find(|other| other.has_code(offset)).unwrap_or(first).index()
 }

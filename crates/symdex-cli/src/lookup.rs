@@ -294,7 +294,7 @@ impl Lookup<'_, '_, '_> {
     fn complain_without_rows(&mut self) {
         self.gravest = self.gravest.max(Some(Cause::NotFound));
         if !std::mem::replace(&mut self.has_complained, true) {
-            let path = self.answers.path().display();
+            let path = self.answers.location();
             complain(&format!(
                 "{path}: no unwind rows; give an index that was built with `symdex build --unwind`"
             ));

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Cause, Failure, complain};
+use crate::stores::StoreArgs;
 use crate::text;
 use symdex::{Index, Metadata};
-use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder};
+use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder, OpenImage};
 
 /// How indexes are opened.
 #[derive(Clone, Copy, Default, clap::Args)]
@@ -81,4 +82,19 @@ pub(crate) fn index(
         }
         _ => Ok(index),
     }
+}
+
+/// The image `id` of the first store that has it, if the command line names any. Otherwise the index at `path`, by
+/// default the current folder, or the index of `id` in the folder `path`.
+pub(crate) fn image(
+    path: Option<&Path>,
+    stores: &StoreArgs,
+    id: Option<&IdPrefix>,
+    access: AccessOption,
+) -> Result<OpenImage, Failure> {
+    if let Some(found) = stores.find(id, access)? {
+        return Ok(found);
+    }
+    let path = index_path(path.unwrap_or(Path::new(".")), id)?;
+    Ok(OpenImage::alone(index(&path, id, access)?, path.display().to_string()))
 }

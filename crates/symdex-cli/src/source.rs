@@ -4,26 +4,22 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "drop-in")]
 use symdex::Grade;
-use symdex::{Index, Metadata, Partial};
+use symdex::{Metadata, Partial};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error, Image, can_be_avoided};
 use symdex_pipeline::Batch;
-use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store as _};
+use symdex_store::{IdPrefix, IndexFolder, OpenImage, Store as _};
 
 use crate::archive;
 use crate::failure::{Cause, CommandResult, Failure, complain};
 use crate::image_lookup::ImageLookup;
 use crate::open::{self, AccessOption};
-use crate::stores::{FoundImage, StoreArgs};
+use crate::stores::StoreArgs;
 use crate::text;
 
 /// The source of answers.
 pub(crate) enum AddressSource {
-    Index {
-        index: Box<Index<IndexBytes>>,
-        path: PathBuf,
-    },
-    Stored(FoundImage),
+    Index(OpenImage),
     DebugFiles {
         files: Box<ImageFiles>,
         /// Owns the files of an archive.
@@ -50,30 +46,25 @@ pub(crate) fn open(
     id: Option<&IdPrefix>,
     access: AccessOption,
 ) -> Result<AddressSource, Failure> {
-    let found = match (stores.find(id, access)?, object) {
-        (Some(found), _) => AddressSource::Stored(found),
+    let image = match (stores.find(id, access)?, object) {
+        (Some(found), _) => found,
         (None, None) => return Err(Failure::new(Cause::Usage, "name a file, or a store with --store")),
         (None, Some(object)) => match index_file(object, id)? {
             Some(path) => {
-                let index = Box::new(open::index(&path, id, access)?);
+                let index = open::index(&path, id, access)?;
                 // The user may have no permission to write.
                 _ = path.parent().map(|folder| IndexFolder::new(folder).touch(index.id()));
-                AddressSource::Index { index, path }
+                OpenImage::alone(index, path.display().to_string())
             }
             None => return debug_files(object, arch, id),
         },
     };
-    let (metadata, path) = match &found {
-        AddressSource::Index { index, path } => (index.metadata(), path),
-        AddressSource::Stored(found) => (found.image.metadata(), &found.location),
-        AddressSource::DebugFiles { .. } => return Ok(found),
-    };
-    let of_index = &metadata.arch.name;
+    let of_index = &image.metadata().arch.name;
     if let Some(arch) = arch.filter(|arch| of_index != arch) {
-        let message = format!("{}: an index for {of_index}, not for {arch:?}", path.display());
+        let message = format!("{}: an index for {of_index}, not for {arch:?}", image.location());
         return Err(Failure::new(Cause::NotFound, message));
     }
-    Ok(found)
+    Ok(AddressSource::Index(image))
 }
 
 impl AddressSource {
@@ -81,8 +72,7 @@ impl AddressSource {
     #[cfg(feature = "drop-in")]
     pub(crate) fn grade(&self) -> Grade {
         match self {
-            Self::Index { index, .. } => index.metadata().grade(),
-            Self::Stored(found) => found.image.metadata().grade(),
+            Self::Index(image) => image.metadata().grade(),
             Self::DebugFiles { files, .. } if files.has_dwarf() => Grade::Lines,
             Self::DebugFiles { .. } => Grade::Names,
         }
@@ -97,8 +87,7 @@ impl AddressSource {
         answer: impl FnOnce(&mut ImageLookup<'_, '_>) -> CommandResult,
     ) -> CommandResult {
         match self {
-            Self::Index { index, path } => answer(&mut ImageLookup::Index { index, path }),
-            Self::Stored(found) => answer(&mut ImageLookup::Stored(found)),
+            Self::Index(image) => answer(&mut ImageLookup::Index(image.clone())),
             Self::DebugFiles { files, .. } => answer_directly(files, debug_dirs, warnings, answer),
         }
     }

@@ -3,13 +3,12 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use symdex::{Frames, ImageId, ImageOffset, Index, LinePolicy, OwnedUnwindRow, Scratch};
+use symdex::ImageId;
 use symdex_store::{
-    IdPrefix, IndexBytes, OpenImage, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl,
-    StoreUrlError, StoredImage, open_store,
+    IdPrefix, OpenImage, ReaderOptions, Store, StoreOptions, StoreReader, StoreUrl, StoreUrlError, open_store,
 };
 
 use crate::config::{Config, STORE};
@@ -93,7 +92,7 @@ impl StoreArgs {
         &self,
         id: Option<&IdPrefix>,
         access: AccessOption,
-    ) -> Result<Option<FoundImage>, Failure> {
+    ) -> Result<Option<OpenImage>, Failure> {
         if !self.are_given() {
             return Ok(None);
         }
@@ -119,99 +118,25 @@ impl StoreArgs {
             let message = format!("{}: no index has an id that begins with {prefix}", names());
             return Err(Failure::new(Cause::NotFound, message));
         };
-        let found = FoundImage::from(image);
         for error in failures {
-            complain(&format!("warning: {error}; answered from {}", found.location.display()));
+            complain(&format!("warning: {error}; answered from {}", image.location()));
         }
-        Ok(Some(found))
+        Ok(Some(image))
     }
 }
 
 /// The first error of each of several stores, in their order. A store that has failed is not asked again.
 pub(crate) type Failures = Vec<Option<symdex_store::Error>>;
 
-/// An image in one of the stores of the command line.
-pub(crate) struct FoundImage {
-    pub(crate) image: OpenImage,
-    /// Where the index is: a path, or a URL with a key.
-    pub(crate) location: PathBuf,
-}
-
-impl From<OpenImage> for FoundImage {
-    fn from(image: OpenImage) -> Self {
-        let location = image.location().into();
-        Self { image, location }
-    }
-}
-
-impl FoundImage {
-    /// The store that has the image.
-    pub(crate) fn store(&self) -> &dyn Store {
-        self.image.store().store()
-    }
-
-    /// Fetches what lookups of `offsets` need, at once.
-    pub(crate) fn prefetch(&self, offsets: &[ImageOffset]) -> Result<(), Failure> {
-        self.ask(|image| image.prefetch(offsets))
-    }
-
-    /// As [`Index::lookup`]. [`prefetch`](Self::prefetch) comes first: it finds the new index if the index was
-    /// replaced.
-    pub(crate) fn lookup<'s>(
-        &self,
-        offset: ImageOffset,
-        policy: LinePolicy,
-        scratch: &'s mut Scratch,
-    ) -> Result<Option<Frames<'s>>, Failure> {
-        Ok(self.current()?.lookup(offset, policy, scratch)?)
-    }
-
-    /// The names of the function that starts at `start`, as [`Index::function_names`].
-    pub(crate) fn function_names(
-        &self,
-        start: ImageOffset,
-        scratch: &mut Scratch,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
-        self.ask(|image| image.function_names(start, scratch))
-    }
-
-    /// The unwind row of the code at `offset`, as [`Index::unwind_row`].
-    pub(crate) fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Failure> {
-        self.ask(|image| image.unwind_row(offset))
-    }
-
-    /// Whether the index has unwind rows. Of an image that is kept as values, this is whether the value that answers
-    /// `offset` has some; true if none answers it.
-    pub(crate) fn has_unwind_rows(&self, offset: ImageOffset) -> Result<bool, Failure> {
-        Ok(match self.image.image() {
-            StoredImage::Index(index) => index.has_unwind_rows(),
-            StoredImage::Values(_) => self.value_at(offset)?.is_none_or(|value| value.has_unwind_rows()),
-        })
-    }
-
-    /// The value that answers `offset` of an image that is kept as values; `None` if none does.
-    pub(crate) fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Failure> {
-        self.ask(|image| image.value_at(offset))
-    }
-
-    /// Calls `ask` with the image as the store has it now.
-    fn ask<T>(&self, ask: impl FnMut(&OpenImage) -> Result<T, symdex_store::Error>) -> Result<T, Failure> {
-        self.current()?.ask(ask)?.ok_or_else(|| self.gone())
-    }
-
-    /// The image. If the index was replaced since it was found, this can be the new one.
-    fn current(&self) -> Result<OpenImage, Failure> {
-        // The memory of the reader may be too small for a whole index, which would be fetched again each time.
-        if matches!(self.image.image(), StoredImage::Index(_)) {
-            return Ok(self.image.clone());
-        }
-        self.image.store().open(&self.image.metadata().id)?.ok_or_else(|| self.gone())
-    }
-
-    fn gone(&self) -> Failure {
-        let message = format!("{}: the index was removed from the store", self.location.display());
+/// Calls `ask` with `image` as its store has it now.
+pub(crate) fn ask<T>(
+    image: &OpenImage,
+    ask: impl FnMut(&OpenImage) -> Result<T, symdex_store::Error>,
+) -> Result<T, Failure> {
+    image.ask(ask)?.ok_or_else(|| {
+        let message = format!("{}: the index was removed from the store", image.location());
         Failure::new(Cause::Missing, message)
-    }
+    })
 }
 
 /// Sets the stores of the configuration file. Call this once, before the command runs.

@@ -16,7 +16,6 @@ use crate::auth::Access;
 use crate::budget::Budget;
 use crate::health::StoreHealth;
 use crate::jobs::{Builder, Jobs, Publishing, StateFolder, Uploads};
-use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::misses;
 use crate::options::ServerOptions;
@@ -42,7 +41,6 @@ pub(crate) struct App {
     pub(crate) uploads: Uploads,
     /// The jobs of uploads; `None` if the server does not accept uploads.
     jobs: Option<Arc<Jobs>>,
-    pub(crate) known: Arc<Known>,
     pub(crate) pending: PendingRequests,
     pub(crate) store_health: StoreHealth,
     pub(crate) workers: Workers,
@@ -100,7 +98,6 @@ impl App {
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
-        let known = Arc::new(Known::new(options.symbolicator.clone()));
         let metrics = Arc::new(Metrics::new());
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
@@ -109,11 +106,7 @@ impl App {
         let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
         let on_conflict = options.on_conflict.unwrap_or(default_rule);
         let builder = options.isolation.clone().map(|isolation| -> Result<_, AppError> {
-            let publishing = Publishing {
-                symbolicator: Arc::clone(&symbolicator),
-                known: Arc::clone(&known),
-                on_conflict,
-            };
+            let publishing = Publishing { symbolicator: Arc::clone(&symbolicator), on_conflict };
             let mut pipeline = PipelineOptions::default();
             pipeline.at_once = Some(options.build_jobs.max(1));
             pipeline.max_memory = options.build_memory;
@@ -158,7 +151,6 @@ impl App {
             metrics,
             uploads: Uploads::new(space),
             jobs,
-            known,
             pending,
             store_health,
             workers,

@@ -15,7 +15,6 @@ mod budget;
 mod files;
 mod health;
 mod jobs;
-mod known;
 mod lane;
 mod metrics;
 mod misses;

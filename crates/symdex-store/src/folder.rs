@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use symdex::{ImageId, Index};
+use symdex::{Grade, ImageId, Index};
 
 use crate::access::IndexAccess;
 use crate::buffer::IndexBytes;
@@ -27,8 +27,8 @@ pub(crate) const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
 ///
 /// The folder is flat or fanned out. In a fanned out folder, each index is in a subfolder named by the first two digits
-/// of its id. Both are found, even in one folder. [`find_below`](Self::find_below) finds indexes in other folders below
-/// it, too.
+/// of its id. Both are found, even in one folder. [`searched`](Self::searched) finds indexes in other folders below it,
+/// too.
 ///
 /// A folder is a [`Store`](crate::Store). The modification time of an index file is its last use. It changes at most
 /// once a day, and not if the reader may not write the file.
@@ -51,6 +51,8 @@ pub struct IndexFolder {
     pub(crate) url: StoreUrl,
     access: IndexAccess,
     pub(crate) fans_out: bool,
+    /// Whether the folders below are searched, too. Nothing is then written.
+    pub(crate) is_searched: bool,
     /// All indexes in the folder and below it, once they are needed.
     list: OnceLock<SortedList>,
 }
@@ -60,7 +62,7 @@ impl IndexFolder {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let (url, access) = (StoreUrl::from(&*path), IndexAccess::default());
-        Self { path, url, access, fans_out: false, list: OnceLock::new() }
+        Self { path, url, access, fans_out: false, is_searched: false, list: OnceLock::new() }
     }
 
     /// Sets how [`index`](Self::index) opens indexes. The default maps only files that nobody else can change.
@@ -77,6 +79,15 @@ impl IndexFolder {
         self
     }
 
+    /// The folder at `path` with all folders below it, or the single index at `path`, as a store that can only be read.
+    /// If there are several indexes of an image, the best one that can be opened answers, and of equal ones the first.
+    ///
+    /// The folder itself is searched first. If it does not have an image with lines, all folders below it are listed,
+    /// once: indexes that are added to them afterwards may be missing.
+    pub fn searched(path: impl Into<PathBuf>) -> Self {
+        Self { is_searched: true, ..Self::new(path) }
+    }
+
     /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -89,13 +100,14 @@ impl IndexFolder {
         format!("{id}.{EXTENSION}")
     }
 
-    /// The path of the index of `id`; `None` if there is none. This checks two paths and does not list the folder.
+    /// The path of the index of `id`; `None` if there is none. This checks two paths and does not list the folder, unless
+    /// the folders below it are [searched](Self::searched) and they have not found one.
     ///
     /// # Errors
     ///
     /// [`Error::Unreadable`] if the folder cannot be searched.
     pub fn find(&self, id: &ImageId) -> Result<Option<PathBuf>, Error> {
-        Ok(self.find_all(id)?.into_iter().next())
+        Ok(self.find_all(id)?.into_iter().next().or_else(|| self.find_below(id).next()))
     }
 
     /// The paths of the indexes of `id`: first the one in the folder itself, then the fanned out one.
@@ -167,8 +179,28 @@ impl IndexFolder {
     /// [`Error::Index`] if the index is damaged or of an unsupported version, [`Error::OtherImage`] if it is the index
     /// of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
     pub fn index(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+        if self.is_searched {
+            return self.best_index(id);
+        }
         let Some((path, bytes)) = self.bytes(id)? else { return Ok(None) };
         use_index(&path, id, bytes).map(Some)
+    }
+
+    /// The best of all indexes of `id` that can be opened; without any, the first error.
+    fn best_index(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+        let grade = |index: &Index<_>| index.metadata().grade();
+        let mut best: Result<Option<Index<_>>, Error> = Ok(None);
+        let below = std::iter::once_with(|| self.find_below(id)).flatten();
+        for path in self.find_all(id)?.into_iter().chain(below) {
+            let bytes = self.access.bytes(&path).map_err(|error| Error::index(&path, error));
+            match (bytes.and_then(|bytes| use_index(&path, id, bytes)), &best) {
+                (Ok(index), _) if grade(&index) == Grade::Lines => return Ok(Some(index)),
+                (Ok(index), Ok(Some(known))) if grade(&index) <= grade(known) => {}
+                (Err(_), Ok(Some(_)) | Err(_)) => {}
+                (opened, _) => best = opened.map(Some),
+            }
+        }
+        best
     }
 
     /// The path and the bytes of the index of `id`; `None` if there is none. This is not a use of the index.
@@ -205,15 +237,6 @@ fn set_now(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn set_now(path: &Path) -> io::Result<()> {
     std::fs::File::options().write(true).open(path)?.set_modified(SystemTime::now())
-}
-
-/// Opens the index at `path`, and checks that it is the index of `id`. This is a use of the index.
-///
-/// # Errors
-///
-/// As [`IndexFolder::index`].
-pub fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
-    use_index(path, id, access.bytes(path).map_err(|error| Error::index(path, error))?)
 }
 
 /// Opens `bytes`, those of the index file at `path`, as the index of `id`.

@@ -68,7 +68,7 @@ pub use access::IndexAccess;
 pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList, open_index};
+pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use json::rfc3339;
 pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
@@ -79,7 +79,7 @@ pub use replace::{Durability, replace_file};
 pub use store::wait_for;
 pub use store::{
     FetchedValue, FetchedValues, GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
-    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
+    StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_indexes, open_store,
 };
 #[cfg(feature = "object-store")]
 pub use store::{ObjectBody, ObjectReader};

@@ -33,7 +33,7 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
                 let text_exec = metadata.text_exec_base.ok_or_else(|| {
                     let message = format!(
                         "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
-                        answers.path().display()
+                        answers.location()
                     );
                     Failure::new(Cause::Usage, message)
                 })?;

@@ -11,7 +11,7 @@ use symdex_build::debug_files::{DebugFile, ImageFiles};
 use symdex_build::{
     Companions, DataSymbol, Declaration, FileSymbols, Image, Section, Variables, sections, split_column,
 };
-use symdex_store::{IdPrefix, ReaderOptions, StoreReader};
+use symdex_store::{IdPrefix, ReaderOptions, StoreReader, open_indexes};
 
 use super::sources::{OpenModule, Sources};
 use crate::failure::{Cause, CommandError, Failure, complain};
@@ -144,13 +144,16 @@ impl Modules {
     ///
     /// If a store cannot be opened.
     pub(super) fn new(args: &SourceArgs) -> Result<Self, Failure> {
-        let stores = StoreReader::new(args.stores.open(args.access)?, &ReaderOptions::of_one_run());
+        let options = args.stores.options(args.access);
+        let mut stores: Vec<_> = args.index.iter().map(|path| open_indexes(path, &options)).collect();
+        stores.extend(args.stores.open_with(&options)?);
+        let stores = StoreReader::new(stores, &ReaderOptions::of_one_run());
         if let Some(dwp) = args.dwp.as_ref().filter(|dwp| !dwp.is_file()) {
             complain(&format!("warning: {}: no such package of split units", dwp.display()));
         }
         let packages = args.dwp.iter().map(DebugFile::on_disk).collect();
-        let (indexes, debug_dirs) = (args.index.clone(), args.debug_dir.clone());
-        let sources = Sources { indexes, debug_dirs, packages, stores, access: args.access };
+        let (indexes, debug_dirs) = (args.index.len(), args.debug_dir.clone());
+        let sources = Sources { stores, indexes, debug_dirs, packages, access: args.access };
         Ok(Self { sources: Arc::new(sources), open: Vec::new() })
     }
 

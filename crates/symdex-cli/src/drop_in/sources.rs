@@ -2,26 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{Grade, ImageId, Metadata};
+use symdex::{Grade, ImageId};
 use symdex_build::Companions;
 use symdex_build::debug_files::{DebugFile, FindImageError, ImageFiles, InputFiles, find_image, slices_of};
 use symdex_pipeline::Batch;
-use symdex_store::{IdPrefix, IndexFolder, StoreReader};
+use symdex_store::{IdPrefix, OpenImage, StoreReader};
 
 use super::modules::ModuleName;
 use crate::archive;
 use crate::failure::{Cause, Failure, complain};
 use crate::open::{self, AccessOption};
 use crate::source::{self, AddressSource};
-use crate::stores::{Failures, FoundImage};
+use crate::stores::{Failures, id_of};
 
 /// Where modules are searched.
 pub(super) struct Sources {
-    pub(super) indexes: Vec<PathBuf>,
+    /// The indexes and folders of indexes, then the stores.
+    pub(super) stores: StoreReader,
+    /// How many of these are indexes and folders.
+    pub(super) indexes: usize,
     pub(super) debug_dirs: Vec<PathBuf>,
     /// Packages of split units that modules may refer to.
     pub(super) packages: Vec<DebugFile>,
-    pub(super) stores: StoreReader,
     pub(super) access: AccessOption,
 }
 
@@ -51,12 +53,17 @@ impl Sources {
                         _ => return Ok(found),
                     }
                 }
-                self.index_of(&id)?.map(of_index).ok_or_else(|| not_found(prefix))
+                let found = match self.index_of(&id)? {
+                    None => self.index_from(prefix)?,
+                    found => found,
+                };
+                found.map(of_index).ok_or_else(|| not_found(prefix))
             }
             ModuleName::File { path, arch } => {
                 if let Some(path) = source::index_file(path, None)? {
-                    let index = Box::new(open::index(&path, None, self.access)?);
-                    return Ok(of_index(AddressSource::Index { index, path }));
+                    let index = open::index(&path, None, self.access)?;
+                    let image = OpenImage::alone(index, path.display().to_string());
+                    return Ok(of_index(AddressSource::Index(image)));
                 }
                 self.open_image(path, arch.as_deref())
             }
@@ -83,33 +90,23 @@ impl Sources {
         Ok(OpenModule { source, image: Some(files), _owner: owner })
     }
 
-    /// The index of `id` of the greatest grade in the files, folders and stores of the command line. Of equal ones, the
-    /// first.
+    /// The index of `id` of the greatest grade in the indexes, folders and stores of the command line. Of equal ones,
+    /// the first.
     fn index_of(&self, id: &ImageId) -> Result<Option<AddressSource>, Failure> {
-        let mut best: Option<AddressSource> = None;
-        for path in &self.indexes {
-            let found = match path.is_dir() {
-                true => IndexFolder::new(path).find_prefix(&IdPrefix::from(id))?,
-                false => Some(path.clone())
-                    .filter(|path| Metadata::read_file(path).is_ok_and(|metadata| metadata.id == *id)),
-            };
-            if let Some(path) = found {
-                let index = Box::new(open::index(&path, Some(&IdPrefix::from(id)), self.access)?);
-                let found = AddressSource::Index { index, path };
-                if best.as_ref().is_none_or(|best| best.grade() < found.grade()) {
-                    best = Some(found);
-                }
-                if best.as_ref().is_some_and(|best| best.grade() == Grade::Lines) {
-                    return Ok(best);
-                }
-            }
-        }
         let mut failures: Failures = self.stores.stores().iter().map(|_| None).collect();
         let found = self.stores.find_noting(id, &mut failures);
+        // An index that is there, but cannot be opened, is not missing.
+        let unread =
+            failures.iter_mut().take(self.indexes).find_map(|failure| failure.take_if(|_| found.is_none()));
         failures.iter().flatten().for_each(|error| complain(&format!("warning: {error}")));
-        let found = found.map(|image| AddressSource::Stored(FoundImage::from(image)));
-        let is_better = |found: &AddressSource| best.as_ref().is_none_or(|best| best.grade() < found.grade());
-        Ok(found.filter(is_better).or(best))
+        unread.map_or(Ok(found.map(AddressSource::Index)), |error| Err(error.into()))
+    }
+
+    /// The index of the only id in the indexes and folders that begins with `prefix`.
+    fn index_from(&self, prefix: &IdPrefix) -> Result<Option<AddressSource>, Failure> {
+        let indexes = self.stores.stores().iter().take(self.indexes).map(|store| store.store());
+        let mut failures: Failures = (0..self.indexes).map(|_| None).collect();
+        id_of(indexes, prefix, &mut failures)?.map_or(Ok(None), |id| self.index_of(&id))
     }
 }
 

@@ -62,14 +62,11 @@ enum WhichTable {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    if let Some(found) = args.stores.find(args.id.as_ref(), args.access)? {
-        return match found.image.image() {
-            StoredImage::Index(index) => print(args, index, &found.location),
-            StoredImage::Values(_) => values::print(args, &found),
-        };
+    let image = open::image(args.index.as_deref(), &args.stores, args.id.as_ref(), args.access)?;
+    match image.image() {
+        StoredImage::Index(index) => print(args, index, image.location().as_ref()),
+        StoredImage::Values(_) => values::print(args, &image),
     }
-    let path = open::index_path(args.index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;
-    print(args, &open::index(&path, args.id.as_ref(), args.access)?, &path)
 }
 
 fn print(args: &Args, index: &Index<IndexBytes>, path: &Path) -> failure::CommandResult {

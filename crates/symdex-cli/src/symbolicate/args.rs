@@ -63,10 +63,8 @@ impl SourceArgs {
     /// The sources of answers.
     pub(super) fn options(&self) -> Result<SymbolicatorOptions, Failure> {
         let stores = self.stores.urls()?;
-        let mut sources = SymbolicatorOptions::new()
-            .access(self.access.access())
-            .always_store(!stores.is_empty())
-            .match_by_name(self.match_by_name);
+        let mut sources =
+            SymbolicatorOptions::new().always_store(!stores.is_empty()).match_by_name(self.match_by_name);
         for path in &self.index {
             sources = sources.index(path);
         }

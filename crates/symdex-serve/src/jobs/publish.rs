@@ -6,12 +6,10 @@ use std::time::Duration;
 use symdex::{Cause, Index};
 use symdex_answer::Symbolicator;
 use symdex_pipeline::{BuiltIndex, Failure, PublishedIndex};
-use symdex_report::KnownImage;
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, StoreUrl};
 
 use super::builder::Builder;
 use crate::audit::AUDIT;
-use crate::known::Known;
 
 /// The first pause between two attempts. Each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -21,8 +19,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Publishing {
     pub(crate) symbolicator: Arc<Symbolicator>,
-    /// New images are added to it.
-    pub(crate) known: Arc<Known>,
     /// Which of two different indexes to keep, unless the client may replace.
     pub(crate) on_conflict: OnConflict,
 }
@@ -79,17 +75,12 @@ impl Builder {
         };
         let index =
             Index::open(built.as_ref()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
-        let Publishing { symbolicator, known, .. } = &self.publishing;
         let metadata = index.metadata();
-        let published = symbolicator.publish(&index, put).map_err(unpublished)?;
+        let published = self.publishing.symbolicator.publish(&index, put).map_err(unpublished)?;
         let Some((store, outcome)) = published else {
             let what = "its index is not published: every store of this server is read-only";
             return Err(Unpublished::NoStore(failed(what)));
         };
-        if !outcome.keeps_existing() {
-            let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
-            known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
-        }
         log(built, store.url(), &outcome, put.provenance.as_ref());
         let location = store.store().location(&metadata.id);
         let mut image = PublishedIndex::new(built, metadata, &[outcome], Some(location));

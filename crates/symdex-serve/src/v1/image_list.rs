@@ -82,7 +82,7 @@ pub(crate) async fn images(
 fn list(app: &App, search: &str, limit: usize) -> Result<ImageList, Problem> {
     let search = search.trim().to_lowercase();
     let digits = search.replace('-', "");
-    let known = app.known.images();
+    let known = app.symbolicator.known();
     let is_wanted = |image: &&KnownImage| {
         image.name.to_lowercase().contains(&search)
             || !digits.is_empty() && image.id.to_string().replace('-', "").starts_with(&digits)

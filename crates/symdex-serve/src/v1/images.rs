@@ -58,10 +58,9 @@ pub(crate) async fn image(
     let id = parse(&id)?;
     app.run(move |app| {
         let stores = app.symbolicator.stores();
-        let Some(image) = stores.find(&id).map_err(|error| Problem::of_store(&error))? else {
-            return Err(not_found(app, &id, &options.name));
-        };
-        let store = image.store().store();
+        let found = stores.find(&id).map_err(|error| Problem::of_store(&error))?;
+        let found = found.as_ref().and_then(|image| Some((image, image.store()?.store())));
+        let Some((image, store)) = found else { return Err(not_found(app, &id, &options.name)) };
         let (index, stored) = (image.metadata().into(), store.stat(&id).ok().flatten());
         Ok(Json(ImageView { index, store: store.url().to_string(), stored }))
     })
@@ -77,7 +76,7 @@ pub(super) fn parse(id: &str) -> Result<ImageId, Problem> {
 fn not_found(app: &App, id: &ImageId, name: &str) -> Problem {
     let mut detail = format!("no store has the image {id}; send its debug file to /v1/debug-files");
     if !name.is_empty() {
-        let known = app.known.images();
+        let known = app.symbolicator.known();
         let near: Vec<_> = known.iter().filter(|image| image.name == name).collect();
         let shown = near.iter().take(MAX_NEAR).map(|image| format!("{} ({})", image.id, image.arch));
         match &shown.collect::<Vec<_>>()[..] {
@@ -143,9 +142,7 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
             Err(error) => failed = failed.or(Some(Problem::of_store(&error))),
         }
     }
-    if image.left.is_empty() {
-        app.known.remove(id);
-    }
+    if image.left.is_empty() {}
     match failed {
         Some(problem) => Err(problem),
         None if image.removed.is_empty() && image.left.is_empty() => {

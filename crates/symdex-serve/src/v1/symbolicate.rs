@@ -236,7 +236,7 @@ fn write_json(
 ) -> io::Result<()> {
     let mut images = symbolicated.report.images().iter().zip(symbolicated.images());
     let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-    let known = if is_any_missing { app.known.images() } else { [].into() };
+    let known = if is_any_missing { app.symbolicator.known() } else { [].into() };
     serde_json::to_writer(out, &AnsweredReport { report: name, view: symbolicated.view(&known) })?;
     Ok(())
 }
@@ -310,7 +310,7 @@ impl SymbolicateOptions {
         let matching = (self.match_by_name || !self.assume.is_empty()).then(|| {
             let assumed: Vec<_> =
                 self.assume.iter().map(|AssumedImage(name, id)| (name.clone(), id.clone())).collect();
-            app.symbolicator.matching(&assumed, self.match_by_name, app.known.images())
+            app.symbolicator.matching(&assumed, self.match_by_name, app.symbolicator.known())
         });
         let matching = matching.transpose().map_err(|error| Problem::bad_request(error.to_string()))?;
         Ok(MatchedOptions { stated: self, matching: matching.map(Arc::new) })

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use symdex::ImageId;
+use symdex::{ImageId, Metadata};
 use walkdir::WalkDir;
 
 use super::{EXTENSION, IndexFolder};
@@ -25,7 +25,7 @@ pub struct IndexList {
 }
 
 /// The files of an [`IndexList`] by name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct SortedList {
     /// Sorted by file name. Indexes of one name are in the order of [`IndexList::paths`].
     by_name: Vec<(OsString, PathBuf)>,
@@ -46,8 +46,6 @@ impl SortedList {
     }
 }
 
-/// The first call of a method whose name ends with `below` lists the folder and the folders below it. Later calls use
-/// that list, and indexes that were added since may be missing.
 impl IndexFolder {
     /// The indexes in the folder and in the folders below it, found by their extension.
     ///
@@ -73,8 +71,9 @@ impl IndexFolder {
         list
     }
 
-    /// The indexes of `id` that [`find_all`](Self::find_all) does not find, in the folders below it.
-    pub fn find_below(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> + use<'_> {
+    /// The indexes of `id` that [`find_all`](Self::find_all) does not find, in the folders below a folder that is
+    /// [searched](Self::searched).
+    pub(crate) fn find_below(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> + use<'_> {
         let name = OsString::from(Self::file_name(id));
         let named = self.listed().from(&name);
         let named = &named[..named.iter().take_while(|(other, _)| *other == name).count()];
@@ -83,17 +82,17 @@ impl IndexFolder {
         named.iter().map(|(_, path)| path.clone()).filter(move |path| !here.contains(path))
     }
 
-    /// The ids of the indexes in the folder and below it that begin with `start`.
-    pub fn ids_below(&self, start: &ImageId) -> impl Iterator<Item = ImageId> + use<'_> {
+    /// The ids of the listed indexes that begin with `start`.
+    pub(crate) fn ids_below(&self, start: &ImageId) -> impl Iterator<Item = ImageId> + use<'_> {
         let start = start.to_string();
         let files = self.listed().from(start.as_ref()).iter();
         let names = files.filter_map(|(name, _)| Path::new(name).file_stem()?.to_str());
         names.take_while(move |name| name.starts_with(&start)).filter_map(|name| name.parse().ok())
     }
 
-    /// Every index in the folder and below it, sorted by file name.
-    pub fn all_below(&self) -> impl Iterator<Item = &Path> {
-        self.listed().by_name.iter().map(|(_, path)| path.as_path())
+    /// Every listed index with its file name, sorted by that.
+    pub(crate) fn all_below(&self) -> &[(OsString, PathBuf)] {
+        &self.listed().by_name
     }
 
     /// Whether the folder was listed and some indexes may be missing, as [`IndexList::is_cut`].
@@ -102,8 +101,17 @@ impl IndexFolder {
         self.list.get().is_some_and(|list| list.is_cut)
     }
 
+    /// All indexes, or the single one, if the folder is searched. They are listed once.
     fn listed(&self) -> &SortedList {
-        self.list.get_or_init(|| SortedList::new(self.files()))
+        self.list.get_or_init(|| match self.is_searched {
+            true if !self.path.is_dir() => {
+                let id = Metadata::read_file(&self.path).map(|metadata| metadata.id);
+                let named = id.map(|id| (Self::file_name(&id).into(), self.path.clone()));
+                SortedList { by_name: named.into_iter().collect(), is_cut: false }
+            }
+            true => SortedList::new(self.files()),
+            false => SortedList::default(),
+        })
     }
 }
 
@@ -143,7 +151,7 @@ mod tests {
     #[test]
     fn folders_below_are_listed_once_and_only_if_they_are_asked_for() {
         let root = tempfile::tempdir().expect("a folder");
-        let folder = IndexFolder::new(root.path());
+        let folder = IndexFolder::searched(root.path());
         let id: ImageId = "abcdef00".parse().expect("an id");
         let name = IndexFolder::file_name(&id);
         let put = |below: &str| {
@@ -160,6 +168,6 @@ mod tests {
         put("later");
         assert_eq!(below().len(), 2, "it was not listed again");
         assert_eq!(folder.ids_below(&"abcd".parse().expect("digits")).count(), 4, "one for each listed file");
-        assert_eq!(folder.all_below().count(), 4);
+        assert_eq!(folder.all_below().len(), 4);
     }
 }

@@ -47,7 +47,7 @@ type Opened = Result<Option<OpenImage>, Error>;
 /// let stores = [near.path(), far.path()].map(|path| Box::new(IndexFolder::new(path)) as _);
 /// let reader = StoreReader::new(stores.into(), &ReaderOptions::new());
 /// match reader.find(&id)? {
-///     Some(image) => println!("{} is in {}", image.metadata().image_name, image.store().url()),
+///     Some(image) => println!("{} is {}", image.metadata().image_name, image.location()),
 ///     None => println!("no store has {id}"),
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

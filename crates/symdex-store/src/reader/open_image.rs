@@ -8,9 +8,10 @@ use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, S
 use super::SharedStore;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::store::{FetchedValue, StoredImage};
+use crate::store::{FetchedValue, FetchedValues, StoredImage};
 
-/// An image of a [`StoreReader`](super::StoreReader), with the store that has it. The image is a whole index or values.
+/// An open image, whatever has it: a store of a [`StoreReader`](super::StoreReader), which keeps a whole index or values,
+/// or a [single index](Self::alone).
 ///
 /// ```
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
@@ -37,22 +38,39 @@ use crate::store::{FetchedValue, StoredImage};
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenImage {
-    store: Arc<SharedStore>,
+    owner: Owner,
     image: Arc<StoredImage>,
+}
+
+/// What has an image.
+#[derive(Clone, Debug)]
+enum Owner {
+    Store(Arc<SharedStore>),
+    /// No store. The text says where the index is.
+    Nobody(String),
 }
 
 impl OpenImage {
     pub(super) fn new(store: Arc<SharedStore>, image: Arc<StoredImage>) -> Self {
-        Self { store, image }
+        Self { owner: Owner::Store(store), image }
     }
 
-    /// The store that has the image.
+    /// The image of an index that is in no store, or whose store does not matter. `location` says where it is.
+    pub fn alone(index: Index<IndexBytes>, location: impl Into<String>) -> Self {
+        let image = Arc::new(StoredImage::Index(Arc::new(index)));
+        Self { owner: Owner::Nobody(location.into()), image }
+    }
+
+    /// The store that has the image; `None` for a [single index](Self::alone).
     #[must_use]
-    pub fn store(&self) -> &Arc<SharedStore> {
-        &self.store
+    pub fn store(&self) -> Option<&Arc<SharedStore>> {
+        match &self.owner {
+            Owner::Store(store) => Some(store),
+            Owner::Nobody(_) => None,
+        }
     }
 
-    /// How the store keeps the image.
+    /// How the image is kept.
     #[must_use]
     pub fn image(&self) -> &StoredImage {
         &self.image
@@ -67,7 +85,10 @@ impl OpenImage {
     /// Where the index is: a path, or a URL with a key.
     #[must_use]
     pub fn location(&self) -> String {
-        self.store.store().location(&self.metadata().id)
+        match &self.owner {
+            Owner::Store(store) => store.store().location(&self.metadata().id),
+            Owner::Nobody(location) => location.clone(),
+        }
     }
 
     /// Calls `ask` with the image. If the index was replaced since it was opened, opens it again and calls `ask` once
@@ -77,13 +98,13 @@ impl OpenImage {
     ///
     /// The [`Error`] of `ask`, or of opening the index again.
     pub fn ask<T>(&self, mut ask: impl FnMut(&Self) -> Result<T, Error>) -> Result<Option<T>, Error> {
-        match ask(self) {
-            Err(Error::Replaced { .. }) => {
+        match (ask(self), &self.owner) {
+            (Err(Error::Replaced { .. }), Owner::Store(store)) => {
                 let id = &self.metadata().id;
-                self.store.forget(id);
-                self.store.open(id)?.map(|image| ask(&image)).transpose()
+                store.forget(id);
+                store.open(id)?.map(|image| ask(&image)).transpose()
             }
-            answer => answer.map(Some),
+            (answer, _) => answer.map(Some),
         }
     }
 
@@ -99,14 +120,8 @@ impl OpenImage {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        let found = match &*self.image {
-            StoredImage::Index(index) => index.lookup(offset, policy, scratch),
-            StoredImage::Values(_) => match self.value_at(offset)? {
-                Some(value) => value.lookup(offset, policy, scratch),
-                None => Ok(None),
-            },
-        };
-        found.map_err(|error| self.damaged(error))
+        let Some(part) = self.part_at(offset)? else { return Ok(None) };
+        part.lookup(offset, policy, scratch).map_err(|error| self.damaged(error))
     }
 
     /// The unwind row of the code at `offset`, as [`Index::unwind_row`]. Of an index that is kept as values, only the
@@ -116,14 +131,9 @@ impl OpenImage {
     ///
     /// As [`lookup`](Self::lookup).
     pub fn unwind_row(&self, offset: ImageOffset) -> Result<Option<OwnedUnwindRow>, Error> {
-        let found = match &*self.image {
-            StoredImage::Index(index) => index.unwind_row(offset).map(|row| row.map(OwnedUnwindRow::from)),
-            StoredImage::Values(_) => match self.value_at(offset)? {
-                Some(value) => value.unwind_row(offset).map(|row| row.map(OwnedUnwindRow::from)),
-                None => Ok(None),
-            },
-        };
-        found.map_err(|error| self.damaged(error))
+        let Some(part) = self.part_at(offset)? else { return Ok(None) };
+        let row = part.unwind_row(offset).map_err(|error| self.damaged(error))?;
+        Ok(row.map(OwnedUnwindRow::from))
     }
 
     /// Looks up `offsets`, which count from the start of the image. Calls `each` once for each offset, with its
@@ -167,7 +177,7 @@ impl OpenImage {
     ) -> Result<(), Error> {
         let (positions, gaps) = positions_by_value(self.metadata(), offsets);
         let numbers: Vec<_> = positions.keys().copied().collect();
-        let values = self.store.values(&self.image, &numbers)?;
+        let values = self.values(&numbers)?;
         let index = |number, value: &FetchedValue| value.index(number, self.location()).cloned();
         let mut indexes = numbers.iter().zip(&values).map(|(number, value)| index(*number, value));
         if let Some(Err(first)) = indexes.next()
@@ -195,27 +205,31 @@ impl OpenImage {
     ///
     /// As those of [`lookup_many`](Self::lookup_many), and as those that its `each` gets.
     pub fn function_names(&self, start: ImageOffset, scratch: &mut Scratch) -> Result<Vec<Vec<u8>>, Error> {
-        let names = match &*self.image {
-            StoredImage::Index(index) => names_of(index, start, scratch),
-            StoredImage::Values(_) => match self.value_at(start)? {
-                Some(value) => names_of(&value, start, scratch),
-                None => Ok(Vec::new()),
-            },
-        };
-        names.map_err(|error| self.damaged(error))
+        let Some(part) = self.part_at(start)? else { return Ok(Vec::new()) };
+        let names = part.function_names(start, scratch).map_err(|error| self.damaged(error))?;
+        Ok(names.map(<[u8]>::to_vec).collect())
     }
 
-    /// The value that answers `offset` of an image that the store keeps as values; `None` if none does.
+    /// The index that answers `offset`: the whole index, or the value of an image that the store keeps as values.
+    /// `None` if no value answers it.
     ///
     /// # Errors
     ///
     /// As [`lookup`](Self::lookup), [`Error::LostValue`] if the store has lost the value, and [`Error::DamagedObject`]
     /// if the value is damaged.
-    pub fn value_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Error> {
+    pub fn part_at(&self, offset: ImageOffset) -> Result<Option<Arc<Index<IndexBytes>>>, Error> {
+        if let StoredImage::Index(index) = &*self.image {
+            return Ok(Some(Arc::clone(index)));
+        }
         let (positions, _) = positions_by_value(self.metadata(), &[offset]);
         let Some(number) = positions.into_keys().next() else { return Ok(None) };
-        let value = self.store.values(&self.image, &[number])?.pop().unwrap_or(FetchedValue::Lost);
+        let value = self.values(&[number])?.pop().unwrap_or(FetchedValue::Lost);
         value.index(number, self.location()).map(|index| Some(Arc::clone(index)))
+    }
+
+    /// The values with these numbers. A single index has none.
+    fn values(&self, numbers: &[u64]) -> FetchedValues {
+        self.store().map_or(Ok(Vec::new()), |store| store.values(&self.image, numbers))
     }
 
     /// Fetches what lookups of `offsets` need into memory, at once. Use it before single lookups.
@@ -228,7 +242,7 @@ impl OpenImage {
             StoredImage::Index(_) => Ok(()),
             StoredImage::Values(_) => {
                 let (positions, _) = positions_by_value(self.metadata(), offsets);
-                self.store.values(&self.image, &positions.into_keys().collect::<Vec<_>>()).map(|_| ())
+                self.values(&positions.into_keys().collect::<Vec<_>>()).map(|_| ())
             }
         }
     }
@@ -271,14 +285,6 @@ impl SharedStore {
         self.values_many(&requests.iter().map(|(image, numbers)| (*image, &numbers[..])).collect::<Vec<_>>());
         count
     }
-}
-
-fn names_of<B: AsRef<[u8]>>(
-    index: &Index<B>,
-    start: ImageOffset,
-    scratch: &mut Scratch,
-) -> Result<Vec<Vec<u8>>, symdex::Error> {
-    Ok(index.function_names(start, scratch)?.map(<[u8]>::to_vec).collect())
 }
 
 /// The positions in `offsets` by the number of the value that answers them, and the positions of those that no value

@@ -1,9 +1,11 @@
 //! A folder of indexes as a store.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use symdex::{ImageId, Index, Metadata};
@@ -69,12 +71,22 @@ impl IndexFolder {
         Ok(())
     }
 
-    /// The paths of the indexes that the folder has as a store, which does not search all folders below it. Sorted.
+    /// # Errors
+    ///
+    /// [`Error`] if the folder is [searched](Self::searched), and therefore only read.
+    fn check_writable(&self, action: &'static str) -> Result<(), Error> {
+        if self.is_searched { Err(Error::read_only(&self.url, action)) } else { Ok(()) }
+    }
+
+    /// The paths of the indexes that the folder has as a store. Sorted.
     ///
     /// # Errors
     ///
     /// [`Error`] if the folder cannot be listed.
     pub fn stored_paths(&self) -> Result<Vec<PathBuf>, Error> {
+        if self.is_searched {
+            return Ok(self.all_below().iter().map(|(_, path)| path.clone()).collect());
+        }
         let mut paths = Vec::new();
         let visited = self.visit(&mut |file| {
             paths.extend(id_of(file).map(|_| file.path()));
@@ -131,9 +143,13 @@ fn orphan_of(entry: &DirEntry) -> Option<Orphan> {
 
 /// The image of the index file `entry`; `None` if it is not an index file.
 fn id_of(entry: &DirEntry) -> Option<ImageId> {
-    let name = PathBuf::from(entry.file_name());
-    let id = name.file_stem()?.to_str()?.parse().ok()?;
-    (name.extension()? == EXTENSION && name.as_os_str() == IndexFolder::file_name(&id).as_str()).then_some(id)
+    id_of_name(&entry.file_name())
+}
+
+/// The image of the index file with this name.
+fn id_of_name(name: &OsStr) -> Option<ImageId> {
+    let id = Path::new(name).file_stem()?.to_str()?.parse().ok()?;
+    (name == IndexFolder::file_name(&id).as_str()).then_some(id)
 }
 
 impl Store for IndexFolder {
@@ -142,7 +158,7 @@ impl Store for IndexFolder {
     }
 
     fn is_read_only(&self) -> bool {
-        false
+        self.is_searched
     }
 
     fn recorded_uses(&self) -> RecordedUses {
@@ -155,6 +171,7 @@ impl Store for IndexFolder {
     }
 
     fn put_with(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
+        self.check_writable("write")?;
         let published = self.publish_with(index, options)?;
         if self.fans_out {
             // Without a recorded use, an old index that was put again would expire.
@@ -164,7 +181,7 @@ impl Store for IndexFolder {
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
-        Ok(again_if_damaged(|| self.index(id))?.map(|index| StoredImage::Index(Box::new(index))))
+        Ok(again_if_damaged(|| self.index(id))?.map(|index| StoredImage::Index(Arc::new(index))))
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
@@ -184,7 +201,7 @@ impl Store for IndexFolder {
 
     fn ids_from(&self, starts: &[ImageId]) -> Vec<Result<Vec<ImageId>, Error>> {
         let ids_from = |start: &ImageId| {
-            let mut ids = Vec::new();
+            let mut ids: Vec<_> = self.ids_below(start).collect();
             for path in [self.path(), &self.subfolder(start)] {
                 ids.extend(ids_in(path, start).map_err(failed(path, "list"))?);
             }
@@ -196,14 +213,16 @@ impl Store for IndexFolder {
     }
 
     fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
-        let mut visit_file = |file: &DirEntry| match id_of(file) {
-            Some(id) => match entry(id, &file.path()) {
-                Ok(Some(entry)) => visit(entry),
-                // It was removed, or is a link to nowhere.
-                Ok(None) | Err(_) => ControlFlow::Continue(()),
-            },
-            None => ControlFlow::Continue(()),
+        let mut visit_index = |name: &OsStr, path: &Path| match id_of_name(name).map(|id| entry(id, path)) {
+            Some(Ok(Some(entry))) => visit(entry),
+            // It is no index, was removed, or is a link to nowhere.
+            _ => ControlFlow::Continue(()),
         };
+        if self.is_searched {
+            _ = self.all_below().iter().try_for_each(|(name, path)| visit_index(name, path));
+            return Ok(());
+        }
+        let mut visit_file = |file: &DirEntry| visit_index(&file.file_name(), &file.path());
         self.visit(&mut visit_file).map_err(failed(self.path(), "list"))
     }
 
@@ -216,6 +235,7 @@ impl Store for IndexFolder {
     }
 
     fn remove(&self, id: &ImageId) -> Result<bool, Error> {
+        self.check_writable("remove")?;
         self.remove_if(id, |_| true)
     }
 
@@ -228,6 +248,7 @@ impl Store for IndexFolder {
     }
 
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
+        self.check_writable("remove")?;
         let mut counts = GcCounts::default();
         let is_unused = |last_use: SystemTime| last_use.elapsed().is_ok_and(|age| age > unused);
         let mut visit_file = |file: &DirEntry| {

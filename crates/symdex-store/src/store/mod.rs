@@ -29,7 +29,7 @@ use crate::publish::PublishOutcome;
 
 #[cfg(feature = "object-store")]
 pub use self::objects::{ObjectBody, ObjectReader};
-pub use self::open::open_store;
+pub use self::open::{open_indexes, open_store};
 pub use self::options::StoreOptions;
 pub use self::orphan::Orphan;
 #[cfg(feature = "redis")]

@@ -1,5 +1,7 @@
 //! Opens the store of a URL.
 
+use std::path::Path;
+
 use super::url::StoreKind;
 use super::{Store, StoreOptions, StoreUrl};
 use crate::error::Error;
@@ -34,4 +36,11 @@ pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Stor
         #[cfg(not(feature = "object-store"))]
         StoreKind::Objects => Err(Error::NotCompiled { url: url.clone(), feature: "object-store" }),
     }
+}
+
+/// The index at `path`, or the folder of indexes with all folders below it, as a store that can only be read. See
+/// [`IndexFolder::searched`].
+#[must_use]
+pub fn open_indexes(path: &Path, options: &StoreOptions) -> Box<dyn Store> {
+    Box::new(IndexFolder::searched(path).access(options.access))
 }

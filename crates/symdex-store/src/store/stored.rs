@@ -13,7 +13,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub enum StoredImage {
     /// The whole index, in memory or mapped.
-    Index(Box<Index<IndexBytes>>),
+    Index(Arc<Index<IndexBytes>>),
     /// The metadata of the index. The values are fetched when offsets are known.
     Values(Box<dyn StoredValues>),
 }

@@ -301,7 +301,7 @@ impl Store for ObjectsStore {
             None => self.open_uncached(id),
         };
         let index = again_if_damaged(open).inspect_err(|error| self.damaged.note(id, error))?;
-        Ok(index.map(|index| StoredImage::Index(Box::new(index))))
+        Ok(index.map(|index| StoredImage::Index(Arc::new(index))))
     }
 
     fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {

@@ -347,7 +347,7 @@ fn every_home_gives_the_same_10000_answers() {
     let images: Vec<_> =
         homes.iter().map(|home| home.open(&id(0xab)).expect("readable").expect("there")).collect();
     let whole = Index::open(IndexBytes::from(bytes)).expect("an index");
-    let whole = StoredImage::Index(Box::new(whole));
+    let whole = StoredImage::Index(Arc::new(whole));
     let mut named = 0;
     for number in 0..10_000 {
         // In functions, in gaps, and past the end.
