@@ -1,4 +1,4 @@
-//! The stages of a build: `cargo bench -p symdex-build`. `SYMDEX_BENCH_INPUT` names the debug file. The default is a
+//! The parts of a build: `cargo bench -p symdex-build`. `SYMDEX_BENCH_INPUT` names the debug file. The default is a
 //! small one of testdata.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use criterion::{Criterion, criterion_group, criterion_main};
 use symdex::write::ChunkEncoder;
 use symdex::{Index, Table};
-use symdex_build::{Companions, Image, build, find, slices, stages};
+use symdex_build::{Companions, Image, build, find, slices};
 
 fn input() -> PathBuf {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/dsyms/inline-dwarf4.dSYM");
@@ -17,7 +17,7 @@ fn input() -> PathBuf {
     find(&named).swap_remove(0).expect("a debug file")
 }
 
-fn stages_of_a_build(criterion: &mut Criterion) {
+fn parts_of_a_build(criterion: &mut Criterion) {
     let path = input();
     let bytes = symdex::map_file(&path).expect("it can be mapped");
     let slice = slices(&bytes).expect("an object file").swap_remove(0);
@@ -30,11 +30,6 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     let mut encoder = ChunkEncoder::new(index.metadata().chunk_span, index.metadata().image_size);
 
     criterion.bench_function("load", |bench| bench.iter(|| Image::load(&slice, &path, &companions).is_ok()));
-    criterion
-        .bench_function("units", |bench| bench.iter(|| one_thread.install(|| stages::read_units(&image))));
-    criterion.bench_function("units and ranges", |bench| {
-        bench.iter(|| one_thread.install(|| stages::make_ranges(&image)));
-    });
     criterion.bench_function("chunks", |bench| {
         bench.iter(|| {
             for (number, chunk) in &chunks {
@@ -45,5 +40,5 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     criterion.bench_function("everything", |bench| bench.iter(|| whole().bytes.len()));
 }
 
-criterion_group!(benches, stages_of_a_build);
+criterion_group!(benches, parts_of_a_build);
 criterion_main!(benches);

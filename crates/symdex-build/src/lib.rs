@@ -82,8 +82,6 @@ mod shared_cache;
 mod slice;
 mod spill;
 mod spool;
-#[doc(hidden)]
-pub mod stages;
 mod symbol_file;
 mod symbol_map;
 mod symbol_ranges;
