@@ -68,48 +68,14 @@
 //!   proportion to the length of the text.
 //! * Reports and answers are `Send` and `Sync`.
 
-mod appended;
-mod apple_text;
-mod ask;
-mod bugsnag;
-mod call_tree;
+mod engine;
 mod error;
-mod existing;
-mod firefox;
-mod format;
 mod formats;
-mod frame_object;
-mod function;
-mod gathered;
-mod images;
-mod index_view;
 mod info;
-mod ips;
-mod json;
-mod json_edit;
-mod known;
-mod kscrash;
-mod limits;
-mod lookup_targets;
-mod measure;
-mod metrickit;
-mod minidump;
-mod native;
-mod near;
-mod options;
-mod outcome;
-mod protobuf;
 mod registers;
 mod render;
 mod report;
-mod sentry;
-mod source;
-mod steps;
-mod symbolicate;
 mod text;
-mod unknown;
-mod view;
-mod write;
 
 #[cfg(test)]
 extern crate self as symdex_report;
@@ -118,28 +84,28 @@ extern crate self as symdex_report;
 #[path = "../tests/common/mod.rs"]
 mod test_reports;
 
-pub use error::{Error, NearFormat};
-pub use existing::ExistingSymbol;
-pub use format::{Format, FormatKind};
-pub use formats::formats;
-pub use function::{Function, source_file_name};
-pub use gathered::{GatheredAnswers, SourceAnswers};
-pub use index_view::IndexView;
-pub use info::{Exception, ReportInfo};
-pub use limits::{AnswerBytes, most_memory};
-pub use minidump::MinidumpModule;
-pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
-pub use options::{Addresses, Options, OutputFormat};
-pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
-pub use registers::Register;
-pub use report::{AddressKind, Base, FoundBy, Frame, Report, ReportImage, SymbolDetail, Thread};
-pub use source::{
+pub use engine::function::{Function, source_file_name};
+pub use engine::gathered::{GatheredAnswers, SourceAnswers};
+pub use engine::limits::{AnswerBytes, most_memory};
+pub use engine::near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
+pub use engine::options::{Addresses, Options, OutputFormat};
+pub use engine::outcome::{ImageOutcome, Unresolved, apple_uuid};
+pub use engine::source::{
     Answer, AnsweredBy, Answers, MatchedBy, Question, Source, Unanswered, answer_from_index,
     answer_from_lookups, image_offsets,
 };
-pub use symbolicate::{Resolution, Symbolicated, symbolicate};
+pub use engine::symbolicate::{Resolution, Symbolicated, symbolicate};
+pub use error::{Error, NearFormat};
+pub use formats::existing::ExistingSymbol;
+pub use formats::format::{Format, FormatKind};
+pub use formats::formats;
+pub use formats::minidump::MinidumpModule;
+pub use info::{Exception, ReportInfo};
+pub use registers::Register;
+pub use render::index_view::IndexView;
+pub use render::view::{AnsweredFunction, FunctionWithOffset, ReportImageView, ReportView};
+pub use report::{AddressKind, Base, FoundBy, Frame, Report, ReportImage, SymbolDetail, Thread};
 pub use symdex::debug_id::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
-pub use view::{AnsweredFunction, FunctionWithOffset, ReportImageView, ReportView};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

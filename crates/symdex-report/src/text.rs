@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::formats::steps::count;
 use crate::report::Span;
-use crate::steps::count;
 
 /// The lines of `text` with their spans, without the line endings.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {

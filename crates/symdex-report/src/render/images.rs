@@ -32,7 +32,7 @@ fn line(image: &ReportImage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apple_text;
+    use crate::formats::apple_text;
 
     #[test]
     fn a_line_of_an_image_is_read_back_as_the_image() {

@@ -5,9 +5,11 @@
 
 mod header;
 mod images;
+pub(crate) mod index_view;
 mod registers;
 mod stacks;
 pub(crate) mod tree;
+pub(crate) mod view;
 
 use std::io::{self, Write};
 
@@ -15,8 +17,8 @@ pub(crate) use header::write_header;
 pub(crate) use images::write_images;
 pub(crate) use stacks::Stacks;
 
-use crate::format::FormatKind;
-use crate::symbolicate::Symbolicated;
+use crate::engine::symbolicate::Symbolicated;
+use crate::formats::format::FormatKind;
 
 impl Symbolicated<'_, '_> {
     /// Writes the symbolicated report as text that people read.

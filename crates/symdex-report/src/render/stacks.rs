@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use symdex_demangle::printable;
 
-use crate::apple_text;
-use crate::existing::ExistingSymbol;
+use crate::engine::symbolicate::Symbolicated;
+use crate::formats::apple_text;
+use crate::formats::existing::ExistingSymbol;
 use crate::report::{Base, ReportImage};
-use crate::symbolicate::Symbolicated;
 
 /// The stacks of a report, with the symbols that the report has.
 pub(crate) struct Stacks<'s> {

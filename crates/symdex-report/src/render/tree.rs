@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use symdex_demangle::printable;
 
 use super::stacks::Stacks;
-use crate::function::Function;
+use crate::engine::function::Function;
 
 /// The position of a frame in a call tree.
 #[derive(Clone, Copy)]

@@ -1,0 +1,179 @@
+//! What lldb prints for `bt`, with the images that it prints for `image list`:
+//! ``frame #1: 0x0000000104a343d0 App`main + 24 at main.c:5:3`` and
+//! `[  0] 6DCD4E9D-... 0x0000000104a34000 /opt/App`.
+
+use memchr::memmem;
+
+use super::list::INLINED;
+use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
+use crate::engine::function::Function;
+use crate::engine::symbolicate::Resolution;
+use crate::formats::apple_text::is_nameless;
+use crate::formats::existing::ExistingSymbol;
+use crate::formats::format::{Edits, Format};
+use crate::report::{AddressKind, Report, ReportImage, Span, SymbolDetail};
+use crate::text::{Cursor, line_end, lossy};
+
+/// The format of lldb's backtraces.
+pub(crate) const FORMAT: Format = Format {
+    name: "lldb",
+    description: "lldb's `bt`, with the answer of `image list`",
+    example: "  * frame #0: 0x0000000104a343d0 App`___lldb_unnamed_symbol12 + 20",
+    marks: &["* thread #", "frame #", "stop reason ="],
+    recognises: |text| has_frame(text, &DIALECT),
+    parse: |text| Ok(parse(text, &DIALECT)),
+    existing_symbols: Some(existing_symbols),
+    edits: Edits::Frames(replacement),
+    ..Format::TEXT
+};
+
+const DIALECT: Dialect = Dialect {
+    frame: |line| Some(Line::of(line)?.frame(line)),
+    images: |text, limit| images_in_lines(text, limit, image),
+    title,
+    ..Dialect::PLAIN
+};
+
+/// The placeholder for an unknown function.
+const NO_NAME: &str = "??";
+
+/// The parts of a line with a frame. Positions count from the start of the line.
+struct Line<'l> {
+    number: u64,
+    address: u64,
+    module: &'l [u8],
+    /// The end of the module.
+    module_end: usize,
+    function: Option<Span>,
+    /// The file and the line number: `main.c:5`.
+    location: Option<(String, u32)>,
+    /// The distance from the start of the function.
+    offset: Option<u64>,
+}
+
+impl<'l> Line<'l> {
+    fn of(line: &'l [u8]) -> Option<Self> {
+        const FRAME: &[u8] = b"frame #";
+        let mut cursor = Cursor::at_byte(line, memmem::find(line, FRAME)? + FRAME.len());
+        let number = cursor.decimal()?;
+        cursor.take(b": ")?;
+        let address = cursor.hexadecimal()?;
+        cursor.space();
+        let rest = cursor.rest();
+        let len = memchr::memchr(b'`', rest).unwrap_or(rest.len());
+        let module = &rest[..len];
+        let module_end = cursor.at() + len;
+        let symbol = rest.get(len + 1..).unwrap_or_default();
+        let symbol = symbol.strip_suffix(INLINED).unwrap_or(symbol);
+        let (name, location) = location(symbol);
+        let (name, offset) = distance(name);
+        let start = module_end + 1;
+        let is_placeholder = name == NO_NAME.as_bytes() || name.starts_with(b"___lldb_unnamed_symbol");
+        let is_named = !is_nameless(name) && !is_placeholder;
+        let function = is_named.then(|| start..start + name.len());
+        Some(Self { number, address, module, module_end, function, location, offset })
+    }
+
+    fn frame(self, line: &[u8]) -> FrameLine<'l> {
+        let detail = match (&self.function, &self.location) {
+            (Some(_), Some(_)) => SymbolDetail::Line,
+            (Some(_), None) => SymbolDetail::Function,
+            (None, _) => SymbolDetail::AddressOnly,
+        };
+        FrameLine {
+            number: Some(self.number),
+            address: self.address,
+            kind: if self.number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
+            image: ImageReference::Name(self.module),
+            detail,
+            function: self.function,
+            inlined: line.ends_with(INLINED),
+        }
+    }
+}
+
+/// Splits `main + 24 at main.c:5:3` before ` at `, and reads the file and the line.
+fn location(symbol: &[u8]) -> (&[u8], Option<(String, u32)>) {
+    let Some(at) = memmem::rfind(symbol, b" at ") else { return (symbol, None) };
+    let text = lossy(&symbol[at + b" at ".len()..]);
+    let mut parts = text.splitn(3, ':');
+    let location = parts.next().zip(parts.next().and_then(|line| line.parse().ok()));
+    match location {
+        Some((file, line)) => (&symbol[..at], Some((file.to_owned(), line))),
+        None => (symbol, None),
+    }
+}
+
+/// Splits `main + 24`.
+fn distance(symbol: &[u8]) -> (&[u8], Option<u64>) {
+    let plus = memmem::rfind(symbol, b" + ");
+    let offset = plus.and_then(|plus| lossy(&symbol[plus + 3..]).parse().ok());
+    (plus.filter(|_| offset.is_some()).map_or(symbol, |plus| &symbol[..plus]), offset)
+}
+
+/// Reads `[  0] 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 0x0000000104a34000 /opt/App`.
+fn image(line: &[u8]) -> Option<ReportImage> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    cursor.take(b"[")?;
+    cursor.space();
+    cursor.decimal()?;
+    cursor.take(b"]")?;
+    cursor.space();
+    let id = lossy(cursor.word()?).parse().ok();
+    cursor.space();
+    let load_address = cursor.hexadecimal()?;
+    cursor.space();
+    let path = cursor.rest();
+    // The load address of an ELF image follows its path once more.
+    let path = lossy(memmem::rfind(path, b" (0x").map_or(path, |open| &path[..open]).trim_ascii());
+    let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+    Some(ReportImage { name, path, id, load_address, ..ReportImage::default() })
+}
+
+/// Reads `* thread #1, queue = 'com.apple.main-thread', stop reason = signal SIGABRT`. The star marks the thread that
+/// stopped.
+fn title(line: &[u8]) -> Option<(String, bool)> {
+    let line = line.trim_ascii_start();
+    let marked = line.strip_prefix(b"* ");
+    let name = marked.unwrap_or(line);
+    name.starts_with(b"thread #").then(|| (lossy(name), marked.is_some()))
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let text = report.at(frame.site);
+        let Some((line, name)) =
+            Line::of(text).and_then(|line| line.function.clone().map(|name| (line, name)))
+        else {
+            return ExistingSymbol::default();
+        };
+        let (file, number) = line.location.unzip();
+        ExistingSymbol { function: Some(lossy(&text[name])), file, line: number, offset: line.offset }
+    })
+}
+
+/// A line for each function, with the start of the frame's line.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let text_line = text.get(site.clone())?;
+    let line = Line::of(text_line)?;
+    let head = &text_line[..line.module_end];
+    // A function that the answer does not name keeps its name.
+    let old = line.function.map_or(NO_NAME.as_bytes(), |name| &text_line[name]);
+    let answer = |resolved: &Function| [head, b"`", symbol(resolved, old, resolution).as_bytes()].concat();
+    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
+    Some(lines.join(line_end(text, site.end)))
+}
+
+/// The function, its distance, and the file and line: `main + 24 at main.c:5`.
+fn symbol(resolved: &Function, old: &[u8], resolution: &Resolution<'_>) -> String {
+    let mut symbol = resolved.readable().map_or_else(|| lossy(old), str::to_owned);
+    if let Some(offset) = resolution.function_offset(resolved) {
+        symbol += &format!(" + {offset}");
+    }
+    if let Some(line) = resolved.line {
+        symbol += &format!(" at {}:{line}", resolved.file_name());
+    }
+    symbol += if resolved.inlined { " [inlined]" } else { "" };
+    symdex_demangle::printable(symbol.into()).into_owned()
+}

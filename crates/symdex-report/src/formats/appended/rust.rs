@@ -1,0 +1,167 @@
+//! What Rust's standard library prints for a panic with `RUST_BACKTRACE=full`, and for a `Backtrace` with `{:#}`:
+//! `  10:     0x55d83ae2dae0 - <unknown>`, and below a frame that has a line `at src/main.rs:2:37`.
+//!
+//! The report states no images. A memory map in the same text does, and the index is then found by the name of the
+//! file. Without one, an answer is right only for an executable that is not position-independent.
+
+use super::list::INLINED;
+use super::{Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
+use crate::engine::function::Function;
+use crate::engine::symbolicate::Resolution;
+use crate::formats::apple_text::is_nameless;
+use crate::formats::existing::{ExistingSymbol, file_and_line};
+use crate::formats::format::{Edits, Format};
+use crate::report::{AddressKind, Report, Span, SymbolDetail};
+use crate::text::{Cursor, line_end, lines, lossy};
+
+/// The format of Rust's backtraces.
+pub(crate) const FORMAT: Format = Format {
+    name: "rust-backtrace",
+    description: "Rust's backtraces with addresses (`RUST_BACKTRACE=full`), with `--assume executable=FILE`",
+    example: "  10:     0x55d83ae2dae0 - <unknown>",
+    marks: &["stack backtrace:", "panicked at", "RUST_BACKTRACE"],
+    recognises: |text| has_frame(text, &DIALECT),
+    parse: |text| Ok(parse(text, &DIALECT)),
+    existing_symbols: Some(existing_symbols),
+    edits: Edits::Frames(replacement),
+    ..Format::TEXT
+};
+
+const DIALECT: Dialect = Dialect {
+    frame: |line| Some(Line::of(line)?.frame(line)),
+    images: mapped_or_executable,
+    title,
+    is_location: |line| location(line).is_some(),
+    ..Dialect::PLAIN
+};
+
+/// The parts of a line with a frame. Positions count from the start of the line.
+struct Line<'l> {
+    number: u64,
+    address: u64,
+    name: &'l [u8],
+    /// The start of the name.
+    start: usize,
+}
+
+impl<'l> Line<'l> {
+    fn of(line: &'l [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(line);
+        cursor.space();
+        let number = cursor.decimal()?;
+        cursor.take(b":")?;
+        cursor.space();
+        let address = cursor.hexadecimal()?;
+        cursor.take(b" - ")?;
+        let (start, name) = (cursor.at(), cursor.rest());
+        let name = name.strip_suffix(INLINED).unwrap_or(name);
+        (!name.is_empty()).then_some(Self { number, address, name, start })
+    }
+
+    fn frame(self, line: &[u8]) -> FrameLine<'l> {
+        let function = (!is_nameless(self.name)).then(|| self.start..self.start + self.name.len());
+        FrameLine {
+            number: Some(self.number),
+            address: self.address,
+            // The innermost function called the unwinder.
+            kind: AddressKind::ReturnAddress,
+            image: mapped(self.address),
+            detail: if function.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
+            function,
+            inlined: line.ends_with(INLINED),
+        }
+    }
+}
+
+/// Reads `thread 'main' (42) panicked at src/main.rs:2:37:`.
+fn title(line: &[u8]) -> Option<(String, bool)> {
+    let panicked = memchr::memmem::find(line, b" panicked at ")?;
+    Some((lossy(&line[memchr::memmem::find(&line[..panicked], b"thread '")?..panicked]), true))
+}
+
+/// Reads `    at src/main.rs:2:37` in the line below a frame.
+fn location(line: &[u8]) -> Option<(String, u32)> {
+    file_and_line(std::str::from_utf8(line.trim_ascii_start().strip_prefix(b"at ")?).ok()?)
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let Some(name) = frame.function else { return ExistingSymbol::default() };
+        let below = lines(report.text.get(frame.site.start()..).unwrap_or_default()).nth(1);
+        let (file, line) = below.and_then(|(_, line)| location(line)).unzip();
+        ExistingSymbol { function: Some(lossy(report.at(name))), file, line, offset: None }
+    })
+}
+
+/// The white space before `at` in a 64-bit process.
+const INDENT: &str = "                               ";
+
+/// A line for each function with the number and the address of the frame, and below it the file and line.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let text_line = text.get(site.clone())?;
+    let line = Line::of(text_line)?;
+    let (head, end) = (&text_line[..line.start], lossy(line_end(text, site.end)));
+    let answer = |resolved: &Function| {
+        let name = resolved.readable().map_or_else(|| lossy(line.name), str::to_owned);
+        let mark = if resolved.inlined { " [inlined]" } else { "" };
+        let function = symdex_demangle::printable((name + mark).into());
+        let location =
+            resolved.line.map(|number| format!("at {}:{number}", resolved.file_path())).unwrap_or_default();
+        let location = symdex_demangle::printable(location.into());
+        let below = if location.is_empty() { String::new() } else { format!("{end}{INDENT}{location}") };
+        [head, function.as_bytes(), below.as_bytes()].concat()
+    };
+    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
+    Some(lines.join(end.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Base;
+
+    /// From a program of rustc 1.95.
+    const PANIC: &[u8] = b"
+thread 'main' (17606) panicked at p.rs:2:37:
+too large
+stack backtrace:
+   0:     0x55d83ae5810a - <unknown>
+  10:     0x55d83ae2dae0 - p::mid::hdf15578916149e32
+                               at /src/p.rs:4:25
+  11:     0x55d83ae2e27e - main
+  21:                0x0 - <unknown>
+";
+
+    #[test]
+    fn the_line_below_a_frame_has_its_file_and_line() {
+        let report = Report::parse(PANIC).expect("a report");
+        let frames = &report.threads()[0].frames;
+        let read: Vec<_> = frames.iter().map(|frame| (frame.address, frame.detail, frame.image())).collect();
+        assert_eq!(
+            read,
+            [
+                (0x55d8_3ae5_810a, SymbolDetail::AddressOnly, Some(0)),
+                (0x55d8_3ae2_dae0, SymbolDetail::Line, Some(0)),
+                (0x55d8_3ae2_e27e, SymbolDetail::Function, Some(0)),
+                (0, SymbolDetail::AddressOnly, None),
+            ]
+        );
+        assert_eq!(report.threads()[0].name, "thread 'main' (17606)");
+        let known = &report.existing_symbols()[0];
+        assert_eq!((known[1].file.as_deref(), known[1].line), (Some("/src/p.rs"), Some(4)));
+        assert_eq!((known[2].function.as_deref(), known[2].line), (Some("main"), None));
+    }
+
+    #[test]
+    fn without_a_memory_map_addresses_are_those_of_the_file() {
+        let report = Report::parse(PANIC).expect("a report");
+        assert_eq!((report.images()[0].name.as_str(), report.images()[0].base), ("executable", Base::File));
+        let map = b"55d83ae26000-55d83ae60000 r-xp 00000000 fe:01 12 /opt/p\n";
+        let text = [PANIC, map].concat();
+        let report = Report::parse(&text).expect("a report");
+        assert_eq!(
+            (report.images()[0].name.as_str(), report.images()[0].load_address),
+            ("p", 0x55d8_3ae2_6000)
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Bugsnag's events: JSON with hexadecimal addresses, the id and the load address of the image in each frame, and the
+//! innermost frame first.
+
+use std::collections::HashMap;
+
+use crate::engine::limits::ReadLimit;
+use crate::error::Error;
+use crate::formats::format::{Edits, Format};
+use crate::formats::frame_object::{FrameObject, hexadecimal, lists};
+use crate::formats::json::{Json, Value};
+use crate::report::{AddressKind, Frame, Parsed, ReportImage, SymbolDetail, Thread};
+use crate::text::is_object;
+
+/// The format of Bugsnag's events.
+pub(crate) const FORMAT: Format = Format {
+    name: "bugsnag",
+    description: "Events that Bugsnag's clients send, of Apple's systems and Android",
+    example: concat!(
+        r#"{"exceptions":[{"stacktrace":[{"frameAddress":"0x104a343d0","machoLoadAddress":"0x104a34000","#,
+        r#""machoUUID":"6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"}]}]}"#,
+    ),
+    marks: &[r#""stacktrace""#, r#""frameAddress""#, r#""machoUUID""#],
+    recognises,
+    parse,
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
+    edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
+    ..Format::JSON
+};
+
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address: |object| hexadecimal(object.get("frameAddress")?),
+    function: "method",
+    file: "file",
+    line: "lineNumber",
+    start: Some("symbolAddress"),
+    copied: &[
+        "frameAddress",
+        "machoFile",
+        "machoLoadAddress",
+        "machoUUID",
+        "machoVMAddress",
+        "loadAddress",
+        "codeIdentifier",
+    ],
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let is_json = is_object(text) || text.trim_ascii_start().starts_with(b"[");
+    // Events of other languages, and payloads without an event, have no frames with addresses.
+    let is_payload = || has("\"payloadVersion\"") && has("\"notifier\"") && has("\"events\"");
+    is_json && (has("\"frameAddress\"") && has("\"stacktrace\"") || is_payload())
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, 0)?;
+    let mut images = Images::default();
+    let limit = ReadLimit::of(text.len());
+    let threads = lists(json.root(), "stacktrace").take_while(|_| limit.has_room());
+    let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images, &limit)).collect();
+    Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
+}
+
+/// Reads the stack of an exception or a thread.
+fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &ReadLimit) -> Thread {
+    let text = |key: &str| owner.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let is_true = |key: &str| owner.get(key).is_some_and(Value::is_true);
+    let is_exception = owner.get("errorClass").is_some();
+    let states_instruction = frames.elements().any(|object| object.get("isPC").is_some_and(Value::is_true));
+    // A thread that was suspended has the address of an instruction in its innermost frame. An exception and the thread
+    // that reports it have return addresses, unless the frame says otherwise.
+    let is_suspended = !states_instruction && !is_exception && !is_true("errorReportingThread");
+    let mut read = |(depth, object): (usize, Value<'_>)| {
+        let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
+        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+        let frame = FRAME.frame(object, kind, images.number(object, limit))?;
+        let is_line = frame.detail == SymbolDetail::Line && !names_library(object);
+        let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
+        Some(Frame { detail, ..frame })
+    };
+    // Frames of other languages state no addresses.
+    let is_stated = |object: Value<'_>| object.get("frameAddress").is_some();
+    let frame = |(depth, object)| limit.read(read((depth, object)), is_stated(object));
+    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
+    let name =
+        if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };
+    let label = Some(text("name")).filter(|name| !name.is_empty());
+    Thread { name, label, crashed: is_true("errorReportingThread"), frames, ..Thread::default() }
+}
+
+/// Whether the file of a frame is its library. Android's client writes it there, and a number in place of the line.
+fn names_library(frame: Value<'_>) -> bool {
+    let file = frame.get("file").and_then(Value::text).unwrap_or_default();
+    file.ends_with(".so") || file.contains(".apk")
+}
+
+/// The images that frames name, in the order of the frames.
+#[derive(Default)]
+struct Images {
+    images: Vec<ReportImage>,
+    /// Positions by load address and id.
+    known: HashMap<(u64, String), usize>,
+}
+
+impl Images {
+    /// Returns the position of the image of a frame, and adds the image if it is new.
+    fn number(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
+        let text = |keys: [&str; 2]| {
+            keys.iter().find_map(|key| frame.get(key)?.text()).unwrap_or_default().into_owned()
+        };
+        let load_address =
+            ["machoLoadAddress", "loadAddress"].iter().find_map(|key| hexadecimal(frame.get(key)?))?;
+        let id = text(["machoUUID", "codeIdentifier"]);
+        let number = self.images.len();
+        let known = self.known.get(&(load_address, id.clone())).copied();
+        if known.is_some() || !limit.take_image_of_frame() {
+            return known;
+        }
+        let path = text(["machoFile", "file"]);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.images.push(ReportImage {
+            name,
+            path,
+            id: id.parse().ok(),
+            load_address,
+            ..ReportImage::default()
+        });
+        self.known.insert((load_address, id), number);
+        Some(number)
+    }
+}

@@ -1,0 +1,208 @@
+//! Apple's `.ips` reports: a JSON header on the first line, then the report as one JSON object (bug type 309 and
+//! similar).
+//!
+//! An `.ips` with a text report after the header is read by [`crate::formats::apple_text`] (bug type 109) or by
+//! [`crate::formats::call_tree`] (202, 142 and similar).
+
+mod backtraces;
+pub(crate) mod info;
+pub(crate) mod stackshot;
+
+use std::borrow::Cow;
+
+use symdex::Arch;
+
+use crate::engine::function::Function;
+use crate::engine::limits::ReadLimit;
+use crate::engine::symbolicate::Resolution;
+use crate::error::Error;
+use crate::formats::existing::ExistingSymbol;
+use crate::formats::format::{Edits, Format};
+use crate::formats::json::{Json, Value};
+use crate::formats::json_edit::{Member, NewValue, with_objects_before};
+use crate::report::{
+    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
+};
+use crate::text::is_object;
+
+/// The format of Apple's JSON reports.
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-ips",
+    description: "Apple's `.ips` files since iOS 15 and macOS 12",
+    example: concat!(
+        r#"{"usedImages":[{"base":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
+        r#""threads":[{"frames":[{"imageOffset":976,"imageIndex":0}]}]}"#,
+    ),
+    marks: &[r#""bug_type""#, r#""usedImages""#, r#""threads""#, r#""imageOffset""#],
+    recognises,
+    parse,
+    existing_symbols: Some(existing_symbols),
+    stated_image: backtraces::stated_image,
+    edits: Edits::Frames(replacement),
+    ..Format::JSON
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
+    let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
+    if !is_object(text) || stackshot::recognises(text) {
+        return false;
+    }
+    // An `.ips` can lack the header, for example if the body was copied from another file.
+    has(first, "\"bug_type\"") && is_object(rest) || has(text, "\"usedImages\"")
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let header = Json::parse(text, 0)?;
+    let separate = match header.root().get("usedImages") {
+        Some(_) => None,
+        None => {
+            let body = Json::parse(text, header.end())?;
+            check_kind(header.root(), body.root())?;
+            Some(body)
+        }
+    };
+    let document = separate.as_ref().unwrap_or(&header);
+    let body = document.root();
+    let images = body.get("usedImages").into_iter().flat_map(Value::elements);
+    let limit = ReadLimit::of(text.len());
+    let images: Vec<_> = images.take_while(|_| limit.take_image()).map(image).collect();
+    let faulting = body.get("faultingThread").and_then(Value::number);
+    let threads = body.get("threads").into_iter().flat_map(Value::elements);
+    let stack = |(number, thread)| stack(thread, number, faulting, &images, &limit);
+    let mut threads: Vec<_> =
+        threads.take_while(|_| limit.has_room()).enumerate().filter_map(stack).collect();
+    if let Some(exception) = body.get("lastExceptionBacktrace") {
+        let kind = AddressKind::ReturnAddress;
+        let frames = limit
+            .stack(exception.elements().filter_map(|object| limit.read(frame(object, kind, &images), true)));
+        threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
+    }
+    let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements);
+    let backtraces = backtraces.take_while(|_| limit.has_room()).enumerate();
+    threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number, &limit)));
+    let extent = limit.extent(document.rest());
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), extent })
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| match report.text.get(frame.site.start()) {
+        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site.span(), SYMBOL_KEYS),
+        _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
+    })
+}
+
+/// The keys of a frame's function, file, line and distance from the start of the function.
+pub(crate) const SYMBOL_KEYS: [&str; 4] = ["symbol", "sourceFile", "sourceLine", "symbolLocation"];
+
+/// Fails for a report without stacks. Other kinds of reports have the same header.
+fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
+    if body.get("usedImages").is_some() && body.get("threads").is_some() {
+        return Ok(());
+    }
+    let kind = header.get("bug_type").and_then(Value::text).unwrap_or_default();
+    let what = format!(
+        "an .ips of bug type {kind:?} without threads and images; expected a crash report (309 or 109)"
+    );
+    Err(Error::Unsupported { what })
+}
+
+fn image(object: Value<'_>) -> ReportImage {
+    let keys = ["path", "name", "source", "uuid", "arch", "base", "size"];
+    let [path, name, source, uuid, arch, base, size] = object.get_each(keys);
+    let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
+    let path = text(path);
+    let name = match text(name) {
+        name if name.is_empty() => path.rsplit('/').next().unwrap_or_default().to_owned(),
+        name => name,
+    };
+    let load_address = base.and_then(Value::number).unwrap_or_default();
+    let base = match text(source).as_str() {
+        "A" => Base::Absolute,
+        "T" => Base::TextExec,
+        _ => Base::Image,
+    };
+    // The entry for addresses in no image has an id of zeros.
+    let id = text(uuid).parse().ok().filter(|_| base != Base::Absolute);
+    let (arch, size) = (Arch::from_name(&text(arch)), size.and_then(Value::number));
+    ReportImage { name, path, arch, id, load_address, size, base, ..ReportImage::default() }
+}
+
+fn stack(
+    thread: Value<'_>,
+    number: usize,
+    faulting: Option<u64>,
+    images: &[ReportImage],
+    limit: &ReadLimit,
+) -> Option<Thread> {
+    let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
+    let frames = thread.get("frames")?.elements().enumerate();
+    let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+    let frames = limit
+        .stack(frames.filter_map(|(depth, object)| limit.read(frame(object, kind(depth), images), true)));
+    let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    Some(Thread {
+        name: format!("Thread {number}"),
+        crashed,
+        id: thread.get("id").and_then(Value::number),
+        label: text("name").map(Cow::into_owned),
+        queue: text("queue").map(Cow::into_owned),
+        registers: thread.get("threadState").map(info::registers).unwrap_or_default(),
+        frames,
+        ..Thread::default()
+    })
+}
+
+/// Reads a frame. `None` if its offset is not stated, or if its offset or the position of its image is malformed.
+fn frame(object: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<Frame> {
+    let keys = ["imageIndex", "imageOffset", "symbol", "sourceFile", "sourceLine", "inline"];
+    let [image, offset, symbol, file, line, inline] = object.get_each(keys);
+    let image = match image {
+        Some(index) => Some(usize::try_from(index.number()?).ok().filter(|index| *index < images.len())?),
+        None => None,
+    };
+    let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
+    let address = base.wrapping_add(offset?.number()?);
+    let symbol = symbol.filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
+    let detail = match symbol {
+        Some(_) if file.is_some() || line.is_some() => SymbolDetail::Line,
+        Some(_) => SymbolDetail::Function,
+        None => SymbolDetail::AddressOnly,
+    };
+    let function = symbol.map(Value::inner);
+    let inlined = inline.is_some_and(Value::is_true);
+    let (image, site) = (image.map(Number::from), object.span().into());
+    Some(Frame { address, image, kind, site, detail, function, inlined })
+}
+
+/// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a
+/// line in a string.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    if text.get(site.start) != Some(&b'{') {
+        return backtraces::replacement(text, site, resolution);
+    }
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let keys = ["imageOffset", "imageIndex"];
+    let address = object.get_each(keys).map(|value| value.and_then(Value::number));
+    let before = inlined.iter().map(|resolved| {
+        let address = keys.into_iter().zip(address);
+        let address = address.filter_map(|(key, number)| Some((key, number?.into())));
+        [("inline", true.into())].into_iter().chain(address).chain(answer(resolved, resolution)).collect()
+    });
+    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
+}
+
+/// The members for a function. Code that the compiler generated has a file and no line.
+pub(crate) fn answer<'s>(resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
+    let line = resolved.line.filter(|line| *line != 0);
+    let members = [
+        ("symbol", resolved.readable().map(NewValue::from)),
+        ("symbolLocation", resolution.function_offset(resolved).map(NewValue::from)),
+        ("sourceFile", resolved.line.map(|_| resolved.file_name().into())),
+        ("sourceLine", line.map(NewValue::from)),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}

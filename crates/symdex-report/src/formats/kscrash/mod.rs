@@ -1,0 +1,205 @@
+//! KSCrash's reports: JSON with decimal addresses, and with the innermost frame first.
+//!
+//! If KSCrash itself crashed while it wrote a report, the new report contains the incomplete first one as
+//! `recrash_report`. Both describe one process, so the images of both are used for both.
+
+mod info;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use symdex::Arch;
+
+use crate::engine::function::Function;
+use crate::engine::limits::ReadLimit;
+use crate::engine::symbolicate::Resolution;
+use crate::error::Error;
+use crate::formats::apple_text::is_nameless;
+use crate::formats::existing::ExistingSymbol;
+use crate::formats::format::{Edits, Format};
+use crate::formats::json::{Json, Value};
+use crate::formats::json_edit::{Member, NewValue, with_objects_before};
+use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
+use crate::text::is_object;
+
+/// The format of KSCrash's reports.
+pub(crate) const FORMAT: Format = Format {
+    name: "kscrash",
+    description: "KSCrash's reports",
+    example: concat!(
+        r#"{"binary_images":[{"image_addr":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
+        r#""crash":{"threads":[{"backtrace":{"contents":[{"instruction_addr":4372775888}]}}]}}"#,
+    ),
+    marks: &[r#""binary_images""#, r#""crash""#, r#""backtrace""#, r#""instruction_addr""#],
+    recognises,
+    parse,
+    existing_symbols: Some(existing_symbols),
+    edits: Edits::Frames(replacement),
+    ..Format::JSON
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let is_whole = || has("\"binary_images\"") && has("\"crash\"");
+    is_object(text) && (is_whole() || has("\"recrash_report\"") || is_without_stacks(text))
+}
+
+/// Whether `text` is a report without the stacks of a crash. KSCrash writes one if the system ended the process, for
+/// example because it used too much memory.
+fn is_without_stacks(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    if !has("\"report\"") || !(has("\"crash\"") || has("\"binary_images\"")) {
+        return false;
+    }
+    let Ok(json) = Json::parse(text, 0) else { return false };
+    let report = json.root().get("report");
+    report.is_some_and(|report| ["id", "type", "version"].iter().all(|key| report.get(key).is_some()))
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let limit = ReadLimit::of(text.len());
+    let json = Json::parse(text, 0)?;
+    let reports: Vec<_> =
+        std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
+    let listed = reports.iter().filter_map(|report| report.get("binary_images"));
+    let images = listed.flat_map(Value::elements).take_while(|_| limit.take_image()).map(image);
+    let mut known = HashSet::new();
+    let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
+    Ok(Parsed {
+        images: images.collect(),
+        threads: reports.iter().flat_map(|report| stacks(*report, &limit)).collect(),
+        extent: limit.extent(json.rest()),
+        info: info::info(json.root()),
+    })
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
+    report.map_frames(|frame| {
+        ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
+    })
+}
+
+fn image(object: Value<'_>) -> ReportImage {
+    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(Value::number);
+    let path = text("name");
+    ReportImage {
+        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
+        arch: cpu(object.get("cpu_type"))
+            .zip(cpu(object.get("cpu_subtype")))
+            .map(|(t, s)| Arch::from_macho(t, s)),
+        id: text("uuid").parse().ok(),
+        load_address: number("image_addr").unwrap_or_default(),
+        size: number("image_size"),
+        ..ReportImage::default()
+    }
+}
+
+/// Reads a 32-bit number of Mach-O. Some versions write a number with the top bit set as a negative one.
+fn cpu(value: Option<Value<'_>>) -> Option<u32> {
+    let number: i64 = std::str::from_utf8(value?.bytes()).ok()?.parse().ok()?;
+    let unsigned = u32::try_from(number).ok();
+    unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
+}
+
+/// The stacks of one report: those of its threads, and of the last exception that was deallocated.
+fn stacks(report: Value<'_>, limit: &ReadLimit) -> Vec<Thread> {
+    let crash = report.get("crash");
+    let kind = crash.and_then(|crash| crash.get("error")?.get("type")?.text()).unwrap_or_default();
+    let is_thrown = matches!(kind.as_ref(), "nsexception" | "cpp_exception" | "user");
+    let threads = crash.and_then(|crash| crash.get("threads")).into_iter().flat_map(Value::elements);
+    // A minimal report has only the crashed thread.
+    let threads = threads.chain(crash.and_then(|crash| crash.get("crashed_thread")));
+    let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
+    let exception = exception().map(|backtrace| Thread {
+        name: "Last Deallocated Exception Backtrace".to_owned(),
+        frames: frames(backtrace, limit, |_| false),
+        ..Thread::default()
+    });
+    threads
+        .take_while(|_| limit.has_room())
+        .filter_map(|thread| stack(thread, is_thrown, limit))
+        .chain(exception)
+        .collect()
+}
+
+/// Reads the stack of a thread. `is_thrown` says whether an exception caused the crash. The stack of the crashed thread
+/// is then the one that the exception was thrown from.
+fn stack(thread: Value<'_>, is_thrown: bool, limit: &ReadLimit) -> Option<Thread> {
+    let crashed = thread.get("crashed").is_some_and(Value::is_true);
+    let registers = thread.get("registers").and_then(|registers| registers.get("basic"));
+    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
+    let is_instruction = |address: u64| match instruction {
+        Some(instruction) => instruction | 1 == address | 1,
+        None => !(crashed && is_thrown),
+    };
+    let number = thread.get("index").and_then(Value::number).map_or_else(String::new, |n| format!(" {n}"));
+    let frames = frames(thread.get("backtrace")?, limit, is_instruction);
+    let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    Some(Thread {
+        name: format!("Thread{number}"),
+        crashed,
+        label: text("name").map(Cow::into_owned),
+        queue: text("dispatch_queue").map(Cow::into_owned),
+        registers: thread.get("registers").map(info::registers).unwrap_or_default(),
+        frames,
+        ..Thread::default()
+    })
+}
+
+/// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
+/// true for it.
+fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
+    let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
+    let read = |(depth, object): (usize, Value<'_>)| {
+        let address = object.get("instruction_addr")?.number()?;
+        let kind = match depth == 0 && is_instruction(address) {
+            true => AddressKind::ProgramCounter,
+            false => AddressKind::ReturnAddress,
+        };
+        let symbol =
+            object.get("symbol_name").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
+        let detail = match symbol {
+            Some(_) if object.get("source_line").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
+        };
+        let function = symbol.map(Value::inner);
+        let inlined = object.get("inlined").is_some_and(Value::is_true);
+        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
+    };
+    limit.stack(objects.filter_map(|object| limit.read(read(object), true)))
+}
+
+/// The frame's object with its answer, after new objects for the functions inlined into it.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let before = inlined.iter().map(|resolved| {
+        let address_members = ["instruction_addr", "object_addr"].into_iter();
+        let address_members =
+            address_members.filter_map(|key| Some((key, object.get(key)?.number()?.into())));
+        let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", name.into()));
+        address_members
+            .chain(name)
+            .chain(answer(resolved, object, resolution))
+            .chain([("inlined", true.into())])
+            .collect()
+    });
+    Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
+}
+
+fn answer<'s>(resolved: &'s Function, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
+    let address = object.get("instruction_addr").and_then(Value::number);
+    let start = || address?.checked_sub(resolution.function_offset(resolved)?);
+    let members = [
+        ("symbol_addr", resolved.readable().and_then(|_| start()).map(NewValue::from)),
+        ("symbol_name", resolved.readable().map(NewValue::from)),
+        ("source_file", resolved.line.map(|_| resolved.file_name().into())),
+        ("source_line", resolved.line.map(NewValue::from)),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}

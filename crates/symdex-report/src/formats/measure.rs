@@ -1,0 +1,150 @@
+//! Events of measure.sh: JSON with hexadecimal addresses and the innermost frame first. The images are a list
+//! beside the stacks. Events of Apple's systems name the image in each frame; events of Dart have one image.
+
+use std::collections::BTreeMap;
+
+use symdex::Arch;
+
+use crate::engine::limits::ReadLimit;
+use crate::error::Error;
+use crate::formats::format::{Edits, Format};
+use crate::formats::frame_object::{FrameObject, hexadecimal, lists};
+use crate::formats::json::{Json, Value};
+use crate::report::{AddressKind, Parsed, ReportImage, Thread};
+use crate::text::is_object;
+
+/// The format of measure.sh's events.
+pub(crate) const FORMAT: Format = Format {
+    name: "measure",
+    description: "Events of measure.sh, of Apple's systems and Flutter",
+    example: concat!(
+        r#"{"exceptions":[{"frames":[{"binary_name":"App","binary_address":"104a34000","#,
+        r#""symbol_address":"0000000104a343d0"}]}],"binary_images":[{"name":"App","start_addr":"104a34000","#,
+        r#""end_addr":"104a37fff","uuid":"6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"}]}"#,
+    ),
+    marks: &[r#""frames""#, r#""binary_images""#, r#""binary_address""#, r#""symbol_address""#],
+    recognises,
+    parse,
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
+    edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
+    ..Format::JSON
+};
+
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address,
+    function: "method_name",
+    file: "file_name",
+    line: "line_num",
+    start: None,
+    copied: &[
+        "frame_index",
+        "binary_name",
+        "binary_address",
+        "symbol_address",
+        "instruction_address",
+        "in_app",
+    ],
+};
+
+/// The keys of a frame's address. `symbol_address` is the frame's own address; the reporter copies it from the text of
+/// PLCrashReporter.
+const ADDRESSES: [&str; 2] = ["symbol_address", "instruction_address"];
+
+fn address(object: Value<'_>) -> Option<u64> {
+    ADDRESSES.iter().find_map(|key| hexadecimal(object.get(key)?))
+}
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let is_of_apple = || has("\"binary_address\"") && has("\"symbol_address\"");
+    let is_of_dart = || has("\"instruction_address\"") && has("\"binary_images\"");
+    // Frames of Java and Dart can have functions, files and lines, and no addresses.
+    let is_managed = || has("\"foreground\"") && has("\"exceptions\"") && has("\"threads\"");
+    is_object(text) && has("\"frames\"") && (is_of_apple() || is_of_dart() || is_managed())
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, 0)?;
+    let listed = lists(json.root(), "binary_images").flat_map(|(_, list)| list.elements());
+    let mut images = Images::default();
+    let limit = ReadLimit::of(text.len());
+    listed.take_while(|_| limit.take_image()).map(image).for_each(|image| images.push(image));
+    let is_dart = lists(json.root(), "exceptions")
+        .any(|(event, _)| event.get("framework").is_some_and(|name| name.unescaped() == b"dart"));
+    let stacks = lists(json.root(), "frames").take_while(|_| limit.has_room()).enumerate();
+    let threads =
+        stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, (&mut images, &limit)));
+    let threads = threads.collect();
+    Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
+}
+
+fn image(object: Value<'_>) -> ReportImage {
+    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(hexadecimal);
+    let load_address = number("start_addr").or_else(|| number("base_addr")).unwrap_or_default();
+    ReportImage {
+        name: text("name"),
+        path: text("path"),
+        arch: Arch::from_name(&text("arch")),
+        id: text("uuid").parse().ok(),
+        load_address,
+        // `end_addr` is the last address in some versions, and the next one in others.
+        size: number("end_addr")
+            .and_then(|end| end.checked_sub(load_address))
+            .map(|size| size.saturating_add(1)),
+        ..ReportImage::default()
+    }
+}
+
+/// Reads the stack of an exception or a thread.
+fn stack(
+    owner: Value<'_>,
+    frames: Value<'_>,
+    number: usize,
+    is_dart: bool,
+    (images, limit): (&mut Images, &ReadLimit),
+) -> Thread {
+    let frame = |(depth, object): (usize, Value<'_>)| {
+        // Dart's addresses are already those of the calls.
+        let is_instruction = depth == 0 || is_dart;
+        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+        let image = images.of_frame(object, limit);
+        let is_stated = ADDRESSES.iter().any(|key| object.get(key).is_some());
+        limit.read(FRAME.frame(object, kind, image), is_stated)
+    };
+    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
+    let name = ["thread_name", "name"].iter().find_map(|key| owner.get(key)?.text());
+    let name = name.map_or_else(|| format!("Thread {number}"), |name| name.into_owned());
+    Thread { crashed: owner.get("signal").is_some(), name, frames, ..Thread::default() }
+}
+
+/// The images of the list, then those that only frames name.
+#[derive(Default)]
+struct Images {
+    images: Vec<ReportImage>,
+    /// Positions by load address.
+    known: BTreeMap<u64, usize>,
+}
+
+impl Images {
+    fn push(&mut self, image: ReportImage) {
+        self.known.insert(image.load_address, self.images.len());
+        self.images.push(image);
+    }
+
+    /// Returns the position of the image of a frame, and adds the image if it is new.
+    fn of_frame(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
+        let Some(load_address) = frame.get("binary_address").and_then(hexadecimal) else {
+            let address = address(frame)?;
+            let (_, number) = self.known.range(..=address).next_back()?;
+            let image = self.images.get(*number)?;
+            return (image.size.is_none() || image.contains(address)).then_some(*number);
+        };
+        if !self.known.contains_key(&load_address) && limit.take_image_of_frame() {
+            let name = frame.get("binary_name").and_then(Value::text).unwrap_or_default().into_owned();
+            self.push(ReportImage { name, load_address, ..ReportImage::default() });
+        }
+        self.known.get(&load_address).copied()
+    }
+}

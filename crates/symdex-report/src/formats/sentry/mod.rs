@@ -1,0 +1,254 @@
+//! Sentry's events, as its clients for Apple's systems send them: JSON with hexadecimal addresses, and with the
+//! outermost frame first.
+
+mod info;
+
+use symdex::Arch;
+
+use crate::engine::function::Function;
+use crate::engine::limits::ReadLimit;
+use crate::engine::symbolicate::Resolution;
+use crate::error::Error;
+use crate::formats::existing::ExistingSymbol;
+use crate::formats::format::{Edits, Format};
+use crate::formats::json::{Json, Value};
+use crate::formats::json_edit::{Member, NewValue, object_like, with_members};
+use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
+use crate::text::is_object;
+use symdex::debug_id;
+
+/// The format of Sentry's events.
+pub(crate) const FORMAT: Format = Format {
+    name: "sentry-event",
+    description: "Events that Sentry's clients send",
+    example: concat!(
+        r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"#,
+        r#""threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
+    ),
+    marks: &[r#""event_id""#, r#""debug_meta""#, r#""stacktrace""#, r#""instruction_addr""#],
+    recognises,
+    parse,
+    existing_symbols: Some(existing_symbols),
+    edits: Edits::Frames(replacement),
+    ..Format::JSON
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    is_object(text) && (has("\"debug_meta\"") && has("\"instruction_addr\"") || is_without_addresses(text))
+}
+
+/// Whether `text` is an event or an envelope whose frames have no addresses, such as a transaction or an event of a
+/// language that is not compiled.
+fn is_without_addresses(text: &[u8]) -> bool {
+    if memchr::memmem::find(text, b"\"event_id\"").is_none() {
+        return false;
+    }
+    let Ok(json) = Json::parse(text, 0) else { return false };
+    let has = |key: &&str| json.root().get(key).is_some();
+    has(&"event_id") && (IN_EVENTS.iter().any(has) || IN_HEADERS.iter().any(has))
+}
+
+/// The members of which every event has one, and those of which the header of every envelope has one.
+const IN_EVENTS: [&str; 5] = ["debug_meta", "exception", "platform", "spans", "threads"];
+const IN_HEADERS: [&str; 4] = ["dsn", "sdk", "sent_at", "trace"];
+
+/// The types of the items of an envelope that are events.
+const EVENT_TYPES: [&[u8]; 2] = [b"event", b"transaction"];
+
+/// Returns the event in `text` and the number of bytes after it that are not read. In an envelope, items follow the
+/// header of the envelope: each is a header with a type, and a payload. The bytes begin at the next event, or at
+/// the header of its envelope; other items do not count.
+fn event(text: &[u8]) -> Result<(Json<'_>, u64), Error> {
+    let has = |json: &Json<'_>, key: &str| json.root().get(key).is_some();
+    let is_event = |json: &Json<'_>| IN_EVENTS.iter().any(|key| has(json, key));
+    let header = Json::parse(text, 0)?;
+    if is_event(&header) {
+        let rest = header.rest();
+        return Ok((header, rest));
+    }
+    let mut event = None;
+    let mut at = header.end();
+    while let Ok(json) = Json::parse(text, at) {
+        // A bare event has an id, and can have a type, too.
+        let kind = json.root().get("type").filter(|_| !has(&json, "event_id")).map(Value::unescaped);
+        let is_next = match kind {
+            Some(kind) => EVENT_TYPES.contains(&kind),
+            None => is_event(&json) || has(&json, "event_id"),
+        };
+        if let Some(event) = event.take_if(|_| is_next) {
+            return Ok((event, (text.len() - json.root().span().start) as u64));
+        }
+        if kind.is_none() {
+            at = json.end();
+            event = event.or_else(|| is_event(&json).then_some(json));
+        } else if is_next {
+            let Ok(item) = Json::parse(text, json.end()) else { break };
+            at = item.end();
+            event = Some(item);
+        } else {
+            let Some(end) = item_end(text, &json) else { break };
+            at = end;
+        }
+    }
+    // A truncated item or event counts, too.
+    let rest = text.get(at..).unwrap_or_default().trim_ascii_start();
+    let rest = if event.is_some() && rest.starts_with(b"{") { rest.len() } else { 0 };
+    Ok((event.unwrap_or(header), rest as u64))
+}
+
+/// Returns the end of the item with this header, which is not an event. The header can state the length of what the
+/// item contains; otherwise it is an object or a line. `None` if it is an object that is damaged.
+fn item_end(text: &[u8], header: &Json<'_>) -> Option<usize> {
+    let line_end = |at: usize| Some(at + memchr::memchr(b'\n', text.get(at..)?)?);
+    let Some(start) = line_end(header.end()).map(|end| end + 1) else { return Some(text.len()) };
+    let length = header.root().get("length").and_then(Value::number);
+    let end = length.and_then(|length| start.checked_add(usize::try_from(length).ok()?));
+    // A tool can have changed the ends of lines.
+    let is_end = |end: &usize| *end == text.len() || matches!(text.get(*end), Some(b'\r' | b'\n'));
+    if let Some(end) = end.filter(is_end) {
+        return Some(end);
+    }
+    match text.get(start) {
+        Some(b'{') => Json::parse(text, start).ok().map(|json| json.end()),
+        _ => Some(line_end(start).unwrap_or(text.len())),
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let (json, rest) = self::event(text)?;
+    let event = json.root();
+    let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
+    let limit = ReadLimit::of(text.len());
+    let images = images.into_iter().flat_map(Value::elements);
+    let images = images.take_while(|_| limit.take_image()).map(image).collect();
+    let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
+    let stacks = |key| values(key).into_iter().flat_map(Value::elements);
+    let stacks = stacks("threads").chain(stacks("exception")).take_while(|_| limit.has_room());
+    let threads = stacks.filter_map(|value| stack(value, &limit)).collect();
+    Ok(Parsed { images, threads, info: info::info(event), extent: limit.extent(rest) })
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
+            return ExistingSymbol::default();
+        };
+        let object = json.root();
+        let start = object.get("symbol_addr").and_then(address);
+        let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
+        let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
+        let offset = start.filter(|_| symbol.function.is_some());
+        ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
+    })
+}
+
+/// Reads an address: a string with `0x`, or a number.
+fn address(value: Value<'_>) -> Option<u64> {
+    let digits = value.text();
+    match digits.as_deref().and_then(|text| text.strip_prefix("0x")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => value.number(),
+    }
+}
+
+fn image(object: Value<'_>) -> ReportImage {
+    let text =
+        |keys: &[&str]| keys.iter().find_map(|key| object.get(key)?.text()).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(address);
+    let cpu = |key: &str| number(key).and_then(|number| u32::try_from(number).ok());
+    let path = text(&["code_file", "name"]);
+    let arch = Arch::from_name(&text(&["arch"]));
+    let arch = arch.or_else(|| Some(Arch::from_macho(cpu("cpu_type")?, cpu("cpu_subtype")?)));
+    let debug_id = text(&["debug_id", "uuid"]);
+    // `code_id` is the build id of an ELF image. The debug id has the start of it.
+    let is_elf = text(&["type"]) == "elf";
+    let code_id = text(&["code_id"]).parse().ok().filter(|_| is_elf);
+    let is_id_cut = is_elf && code_id.is_none();
+    let id = code_id
+        .or_else(|| if is_elf { debug_id::build_id_start(&debug_id) } else { debug_id::uuid(&debug_id) });
+    ReportImage {
+        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
+        arch,
+        id,
+        is_id_cut,
+        load_address: number("image_addr").unwrap_or_default(),
+        size: number("image_size"),
+        ..ReportImage::default()
+    }
+}
+
+/// Reads the frames of a thread or an exception, innermost first.
+fn stack(value: Value<'_>, limit: &ReadLimit) -> Option<Thread> {
+    let stack = value.get("stacktrace")?;
+    let objects = stack.get("frames")?.list().reversed().enumerate();
+    let registers = stack.get("registers");
+    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
+    let read = |(depth, object): (usize, Value<'_>)| {
+        // If execution left all images, the innermost frame has a return address.
+        let is_instruction =
+            |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
+        let address = object.get("instruction_addr").and_then(address)?;
+        let kind = match depth == 0 && is_instruction(address) {
+            true => AddressKind::ProgramCounter,
+            false => AddressKind::ReturnAddress,
+        };
+        let function = object.get("function").filter(|name| !matches!(name.unescaped(), b"" | b"<redacted>"));
+        let detail = match function {
+            Some(_) if object.get("lineno").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
+        };
+        let function = function.map(Value::inner);
+        Some(Frame {
+            address,
+            image: None,
+            kind,
+            site: object.span().into(),
+            detail,
+            function,
+            inlined: false,
+        })
+    };
+    // Frames of other languages state no addresses.
+    let is_stated = |object: Value<'_>| object.get("instruction_addr").is_some();
+    let frame = |(depth, object)| limit.read(read((depth, object)), is_stated(object));
+    let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    Some(Thread {
+        name: [text("name"), text("type")].into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        crashed: value.get("crashed").is_some_and(Value::is_true),
+        id: value.get("id").or_else(|| value.get("thread_id")).and_then(Value::number),
+        label: Some(text("name")).filter(|name| !name.is_empty()),
+        registers: registers.map(info::registers).unwrap_or_default(),
+        frames: limit.stack(objects.filter_map(frame)),
+        ..Thread::default()
+    })
+}
+
+/// The frame's object with its answer, before new objects for the functions inlined into it.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let mut out = with_members(text, object, &answer(concrete));
+    for resolved in inlined.iter().rev() {
+        let address_members = ["instruction_addr", "image_addr", "package"].into_iter();
+        let address_members = address_members.filter_map(|key| Some((key, object.get(key)?.text()?.into())));
+        let members: Vec<Member<'_>> = address_members.chain(answer(resolved)).collect();
+        out.push(b',');
+        out.extend(object_like(text, object, &members));
+    }
+    Some(out)
+}
+
+fn answer(resolved: &Function) -> Vec<Member<'_>> {
+    let members = [
+        ("function", resolved.readable().map(NewValue::from)),
+        ("symbol", resolved.name().map(NewValue::from)),
+        ("filename", resolved.line.map(|_| resolved.file_name().into())),
+        ("abs_path", resolved.file().map(NewValue::from)),
+        ("lineno", resolved.line.map(NewValue::from)),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
