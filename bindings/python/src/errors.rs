@@ -1,5 +1,7 @@
 //! The exceptions, and which of them an error of symdex becomes.
 
+use std::path::Path;
+
 use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
 use pyo3::{PyErr, create_exception};
 use symdex::Cause;
@@ -64,6 +66,11 @@ pub(crate) fn of_failure(failure: Failure) -> PyErr {
 /// The exception for an error of an open index.
 pub(crate) fn of_index(error: symdex::Error) -> PyErr {
     of(error.cause(), error.to_string())
+}
+
+/// The exception for the index file at `path`, which cannot be opened. A file that is no index is not supported.
+pub(crate) fn of_index_file(path: &Path, error: symdex::Error) -> PyErr {
+    of(error.cause(), symdex_store::Error::index(path, error).to_string())
 }
 
 /// The exception for an error of a store or of an index in it.

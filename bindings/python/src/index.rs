@@ -11,7 +11,7 @@ use symdex_store::{IndexAccess, IndexBytes, OpenImage, StoredImage};
 
 use crate::arguments::{Offsets, line_policy};
 use crate::columns::{Answers, Columns};
-use crate::errors::{MissingError, UnsupportedError, of_index, of_store};
+use crate::errors::{MissingError, UnsupportedError, of_index, of_index_file, of_store};
 use crate::frame::Frame;
 use crate::metadata::Metadata;
 
@@ -136,7 +136,7 @@ impl Index {
     /// By default, a file that only this user can change is mapped into memory, and other files are read: whoever
     /// truncates a mapped file ends this process. ``map`` chooses one of the two.
     ///
-    /// Raises DamagedError if the file is no index or a damaged one, UnsupportedError if it is of a newer format, and
+    /// Raises UnsupportedError if the file is no index or of a newer format, DamagedError if it is damaged, and
     /// MissingError if it does not exist.
     #[staticmethod]
     #[pyo3(signature = (path, *, map=None))]
@@ -147,7 +147,7 @@ impl Index {
             Some(false) => IndexAccess::Read,
         };
         let index = py.detach(|| access.open(&path));
-        let index = index.map_err(|error| of_store(symdex_store::Error::index(&path, error)))?;
+        let index = index.map_err(|error| of_index_file(&path, error))?;
         Ok(Self(OpenImage::alone(index, path.display().to_string())))
     }
 

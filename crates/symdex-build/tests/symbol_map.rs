@@ -256,7 +256,7 @@ pub(crate) fn a_symbol_map_takes_no_more_than_its_limit() {
     for limit in [0, 1000, 8000] {
         let error = load(limit).expect_err("too large");
         assert!(matches!(error, Error::TooLarge { what: "its symbol map", .. }), "{error}");
-        assert!(error.to_string().contains("--max-memory"), "{error}");
+        assert!(error.to_string().contains("`max_memory`"), "{error}");
     }
     assert!(load(10_000).expect("readable").is_some());
 }
