@@ -137,7 +137,7 @@ pub(crate) fn a_lost_value_is_damage_and_the_other_addresses_are_answered() {
     assert_eq!(names, [Some("f0"), None, Some("f104"), None]);
     for line in [&lines[1], &lines[3]] {
         let message = line["error"]["message"].as_str().expect("a message");
-        assert_eq!(line["error"]["kind"], "damaged");
+        assert_eq!(line["error"]["kind"], "lost");
         assert!(message.contains("has lost value 25 of the index") && message.contains(&url), "{message}");
     }
     let atos = run(0, &format!("atos --store {url} --id {id} -offset 0x64008 0x8"), "");

@@ -230,7 +230,7 @@ pub(crate) fn a_report_names_the_images_that_no_store_could_be_asked_for() {
     let [report] = &lost.json()[..] else { panic!("{}", lost.out) };
     let images = report["images"].as_array().expect("a list");
     for name in ["DemoApp", "DemoKit", "DemoPlain.dylib"] {
-        let line = lost.err.lines().find(|line| line.contains(&format!("other: {name} ")));
+        let line = lost.err.lines().find(|line| line.contains(&format!("unavailable: {name} ")));
         assert!(line.is_some_and(|line| line.contains(&url)), "{name}: {}", lost.err);
         let image = images.iter().find(|image| image["name"] == name).expect("listed");
         assert!(

@@ -59,7 +59,7 @@ pub(crate) fn many_requests_for_a_missing_image_fetch_it_once() {
     assert_eq!(misses(&server, "built"), 1);
     assert_eq!(indexes_in(store.path()), [format!("{id}.symdex")]);
     let line = format!("lookup --store {{}} --id {id} 0x1000 --json");
-    let frames = symdex_on(store.path(), &line).json()[0]["frames"].clone();
+    let frames = symdex_on(store.path(), &line).json()[0]["functions"].clone();
     let functions = answers[0][0]["answers"][0]["functions"].as_array().expect("a list");
     assert_eq!(functions.len(), frames.as_array().expect("a list").len());
 }

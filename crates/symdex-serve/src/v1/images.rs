@@ -142,7 +142,6 @@ fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<
             Err(error) => failed = failed.or(Some(Problem::of_store(&error))),
         }
     }
-    if image.left.is_empty() {}
     match failed {
         Some(problem) => Err(problem),
         None if image.removed.is_empty() && image.left.is_empty() => {
