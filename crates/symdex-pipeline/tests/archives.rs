@@ -468,14 +468,14 @@ fn a_stream_becomes_a_file_within_the_limits() {
     let path = unpacker.copy(&b"abc"[..]).expect("short enough");
     assert_eq!(std::fs::read(&path).expect("there"), b"abc");
     let error = unpacker.copy(std::io::repeat(0)).expect_err("too long");
-    assert!(error.to_string().contains("the limit of --max-unpacked"), "{error}");
+    assert!(error.to_string().contains("the limit of `unpacked`"), "{error}");
     let folder = path.parent().expect("a folder").to_owned();
     let left: Vec<_> = std::fs::read_dir(&folder).expect("there").filter_map(Result::ok).collect();
     assert!(left.iter().all(|file| file.file_name() != "1"), "{left:?}");
     let space = DiskSpace::measured_by(10, || Ok(Some(4000)));
     let mut unpacker = Unpacker::new(Limits::default()).expect("a folder").space(&space);
     let error = unpacker.copy(&[0; 1 << 16][..]).expect_err("no room");
-    assert!(error.to_string().contains("the limit of --min-free"), "{error}");
+    assert!(error.to_string().contains("the limit of `min_free`"), "{error}");
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn an_archive_is_unpacked_as_far_as_the_disk_has_room() {
     let [file] = &unpacked.files[..] else { panic!("one file: {unpacked:?}") };
     let [fault] = &unpacked.faults[..] else { panic!("one fault: {unpacked:?}") };
     assert_eq!(file.entry, "small/debug");
-    assert!(fault.to_string().contains("the limit of --min-free"), "{fault}");
+    assert!(fault.to_string().contains("the limit of `min_free`"), "{fault}");
     assert_eq!(
         fs::read_dir(file.path.parent().expect("a folder")).expect("there").count(),
         2,
