@@ -15,7 +15,7 @@ pub(crate) type Span = Range<usize>;
 
 /// A parsed crash report. It borrows its text.
 ///
-/// [`Report::parse`] makes one. [`symbolicate`](crate::engine::symbolicate()) answers its frames.
+/// [`Report::parse`] makes one. [`symbolicate`](crate::symbolicate()) answers its frames.
 pub struct Report<'t> {
     /// The byte order mark before the text, or nothing.
     pub(crate) mark: &'t [u8],

@@ -30,7 +30,7 @@ pub enum Addresses {
     AsGiven,
 }
 
-/// How [`symbolicate`](crate::engine::symbolicate()) answers frames.
+/// How [`symbolicate`](crate::symbolicate()) answers frames.
 ///
 /// ```
 /// use symdex::LinePolicy;

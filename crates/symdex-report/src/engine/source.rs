@@ -36,7 +36,7 @@ pub trait Source {
     /// Returns the answers for each of `questions`, in their order, or why there are none. A question without a result
     /// counts as [`Unanswered::Missing`].
     ///
-    /// [`symbolicate`](crate::engine::symbolicate()) asks all questions of a report in one call, as long as they have at most
+    /// [`symbolicate`](crate::symbolicate()) asks all questions of a report in one call, as long as they have at most
     /// 16,384 offsets together. A source can fetch what it needs for all of them at once.
     fn answer(&mut self, questions: &[Question<'_>]) -> Vec<Result<Answers, Unanswered>>;
 
