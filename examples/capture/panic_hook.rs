@@ -1,8 +1,8 @@
 //! A panic hook that writes the stack of a panic as a text that `symdex symbolicate` answers.
 //!
-//! A hook runs before the panic unwinds the stack, in a normal call. It may allocate, unlike a signal handler, so it lists
-//! the images when the panic happens. It needs the standard library only, and unwind tables, which rustc writes by default,
-//! also with `panic = "abort"`. The program may be stripped. It is for Linux and macOS with 64 bits.
+//! A hook runs before the panic unwinds the stack, in a normal call. It may allocate, unlike a signal handler, so it
+//! lists the images when the panic happens. It needs the standard library only, and unwind tables, which rustc writes
+//! by default, also with `panic = "abort"`. The program may be stripped. It is for Linux and macOS with 64 bits.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
@@ -35,8 +35,8 @@ pub fn install() {
     }));
 }
 
-/// The stack of the caller: a title, then `image address load_address id` in each line, the innermost frame first. Under
-/// this title, all addresses are return addresses.
+/// The stack of the caller: a title, then `image address load_address id` in each line, the innermost frame first.
+/// Under this title, all addresses are return addresses.
 pub fn backtrace() -> String {
     let (mut addresses, images) = (Vec::new(), images());
     // SAFETY: `push` has the type that the unwinder calls, and gets the list that it expects.

@@ -1,7 +1,7 @@
 //! Indexes of a debug file.
 //!
-//! The numbers of the result are how many architectures the file has, and then two for each of them, in the order of the
-//! file: how many bytes of the text are its index, and how many are its failure, which is JSON. One of them is 0.
+//! The numbers of the result are how many architectures the file has, and then two for each of them, in the order of
+//! the file: how many bytes of the text are its index, and how many are its failure, which is JSON. One of them is 0.
 
 use std::path::Path;
 

@@ -155,8 +155,8 @@ pub extern "C" fn lookup_many(number: u32, is_exact: bool, demangle: bool) -> *c
     })
 }
 
-/// The offset of an address in an image that is loaded at `load_address`. Returns -1 if the address is below it, or so far
-/// above it that no number of JavaScript is exact.
+/// The offset of an address in an image that is loaded at `load_address`. Returns -1 if the address is below it, or so
+/// far above it that no number of JavaScript is exact.
 #[unsafe(no_mangle)]
 pub extern "C" fn image_offset(number: u32, address: u64, load_address: u64, is_return: bool) -> f64 {
     with(|state| {
@@ -192,8 +192,9 @@ pub extern "C" fn needed_images(request_len: usize) -> bool {
     })
 }
 
-/// Builds the indexes of a debug file. The input is its name, `name_len` bytes of text, and then its bytes. Returns whether
-/// the text and the numbers are the result, which `build.rs` describes; otherwise, the text is an error as JSON.
+/// Builds the indexes of a debug file. The input is its name, `name_len` bytes of text, and then its bytes. Returns
+/// whether the text and the numbers are the result, which `build.rs` describes; otherwise, the text is an error as
+/// JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn build(name_len: usize) -> bool {
     with(|state| {

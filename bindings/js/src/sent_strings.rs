@@ -68,8 +68,8 @@ pub(crate) struct SentNumbers {
 
 const BLOCK: usize = 64;
 
-/// Numbers plus one by the id of the string, or 0 for a string that was not sent. They are in blocks, because most ids of
-/// a large index are never asked for.
+/// Numbers plus one by the id of the string, or 0 for a string that was not sent. They are in blocks, because most ids
+/// of a large index are never asked for.
 type Blocks = Vec<Option<Box<[u32; BLOCK]>>>;
 
 impl SentNumbers {

@@ -9,8 +9,8 @@ use symdex::{Frames, Table};
 
 /// The frames of many lookups, as columns with one row for each frame.
 ///
-/// The columns are ``array.array`` objects, which ``numpy.asarray`` takes without a copy. The frames of offset ``i`` are
-/// the rows ``starts[i]`` to ``starts[i + 1]``, the innermost first. A gap has no rows.
+/// The columns are ``array.array`` objects, which ``numpy.asarray`` takes without a copy. The frames of offset ``i``
+/// are the rows ``starts[i]`` to ``starts[i + 1]``, the innermost first. A gap has no rows.
 ///
 /// >>> columns = index.lookup_columns(offsets)                         # doctest: +SKIP
 /// >>> lines = numpy.asarray(columns.line)                             # doctest: +SKIP

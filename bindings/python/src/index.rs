@@ -262,8 +262,8 @@ impl Index {
         answers.columns(py)
     }
 
-    /// Returns the mangled names that the symbol table has for the function that starts at the image offset ``start``, a
-    /// :attr:`Frame.function_start`. A linker that folds identical functions leaves many names for one function.
+    /// Returns the mangled names that the symbol table has for the function that starts at the image offset ``start``,
+    /// a :attr:`Frame.function_start`. A linker that folds identical functions leaves many names for one function.
     fn function_names(&self, py: Python<'_>, start: u64) -> PyResult<Vec<String>> {
         let start = ImageOffset(start);
         let lossy = |name: &[u8]| String::from_utf8_lossy(name).into_owned();

@@ -19,10 +19,10 @@ use crate::store;
 /// Name at least one source. They are asked in this order:
 ///
 /// * ``indexes``: index files, and folders of them that are searched with the folders below;
-/// * ``stores``: paths of folders or URLs, as for :class:`Store`; ``timeout``, ``cache`` and ``cache_size`` are those of
-///   :class:`Store`;
-/// * ``debug_files``: dSYMs, ELF files, archives, and folders of debug files. ``debug_dirs`` are searched for files that
-///   these refer to. With a store, the index of a debug file is put into the first store that can be written.
+/// * ``stores``: paths of folders or URLs, as for :class:`Store`; ``timeout``, ``cache`` and ``cache_size`` are those
+///   of :class:`Store`;
+/// * ``debug_files``: dSYMs, ELF files, archives, and folders of debug files. ``debug_dirs`` are searched for files
+///   that these refer to. With a store, the index of a debug file is put into the first store that can be written.
 ///
 /// ``match_by_name`` also answers images without an id, from the only index of their name and architecture. Such an
 /// answer can be of another build.
@@ -95,9 +95,9 @@ impl Symbolicator {
     ///   prints, without ``report`` and ``totals``. Images have a ``status``, such as ``"found"`` or ``"missing"``, and
     ///   a ``reason``.
     ///
-    /// A frame without an answer stays as it is. ``lines`` is as in :meth:`Index.lookup`. ``addresses="as-given"`` looks
-    /// up return addresses as atos does. ``inlines=False`` leaves out inlined functions, and ``demangle=False`` writes
-    /// mangled names. ``only_missing`` leaves frames alone that have a name already.
+    /// A frame without an answer stays as it is. ``lines`` is as in :meth:`Index.lookup`. ``addresses="as-given"``
+    /// looks up return addresses as atos does. ``inlines=False`` leaves out inlined functions, and ``demangle=False``
+    /// writes mangled names. ``only_missing`` leaves frames alone that have a name already.
     ///
     /// Raises UnsupportedError if the report is of no known format, DamagedError if it is broken.
     #[pyo3(signature = (report, *, format="native", lines="statement", addresses="adjusted", inlines=true,

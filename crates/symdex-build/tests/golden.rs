@@ -1,8 +1,8 @@
 //! The indexes in `testdata/golden`. Every later version of symdex must open them and give the same answers.
 //!
 //! The build writes the index with the highest number of each kind, byte for byte. After an intended change of the
-//! bytes, `SYMDEX_BLESS=1 cargo test -p symdex-build --test plain golden` adds files with the next number. From the first
-//! release on, the old files stay.
+//! bytes, `SYMDEX_BLESS=1 cargo test -p symdex-build --test plain golden` adds files with the next number. From the
+//! first release on, the old files stay.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -132,8 +132,8 @@ pub(crate) fn lossy_text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// The position of the last `needle` in `text`. `needle` has at least two bytes, of which the second should be rare. For
-/// the short lines of reports, preparing the search of `memchr::memmem::rfind` costs more than this search.
+/// The position of the last `needle` in `text`. `needle` has at least two bytes, of which the second should be rare.
+/// For the short lines of reports, preparing the search of `memchr::memmem::rfind` costs more than this search.
 pub(crate) fn rfind<const N: usize>(text: &[u8], needle: &[u8; N]) -> Option<usize> {
     let mut seconds = memchr::memrchr_iter(needle[1], text).filter_map(|second| second.checked_sub(1));
     seconds.find(|at| text[*at..].starts_with(needle))

@@ -100,8 +100,8 @@ impl IndexFolder {
         format!("{id}.{EXTENSION}")
     }
 
-    /// The path of the index of `id`; `None` if there is none. This checks two paths and does not list the folder, unless
-    /// the folders below it are [searched](Self::searched) and they have not found one.
+    /// The path of the index of `id`; `None` if there is none. This checks two paths and does not list the folder,
+    /// unless the folders below it are [searched](Self::searched) and they have not found one.
     ///
     /// # Errors
     ///

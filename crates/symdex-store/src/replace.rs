@@ -24,8 +24,8 @@ pub enum Durability {
 ///
 /// The bytes are written to a temporary file in the same folder, which is synced if `durability` asks for it, and then
 /// renamed. A file that existed keeps its permissions and, if this user may set them, its owner and group; its other
-/// hard links keep the old contents. A new file has the permissions of the umask. Links are followed. Pipes, devices and
-/// whatever is in `/dev` and `/proc`, such as `/dev/stdout`, cannot be replaced: the bytes are appended to them.
+/// hard links keep the old contents. A new file has the permissions of the umask. Links are followed. Pipes, devices
+/// and whatever is in `/dev` and `/proc`, such as `/dev/stdout`, cannot be replaced: the bytes are appended to them.
 ///
 /// If a step fails, the temporary file is deleted. A killed process leaves it, `.symdex-*.tmp`, and the first call of a
 /// later process for the same folder deletes it when it is older than a day.

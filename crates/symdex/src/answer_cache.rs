@@ -13,8 +13,8 @@ const FIRST: usize = 64;
 const GROWTH: usize = 16;
 /// How many frames the answers have for each slot. If they have more, all are forgotten.
 const FRAMES: usize = 4;
-/// Binary logarithm of the bytes of a granule. An answer is found from all offsets of its range that are in a granule in
-/// which it was asked for.
+/// Binary logarithm of the bytes of a granule. An answer is found from all offsets of its range that are in a granule
+/// in which it was asked for.
 const GRANULE_BITS: u32 = 5;
 
 /// The frames of answers, in a set-associative table. Their strings are found by [`RecentStrings`].
@@ -134,8 +134,8 @@ mod tests {
         frames.iter().map(|frame| frame.source.line).collect()
     }
 
-    /// Looks up an offset of one of `ranges` ranges, `times` times, in two indexes under both policies. Returns how many
-    /// answers were there.
+    /// Looks up an offset of one of `ranges` ranges, `times` times, in two indexes under both policies. Returns how
+    /// many answers were there.
     fn ask(cache: &mut AnswerCache, times: usize, ranges: u64) -> usize {
         let mut random = Random::new(1);
         let mut found = 0;

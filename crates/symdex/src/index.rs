@@ -151,9 +151,9 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`] or [`Error::UnsupportedFeature`] for a file that this reader
-    /// cannot read; [`Error::WrongSize`] for one that was cut; [`Error::Checksum`] or [`Error::Malformed`] if the header,
-    /// the metadata or the codes are damaged.
+    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`] or [`Error::UnsupportedFeature`] for a file that this
+    /// reader cannot read; [`Error::WrongSize`] for one that was cut; [`Error::Checksum`] or [`Error::Malformed`] if
+    /// the header, the metadata or the codes are damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file, file.len() as u64)?;

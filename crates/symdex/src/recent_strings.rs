@@ -23,8 +23,8 @@ pub(crate) struct RecentStrings {
     text: Vec<u8>,
 }
 
-/// A string by the serial number of its index, and its id plus one with its pool, and where it and its readable form lie
-/// in the text.
+/// A string by the serial number of its index, and its id plus one with its pool, and where it and its readable form
+/// lie in the text.
 #[derive(Clone, Copy)]
 struct Slot {
     serial: u64,

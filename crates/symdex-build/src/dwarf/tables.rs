@@ -2,7 +2,8 @@
 //!
 //! dsymutil writes one table for all units. In an ELF file each unit has its own, and 20,000 units have a gigabyte of
 //! them. So only tables up to a certain total size stay in memory. The others are read again when entries of their unit
-//! are read. Tables that units share always stay in memory, because any number of units could need them again and again.
+//! are read. Tables that units share always stay in memory, because any number of units could need them again and
+//! again.
 
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};

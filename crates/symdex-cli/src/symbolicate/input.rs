@@ -24,8 +24,8 @@ pub(super) struct Input {
     unpacked: Option<(PathBuf, PathBuf)>,
     /// The number of bytes to read, for progress; 0 if it is unknown.
     size: u64,
-    /// The first bytes of the file, at most [`START`]. Empty unless it is a regular file, because a pipe can be read only
-    /// once.
+    /// The first bytes of the file, at most [`START`]. Empty unless it is a regular file, because a pipe can be read
+    /// only once.
     start: Vec<u8>,
 }
 

@@ -117,8 +117,8 @@ impl KnownAnswers {
         (texts, is_kept)
     }
 
-    /// Calls `each` with the position of each of `offsets` that has a known answer, and with the answer. The result takes
-    /// the answers of the others, once they are found.
+    /// Calls `each` with the position of each of `offsets` that has a known answer, and with the answer. The result
+    /// takes the answers of the others, once they are found.
     pub(crate) fn find(
         &self,
         of: AnswersOf,

@@ -44,9 +44,9 @@ impl ImageOutcome {
         }
     }
 
-    /// The gravest cause of what failed for the image, or [`Cause::NotFound`] if there is nothing to answer from. `None`
-    /// if nothing failed or the image is unused. A store that could not be asked, or has lost the index, does not count
-    /// if another source answers.
+    /// The gravest cause of what failed for the image, or [`Cause::NotFound`] if there is nothing to answer from.
+    /// `None` if nothing failed or the image is unused. A store that could not be asked, or has lost the index, does
+    /// not count if another source answers.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         match self {
@@ -118,8 +118,8 @@ impl Unanswered {
         all.into_iter().min_by_key(|why| Reverse(why.cause()))
     }
 
-    /// The cause. Without an index of the image, it is [`Cause::NotFound`]. It is [`Cause::Unavailable`] only if a store
-    /// could not be asked, so that the store may have the image.
+    /// The cause. Without an index of the image, it is [`Cause::NotFound`]. It is [`Cause::Unavailable`] only if a
+    /// store could not be asked, so that the store may have the image.
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {

@@ -262,8 +262,8 @@ pub enum Unanswered {
     Fetching,
     /// Its debug file could not be fetched. The text says why.
     FetchFailed(String),
-    /// An index or a debug file of the image cannot be used. The cause is [`Cause::Unavailable`] if a store could not be
-    /// asked, and no other source has the image; the same request may be answered later. The text says more.
+    /// An index or a debug file of the image cannot be used. The cause is [`Cause::Unavailable`] if a store could not
+    /// be asked, and no other source has the image; the same request may be answered later. The text says more.
     Failed(Cause, String),
 }
 

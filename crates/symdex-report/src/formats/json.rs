@@ -181,7 +181,8 @@ impl<'j> Value<'j> {
         found
     }
 
-    /// Calls `each` with each member that has one of `keys`, which are distinct: the position of the key, and the value.
+    /// Calls `each` with each member that has one of `keys`, which are distinct: the position of the key, and the
+    /// value.
     pub(crate) fn find_each<'k>(
         self,
         keys: impl Iterator<Item = &'k str> + Clone,

@@ -10,8 +10,8 @@ use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::store::{FetchedValue, FetchedValues, StoredImage};
 
-/// An open image, whatever has it: a store of a [`StoreReader`](super::StoreReader), which keeps a whole index or values,
-/// or a [single index](Self::alone).
+/// An open image, whatever has it: a store of a [`StoreReader`](super::StoreReader), which keeps a whole index or
+/// values, or a [single index](Self::alone).
 ///
 /// ```
 /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};

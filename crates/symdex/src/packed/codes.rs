@@ -223,7 +223,8 @@ impl<const N: usize> CodeTables<N> {
         cursor.is_empty().then_some(Self { known, codes, symbols: all.into_boxed_slice() })
     }
 
-    /// The entry, as in [`KnownWords`], for the code word at the front of the [`MAX_LEN`] bits of `word`, or [`UNUSED`].
+    /// The entry, as in [`KnownWords`], for the code word at the front of the [`MAX_LEN`] bits of `word`, or
+    /// [`UNUSED`].
     #[inline(never)]
     fn entry(&self, context: u8, word: u64) -> u32 {
         let word = low_half(word);
