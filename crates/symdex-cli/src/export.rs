@@ -127,14 +127,14 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
 
 fn export(args: &Args, index: &Index<IndexBytes>, out: &mut impl Write) -> Result<(), symdex_export::Error> {
     let readable = args.demangle || args.format == ExportFormat::Breakpad && !args.no_demangle;
-    let spell: symdex_export::Spell<'_> = match readable {
+    let demangler: symdex_export::Demangler<'_> = match readable {
         true => &|name| symdex_demangle::demangle(name).into_owned().into_bytes(),
         false => &|name| name.to_vec(),
     };
     match args.format {
-        ExportFormat::Breakpad => symdex_export::breakpad(index, args.lines, spell, args.os(index), out),
-        ExportFormat::Gsym => symdex_export::gsym(index, args.lines, spell, out),
-        ExportFormat::Json => symdex_export::json(index, args.lines, spell, out),
+        ExportFormat::Breakpad => symdex_export::breakpad(index, args.lines, demangler, args.os(index), out),
+        ExportFormat::Gsym => symdex_export::gsym(index, args.lines, demangler, out),
+        ExportFormat::Json => symdex_export::json(index, args.lines, demangler, out),
     }
 }
 

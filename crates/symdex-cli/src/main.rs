@@ -23,6 +23,7 @@ mod number;
 mod open;
 mod output;
 mod progress;
+mod put_args;
 mod secret;
 #[cfg(feature = "serve")]
 mod serve;
@@ -34,7 +35,6 @@ mod symbolicate;
 mod text;
 mod unwind;
 mod verify;
-mod write_options;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

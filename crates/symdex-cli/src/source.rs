@@ -129,10 +129,10 @@ fn far_images<'c>(
     companions: &'c Companions,
 ) -> Result<Vec<Image<'c>>, Failure> {
     // A hostile file can have code anywhere.
-    const MOST: usize = 8;
+    const MAX_FAR: usize = 8;
     let mut images: Vec<Image<'c>> = Vec::new();
     for (start, _) in image.outside() {
-        if images.len() < MOST
+        if images.len() < MAX_FAR
             && images.iter().all(|image| image.outside().iter().any(|(other, _)| other == start))
         {
             companions.load_near(Some(*start));

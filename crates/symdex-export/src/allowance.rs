@@ -2,7 +2,7 @@
 
 use symdex::{Index, NonMaxU32, StringReader};
 
-use crate::{Error, Spell};
+use crate::{Demangler, Error};
 
 /// How many bytes of names, paths and inlined calls an index may make, beside [`EXPORT_BYTES_RATIO`].
 pub(crate) const EXPORT_BYTES: u64 = 64 << 20;
@@ -37,18 +37,18 @@ impl Allowance {
 /// The names and files of an index, which count against its allowance each time they are read.
 pub(crate) struct Strings<'a, B> {
     reader: StringReader<'a, B>,
-    spell: Spell<'a>,
+    demangler: Demangler<'a>,
     pub(crate) allowance: Allowance,
 }
 
 impl<'a, B: AsRef<[u8]>> Strings<'a, B> {
-    pub(crate) fn new(index: &'a Index<B>, spell: Spell<'a>) -> Self {
-        Self { reader: index.strings(), spell, allowance: Allowance::of(index) }
+    pub(crate) fn new(index: &'a Index<B>, demangler: Demangler<'a>) -> Self {
+        Self { reader: index.strings(), demangler, allowance: Allowance::of(index) }
     }
 
     /// The name, as the output is to have it.
     pub(crate) fn name(&mut self, id: NonMaxU32) -> Result<Vec<u8>, Error> {
-        let name = (self.spell)(self.reader.name(id)?);
+        let name = (self.demangler)(self.reader.name(id)?);
         self.allowance.take(name.len())?;
         Ok(name)
     }

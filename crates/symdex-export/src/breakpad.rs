@@ -9,7 +9,7 @@ use symdex::{Index, LinePolicy, NonMaxU32, debug_id};
 use crate::allowance::Strings;
 use crate::function::{Function, each_function};
 use crate::stack_cfi::write_stack_cfi;
-use crate::{Error, Spell};
+use crate::{Demangler, Error};
 
 /// Writes a symbol file of Breakpad. Addresses are image offsets. Code without debug information has a `FUNC` record
 /// without lines, because a `PUBLIC` record does not say where a function ends. What has no name, and a file that is
@@ -28,7 +28,7 @@ use crate::{Error, Spell};
 pub fn breakpad<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
-    spell: Spell<'_>,
+    demangler: Demangler<'_>,
     os: &str,
     out: &mut impl Write,
 ) -> Result<(), Error> {
@@ -43,7 +43,7 @@ pub fn breakpad<B: AsRef<[u8]>>(
     if !matches!(os, "mac" | "ios") {
         writeln!(out, "INFO CODE_ID {}", hexadecimal(index.id().as_bytes()))?;
     }
-    let mut strings = Strings::new(index, spell);
+    let mut strings = Strings::new(index, demangler);
     write_names(index, policy, &mut strings, out)?;
     each_function(index, policy, |function| write_function(function, &mut strings, out))?;
     write_stack_cfi(index, out)

@@ -9,7 +9,7 @@ use symdex::{Index, LinePolicy, NonMaxU32};
 
 use crate::allowance::Strings;
 use crate::function::{Function, InlinedCall, Line, each_function};
-use crate::{Error, Spell};
+use crate::{Demangler, Error};
 
 const MAGIC: u32 = 0x4753_594d;
 const VERSION: u16 = 1;
@@ -45,11 +45,11 @@ const LINE_ADVANCES: std::ops::RangeInclusive<i64> = -4..=10;
 pub fn gsym<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
-    spell: Spell<'_>,
+    demangler: Demangler<'_>,
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let mut tables = Tables {
-        strings: Strings::new(index, spell),
+        strings: Strings::new(index, demangler),
         text: b"\0??\0".to_vec(),
         names: HashMap::new(),
         files: HashMap::new(),

@@ -8,7 +8,7 @@ use symdex::{Index, LinePolicy};
 
 use crate::allowance::Strings;
 use crate::function::{Function, InlinedCall, each_function};
-use crate::{Error, Spell};
+use crate::{Demangler, Error};
 
 /// The image, in the first line.
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct LineView {
 pub fn json<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
-    spell: Spell<'_>,
+    demangler: Demangler<'_>,
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let metadata = index.metadata();
@@ -72,7 +72,7 @@ pub fn json<B: AsRef<[u8]>>(
         image_size: hexadecimal(metadata.image_size),
     };
     write_line(out, &image)?;
-    let mut strings = Strings::new(index, spell);
+    let mut strings = Strings::new(index, demangler);
     each_function(index, policy, |function| write_function(function, &mut strings, out))
 }
 

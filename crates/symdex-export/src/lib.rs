@@ -30,7 +30,7 @@ pub use gsym::gsym;
 pub use json::json;
 
 /// Writes a raw name of the index as the output is to have it: raw or readable.
-pub type Spell<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+pub type Demangler<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
 /// Why an index cannot be exported.
 #[non_exhaustive]

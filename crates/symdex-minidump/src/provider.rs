@@ -130,7 +130,7 @@ impl<'s> Provider<'s> {
 
 #[async_trait]
 impl SymbolProvider for Provider<'_> {
-    /// Sets a name if there is a function at the address. Which one it is, is asked when all frames are known.
+    /// Sets a name if there is a function at the address. The function is resolved after the walk.
     async fn fill_symbol(
         &self,
         module: &(dyn Module + Sync),

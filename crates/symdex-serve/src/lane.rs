@@ -1,4 +1,4 @@
-//! Lanes: whose requests take turns with whose when all threads are busy.
+//! Fair queueing: clients take turns for worker threads.
 
 use std::cell::Cell;
 use std::future::Future;

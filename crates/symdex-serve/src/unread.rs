@@ -17,9 +17,9 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
 /// How much of a refused body is read.
-const MOST: usize = 256 << 10;
+const MAX_READ: usize = 256 << 10;
 /// How long the server waits for it.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Answers a request, and reads the rest of its body if that is short. Otherwise the answer says that the connection is
 /// closed.
@@ -33,7 +33,7 @@ pub(crate) async fn read_rest(request: Request, next: Next) -> Response {
     let mut body = SharedBody(Arc::new(Mutex::new(body)));
     let mut response = next.run(Request::from_parts(parts, Body::new(body.clone()))).await;
     let is_read = body.is_end_stream()
-        || is_sent && tokio::time::timeout(LONGEST, body.read_rest()).await.unwrap_or(false);
+        || is_sent && tokio::time::timeout(MAX_WAIT, body.read_rest()).await.unwrap_or(false);
     if !is_read {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -55,7 +55,7 @@ impl SharedBody {
         while let Some(frame) = self.frame().await {
             let Ok(frame) = frame else { return false };
             length += frame.data_ref().map_or(0, Bytes::len);
-            if length > MOST {
+            if length > MAX_READ {
                 return false;
             }
         }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(first.data_ref().map(|data| &data[..]), Some(&b"first"[..]));
         assert!(short.read_rest().await);
         assert!(short.frame().await.is_none());
-        assert!(body(vec![vec![0; MOST]]).read_rest().await);
-        assert!(!body(vec![vec![0; MOST], vec![0]]).read_rest().await);
+        assert!(body(vec![vec![0; MAX_READ]]).read_rest().await);
+        assert!(!body(vec![vec![0; MAX_READ], vec![0]]).read_rest().await);
     }
 }

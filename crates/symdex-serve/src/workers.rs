@@ -39,7 +39,7 @@ pub(crate) fn while_waiting(call: &mut dyn FnMut()) {
     call();
 }
 
-/// Work that waits for a store. It takes a thread again when this is dropped, even if there are more than enough then.
+/// Work that waits for a store. Dropping this makes the work count as running again, even above the limit.
 struct Stalled {
     shared: Arc<Shared>,
     lane: Lane,

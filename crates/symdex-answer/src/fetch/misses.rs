@@ -262,7 +262,7 @@ impl Shared {
         now.saturating_duration_since(since) < time
     }
 
-    /// Forgets outcomes if too many are known: those that are too old, and if these are few, all.
+    /// If the table is full, evicts expired outcomes. If these are few, clears the table.
     fn forget_old(&self, state: &mut State, now: Instant) {
         if state.images.len() < MAX_KNOWN {
             return;

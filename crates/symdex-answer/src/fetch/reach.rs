@@ -61,7 +61,7 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Admits public addresses, and those that are as the addresses of the source.
+/// Allows public addresses, and addresses in the source's own network.
 #[derive(Debug)]
 pub(super) struct Reachable {
     /// The host name or address of the source.

@@ -128,8 +128,8 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Adds units, of which those that are added later have no code below `watermark`. Merges what is complete, and
-    /// writes its chunks.
+    /// Adds units. Units added later must not have code below `watermark`. Merges what is complete, and writes its
+    /// chunks.
     pub(crate) fn merge_units<'scope>(
         &mut self,
         units: Vec<UnitRanges<'d>>,

@@ -24,7 +24,7 @@ pub(super) fn decompress(
     deadline: Deadline,
 ) -> Result<Vec<u8>, String> {
     if size > limit {
-        return Err(format!("{size} bytes once decompressed, {limit} are the most that is believed"));
+        return Err(format!("it would decompress to {size} bytes; the limit is {limit}"));
     }
     let decompressed = match format {
         Format::Zlib => read(flate2::read::ZlibDecoder::new(bytes), size, deadline),
@@ -54,9 +54,7 @@ pub(super) fn decompress_xz(bytes: &[u8], limit: u64, deadline: Deadline) -> Res
         .read_to_end(&mut decompressed)
         .map_err(|error| format!("does not decompress: {error}"))?;
     if decompressed.len() as u64 > limit {
-        return Err(format!(
-            "more than {limit} bytes once decompressed, which are the most that is believed"
-        ));
+        return Err(format!("it decompresses to more than {limit} bytes, the limit"));
     }
     Ok(decompressed)
 }

@@ -9,8 +9,8 @@ use symdex_store::{Error, IndexFolder, OnConflict, PutOptions, ReaderOptions, St
 use crate::failure::{Failure, complain};
 use crate::number;
 use crate::open::AccessOption;
+use crate::put_args::PutArgs;
 use crate::stores::StoreArgs;
-use crate::write_options::WriteOptions;
 
 /// Where new indexes are put.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Destination {
     #[command(flatten)]
     stores: StoreArgs,
     #[command(flatten)]
-    writing: WriteOptions,
+    writing: PutArgs,
     /// Which index to keep if there is a different one with the same id: keep (the existing one), replace (the new
     /// one), more (the one with more functions). A damaged one is always replaced
     #[arg(long, value_name = "RULE", default_value_t)]

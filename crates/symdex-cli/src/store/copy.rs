@@ -7,7 +7,7 @@ use super::selection::{Listed, Selection, for_each};
 use super::target::{self, UrlArgument};
 use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 use crate::output::Output;
-use crate::write_options::WriteOptions;
+use crate::put_args::PutArgs;
 
 /// Copy indexes from one store to another
 ///
@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[command(flatten)]
     jobs: Jobs,
     #[command(flatten)]
-    writing: WriteOptions,
+    writing: PutArgs,
     /// Print JSON, one object per line for each index, and the totals
     #[arg(long)]
     json: bool,

@@ -10,8 +10,8 @@ use super::target::{self, UrlArgument};
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::open::{self, AccessOption};
 use crate::output::Output;
+use crate::put_args::PutArgs;
 use crate::verify::indexes_of;
-use crate::write_options::WriteOptions;
 
 /// Put index files into a store
 ///
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[command(flatten)]
     jobs: super::copy::Jobs,
     #[command(flatten)]
-    writing: WriteOptions,
+    writing: PutArgs,
     /// Which index stays if the store has a different one of the image: keep (the existing one), replace (the new
     /// one), more (the one with more functions). A damaged one is always replaced
     #[arg(long, value_name = "RULE", default_value_t)]

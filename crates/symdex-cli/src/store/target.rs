@@ -7,8 +7,8 @@ use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 
 use crate::config::STORE;
 use crate::failure::{Cause, Failure};
+use crate::put_args::PutArgs;
 use crate::stores;
-use crate::write_options::WriteOptions;
 
 /// The word that stands for the stores in the environment, or else in the configuration file.
 const CONFIGURED: &str = "-";
@@ -58,7 +58,7 @@ impl UrlArgument {
     }
 
     /// Opens the one store that the argument stands for, to write to it. A folder is created if it does not exist.
-    pub(super) fn open_target(&self, options: &WriteOptions) -> Result<Box<dyn Store>, Failure> {
+    pub(super) fn open_target(&self, options: &PutArgs) -> Result<Box<dyn Store>, Failure> {
         self.open(&options.add_to(StoreOptions::new()))
     }
 

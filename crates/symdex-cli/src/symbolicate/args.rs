@@ -11,8 +11,8 @@ use super::events;
 use crate::debug_sources::DebugSourceArgs;
 use crate::failure::Failure;
 use crate::open::AccessOption;
+use crate::put_args::PutArgs;
 use crate::stores::{StoreArgs, user_cache};
-use crate::write_options::WriteOptions;
 
 /// The sources of answers.
 #[derive(clap::Args)]
@@ -34,7 +34,7 @@ pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(super) debug_sources: DebugSourceArgs,
     #[command(flatten)]
-    pub(super) writing: WriteOptions,
+    pub(super) writing: PutArgs,
     /// Answer an image without an id from the only index or debug file of its name and architecture
     #[arg(long)]
     pub(super) match_by_name: bool,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use symdex_pipeline::archive::Unpacker;
 
-use super::packed;
+use super::compressed;
 use crate::archive;
 use crate::failure::{Cause, Failure, complain};
 use crate::lookup::stdin_failed;
@@ -104,7 +104,7 @@ impl Inputs {
     /// Adds a file, or the files of an archive.
     fn file(&mut self, path: &Path, is_named: bool) {
         let input = Input::new(path, is_named, None);
-        if !packed::is_zip(&input.start) {
+        if !compressed::is_zip(&input.start) {
             return self.reports.push(input);
         }
         self.has_folder = true;
@@ -118,7 +118,7 @@ impl Inputs {
         let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
         let unpacker = match &mut self.unpacker {
             Some(unpacker) => unpacker,
-            none => none.insert(archive::unpacker(packed::archive_limits())?),
+            none => none.insert(archive::unpacker(compressed::archive_limits())?),
         };
         let unpacked = unpacker.unpack(file, &path.to_string_lossy(), &|_, _| true, &|_| ());
         for fault in &unpacked.faults {
@@ -223,8 +223,8 @@ impl Input {
             io::stdin().lock().read_to_end(&mut text).map_err(|error| stdin_failed(&error))?;
             let size = text.len() as u64;
             // Most reports are not compressed. They need no copy.
-            return if packed::is_packed(&text) {
-                packed::read(&text[..], size, &self.path)
+            return if compressed::is_packed(&text) {
+                compressed::read(&text[..], size, &self.path)
             } else {
                 Ok(text)
             };
@@ -236,6 +236,6 @@ impl Input {
             }
             _ => Failure::unreadable(&self.path, &error),
         })?;
-        packed::read(BufReader::new(file), self.size(), &self.path)
+        compressed::read(BufReader::new(file), self.size(), &self.path)
     }
 }

@@ -1,13 +1,13 @@
 //! `symdex symbolicate`: whole crash reports.
 
 mod args;
+mod compressed;
 mod events;
 mod fetch;
 mod formats;
 mod input;
 mod needs;
 mod output;
-mod packed;
 mod stores;
 mod summary;
 mod walks;

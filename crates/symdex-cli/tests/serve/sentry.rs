@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 use symdex_testkit::folders::folder;
+use symdex_testkit::images::seal::seal_header;
+use symdex_testkit::testdata::testdata;
 
 use crate::server::{ELF_BUILD_ID, TestServer, elf_store, store_of};
 
@@ -365,7 +367,11 @@ pub(crate) fn candidates_say_what_each_store_has() {
     let (first, damaged) = (folder(), folder());
     let file = damaged.path().join(&ids[0][..2]).join(format!("{}.symdex", ids[0]));
     std::fs::create_dir(file.parent().expect("a folder")).expect("made");
-    std::fs::write(&file, b"not an index").expect("written");
+    // An index of a newer format, which symdex does not replace with the one of the other store.
+    let mut newer = std::fs::read(testdata().join("golden/v1/inline-dwarf4-1.symdex")).expect("there");
+    newer[8] = 0xff;
+    seal_header(&mut newer);
+    std::fs::write(&file, newer).expect("written");
     let [damaged_path, second_path] = [&damaged, &second].map(|store| store.path().to_str().expect("UTF-8"));
     let server = TestServer::start(first.path(), &["--store", damaged_path, "--store", second_path]);
     let request = json!({

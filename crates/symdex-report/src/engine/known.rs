@@ -17,8 +17,8 @@ const ANSWER_BYTES: usize = 4 << 20;
 const ENTRY: usize = 64;
 /// One entry takes at most one part in this many of the bytes.
 const SHARE: usize = 64;
-/// A full table is emptied after it has refused this many times as many entries as it has.
-const PATIENCE: usize = 2;
+/// A full table is cleared once it has rejected this many times its entries.
+const MAX_REFUSED: usize = 2;
 
 /// Answers that all threads share, with the texts of their functions.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Space {
             return Room::Yes;
         }
         self.refused += 1;
-        if self.refused > PATIENCE * self.entries { Room::IfEmptied } else { Room::No }
+        if self.refused > MAX_REFUSED * self.entries { Room::IfEmptied } else { Room::No }
     }
 
     fn take(&mut self, size: usize) {
@@ -274,7 +274,7 @@ mod tests {
             is_known
         };
         let most = (ANSWER_BYTES / ENTRY) as u64;
-        assert!(!(0..(1 + PATIENCE as u64) * most).any(ask));
+        assert!(!(0..(1 + MAX_REFUSED as u64) * most).any(ask));
         assert!((0..most).all(ask), "the first answers stay");
         assert!(!ask(u64::MAX));
         assert!(ask(u64::MAX) && !ask(0), "the table was emptied");

@@ -12,7 +12,7 @@ pub(crate) mod ips;
 pub(crate) mod json;
 pub(crate) mod json_edit;
 pub(crate) mod kscrash;
-pub(crate) mod measure;
+pub(crate) mod measure_sh;
 pub(crate) mod metrickit;
 pub(crate) mod minidump;
 pub(crate) mod native;
@@ -42,7 +42,7 @@ static FORMATS: [Format; 27] = [
     kscrash::FORMAT,
     sentry::FORMAT,
     bugsnag::FORMAT,
-    measure::FORMAT,
+    measure_sh::FORMAT,
     minidump::FORMAT,
     protobuf::plcrash::FORMAT,
     protobuf::pprof::FORMAT,

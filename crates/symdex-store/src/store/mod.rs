@@ -99,8 +99,8 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
 
-    /// For how many images at most [`open_many`](Self::open_many) waits no longer than for a few: 1 if it opens one
-    /// after the other, so that the caller can as well open each when it is needed.
+    /// The number of images that [`open_many`](Self::open_many) opens in parallel. If it is 1, the caller can as well
+    /// open each image when it is needed.
     fn images_at_once(&self) -> usize {
         1
     }

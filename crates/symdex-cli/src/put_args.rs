@@ -8,7 +8,7 @@ use crate::number;
 
 /// The options for new indexes in stores.
 #[derive(clap::Args)]
-pub(crate) struct WriteOptions {
+pub(crate) struct PutArgs {
     /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress. By
     /// default, it is 6 in object stores and 19 in Redis, where memory costs more than the time to compress
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=22))]
@@ -18,7 +18,7 @@ pub(crate) struct WriteOptions {
     ttl: Duration,
 }
 
-impl WriteOptions {
+impl PutArgs {
     /// `options` with these.
     pub(crate) fn add_to(&self, options: StoreOptions) -> StoreOptions {
         let options = options.ttl(self.ttl);
