@@ -9,7 +9,7 @@ use crate::image::ImageOffset;
 const WAYS: usize = 8;
 /// Slots of the first table. The full table touches more memory than a few answers are worth.
 const FIRST: usize = 64;
-/// How many times as many slots each further table has. It begins without answers.
+/// How many times as many slots each further table has. It takes over the answers.
 const GROWTH: usize = 16;
 /// How many frames the answers have for each slot. If they have more, all are forgotten.
 const FRAMES: usize = 4;
@@ -33,7 +33,7 @@ pub(crate) struct AnswerCache {
 /// An answer. A free slot has an empty range.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    asked: u64,
+    key: AnswerKey,
     /// The offsets that have the answer.
     start: u64,
     end: u64,
@@ -42,7 +42,7 @@ struct Slot {
 }
 
 /// The index, the offset and the policy of a question.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct AnswerKey {
     asked: u64,
     offset: u64,
@@ -63,30 +63,45 @@ impl AnswerCache {
     /// The frames of the answer to `key`.
     #[inline]
     pub(crate) fn find(&self, key: AnswerKey) -> Option<&[FoundFrame]> {
-        let has = |slot: &&Slot| slot.asked == key.asked && (slot.start..slot.end).contains(&key.offset);
+        let has = |slot: &&Slot| slot.key.asked == key.asked && (slot.start..slot.end).contains(&key.offset);
         let (start, end) = self.slots.get(self.set(key))?.iter().find(has)?.frames;
         self.frames.get(start as usize..end as usize)
     }
 
     /// Caches the answer to `key`, which all offsets of `range` have.
     pub(crate) fn put(&mut self, key: AnswerKey, range: Range<u64>, frames: &[FoundFrame]) {
-        let is_full = self.slots.len() < self.most && self.put >= self.slots.len() / 2;
-        if is_full || self.frames.len() + frames.len() > self.slots.len() * FRAMES {
-            let slots = (self.slots.len() * GROWTH).max(FIRST).min(self.most);
-            self.slots.clear();
-            self.slots.resize(slots, Slot::default());
-            self.frames.clear();
-            self.put = 0;
+        let has_room = |cache: &Self| cache.frames.len() + frames.len() <= cache.slots.len() * FRAMES;
+        if self.slots.len() < self.most && (self.put >= self.slots.len() / 2 || !has_room(self)) {
+            self.grow();
         }
-        let (set, first) = (self.set(key), self.frames.len());
-        let most = self.slots.len() * FRAMES;
-        let Some(set) = self.slots.get_mut(set).filter(|_| first + frames.len() <= most) else { return };
-        let slot = set.iter().position(|slot| slot.start >= slot.end).unwrap_or(self.put % WAYS);
+        if !has_room(self) {
+            self.slots.fill(Slot::default());
+            self.frames.clear();
+        }
+        if !has_room(self) {
+            return;
+        }
+        let first = u32::try_from(self.frames.len());
         self.frames.extend_from_slice(frames);
-        let positions = (u32::try_from(first), u32::try_from(self.frames.len()));
-        if let (Some(slot), (Ok(first), Ok(end))) = (set.get_mut(slot), positions) {
-            let Range { start, end: range_end } = range;
-            *slot = Slot { asked: key.asked, start, end: range_end, frames: (first, end) };
+        if let (Ok(first), Ok(end)) = (first, u32::try_from(self.frames.len())) {
+            self.keep(Slot { key, start: range.start, end: range.end, frames: (first, end) });
+        }
+    }
+
+    /// Replaces the table by a larger one with the same answers.
+    fn grow(&mut self) {
+        let slots = (self.slots.len() * GROWTH).max(FIRST).min(self.most);
+        let known = std::mem::replace(&mut self.slots, vec![Slot::default(); slots]);
+        self.put = 0;
+        known.into_iter().filter(|slot| slot.start < slot.end).for_each(|slot| self.keep(slot));
+    }
+
+    fn keep(&mut self, slot: Slot) {
+        let set = self.set(slot.key);
+        let Some(set) = self.slots.get_mut(set) else { return };
+        let free = set.iter().position(|slot| slot.start >= slot.end).unwrap_or(self.put % WAYS);
+        if let Some(place) = set.get_mut(free) {
+            *place = slot;
             self.put += 1;
         }
     }

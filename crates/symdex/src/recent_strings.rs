@@ -8,7 +8,7 @@ use crate::index::StringPool;
 const FEWEST: usize = 16;
 /// Slots of the first table.
 const FIRST: usize = 512;
-/// How many times as many slots each further table has. It begins without strings.
+/// How many times as many slots each further table has. It takes over the strings.
 const GROWTH: usize = 16;
 /// Bytes of text for each slot, from which on [`RecentStrings::make_room`] forgets all strings.
 const ENOUGH: usize = 120;
@@ -42,14 +42,32 @@ impl RecentStrings {
         Self { most: 1 << slots.max(FEWEST).ilog2(), ..Self::default() }
     }
 
-    /// Forgets all strings if they take much memory.
+    /// Enlarges the table if the strings take much memory. If it cannot grow, forgets all strings.
     pub(crate) fn make_room(&mut self) {
-        if self.text.len() >= self.slots.len() * 2 * ENOUGH {
-            let slots = (self.slots.len() * 2 * GROWTH).max(FIRST).min(self.most);
-            self.text.clear();
-            self.slots.clear();
-            self.slots.resize(slots / 2, [Slot::FREE; 2]);
+        if self.text.len() < self.slots.len() * 2 * ENOUGH {
+            return;
         }
+        let slots = (self.slots.len() * 2 * GROWTH).max(FIRST).min(self.most) / 2;
+        if slots == self.slots.len() {
+            self.text.clear();
+            self.slots.fill([Slot::FREE; 2]);
+            return;
+        }
+        let known = std::mem::replace(&mut self.slots, vec![[Slot::FREE; 2]; slots]);
+        for slot in known.into_iter().flatten().filter(|slot| slot.key != 0) {
+            if let Some([first, second]) = self.set(slot.serial, slot.key) {
+                *second = std::mem::replace(first, slot);
+            }
+        }
+    }
+
+    /// The slots that the string may have.
+    #[inline]
+    fn set(&mut self, serial: u64, key: u64) -> Option<&mut [Slot; 2]> {
+        // Ids of neighbouring functions are neighbours, and so are their slots.
+        let other = (serial << 1 | key & 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (other >> 32).wrapping_add(key >> 1) & (self.slots.len() as u64).wrapping_sub(1);
+        self.slots.get_mut(usize::try_from(place).ok()?)
     }
 
     /// The text that ranges of strings refer to.
@@ -70,21 +88,19 @@ impl RecentStrings {
     ) -> Result<[StringRange; 2], Error> {
         let Some(id) = stored.checked_sub(1) else { return Ok(Slot::FREE.ranges) };
         let key = u64::from(stored) << 1 | u64::from(pool == StringPool::Files);
-        // Ids of neighbouring functions are neighbours, and so are their slots.
-        let other = (serial << 1 | key & 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = (other >> 32).wrapping_add(u64::from(stored)) & (self.slots.len() as u64).wrapping_sub(1);
-        let Self { slots, text, .. } = self;
-        let Some([slot, second]) = usize::try_from(place).ok().and_then(|place| slots.get_mut(place)) else {
-            return Ok(Slot::FREE.ranges);
-        };
+        let Some([slot, second]) = self.set(serial, key) else { return Ok(Slot::FREE.ranges) };
         if (slot.serial, slot.key) != (serial, key) {
             std::mem::swap(slot, second);
         }
-        if (slot.serial, slot.key) != (serial, key) {
-            let start = text.len();
-            let readable = read(id, text)?;
-            *slot = Slot { serial, key, ranges: StringRange::pair(start, readable, text.len()) };
+        if (slot.serial, slot.key) == (serial, key) {
+            return Ok(slot.ranges);
         }
-        Ok(slot.ranges)
+        let start = self.text.len();
+        let readable = read(id, &mut self.text)?;
+        let ranges = StringRange::pair(start, readable, self.text.len());
+        if let Some([slot, _]) = self.set(serial, key) {
+            *slot = Slot { serial, key, ranges };
+        }
+        Ok(ranges)
     }
 }
