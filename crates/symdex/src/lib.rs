@@ -12,8 +12,7 @@
 //! 3. [`Index::frames`] returns the frames at an offset, the innermost inlined function first.
 //! 4. For many addresses, [`Index::lookup`] answers without allocating, from the cache of a [`Scratch`];
 //!    [`Index::lookup_many`] answers a whole stack, and [`Index::lookup_ascending`] any number of ascending offsets,
-//!   each
-//!    block read once.
+//!    each block read once.
 //!
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy};
