@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use symdex::Arch;
-
 use crate::engine::limits::ReadLimit;
 use crate::error::Error;
 use crate::formats::format::{Edits, Format};
 use crate::formats::frame_object::{FrameObject, hexadecimal, lists};
 use crate::formats::json::{Json, Value};
+use crate::formats::json_images::image;
 use crate::report::{AddressKind, Parsed, ReportImage, Thread};
 use crate::text::is_object;
 
@@ -69,7 +68,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let listed = lists(json.root(), "binary_images").flat_map(|(_, list)| list.elements());
     let mut images = Images::default();
     let limit = ReadLimit::of(text.len());
-    listed.take_while(|_| limit.take_image()).map(image).for_each(|image| images.push(image));
+    listed.take_while(|_| limit.take_image()).for_each(|object| images.push(image(object, hexadecimal)));
     let is_dart = lists(json.root(), "exceptions")
         .any(|(event, _)| event.get("framework").is_some_and(|name| name.unescaped() == b"dart"));
     let stacks = lists(json.root(), "frames").take_while(|_| limit.has_room()).enumerate();
@@ -77,24 +76,6 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         stacks.map(|(number, (owner, frames))| stack(owner, frames, number, is_dart, (&mut images, &limit)));
     let threads = threads.collect();
     Ok(Parsed { images: images.images, threads, extent: limit.extent(json.rest()), ..Parsed::default() })
-}
-
-fn image(object: Value<'_>) -> ReportImage {
-    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
-    let number = |key: &str| object.get(key).and_then(hexadecimal);
-    let load_address = number("start_addr").or_else(|| number("base_addr")).unwrap_or_default();
-    ReportImage {
-        name: text("name"),
-        path: text("path"),
-        arch: Arch::from_name(&text("arch")),
-        id: text("uuid").parse().ok(),
-        load_address,
-        // `end_addr` is the last address in some versions, and the next one in others.
-        size: number("end_addr")
-            .and_then(|end| end.checked_sub(load_address))
-            .map(|size| size.saturating_add(1)),
-        ..ReportImage::default()
-    }
 }
 
 /// Reads the stack of an exception or a thread.

@@ -11,6 +11,7 @@ pub(crate) mod frame_object;
 pub(crate) mod ips;
 pub(crate) mod json;
 pub(crate) mod json_edit;
+pub(crate) mod json_images;
 pub(crate) mod kscrash;
 pub(crate) mod measure_sh;
 pub(crate) mod metrickit;

@@ -8,8 +8,6 @@ mod info;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use symdex::Arch;
-
 use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
@@ -19,7 +17,8 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, NewValue, with_objects_before};
-use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
+use crate::formats::json_images::image;
+use crate::report::{AddressKind, Frame, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::text::is_object;
 
 /// The format of KSCrash's reports.
@@ -62,7 +61,8 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let reports: Vec<_> =
         std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
     let listed = reports.iter().filter_map(|report| report.get("binary_images"));
-    let images = listed.flat_map(Value::elements).take_while(|_| limit.take_image()).map(image);
+    let images = listed.flat_map(Value::elements).take_while(|_| limit.take_image());
+    let images = images.map(|object| image(object, Value::number));
     let mut known = HashSet::new();
     let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
     Ok(Parsed {
@@ -78,30 +78,6 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
         ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
     })
-}
-
-fn image(object: Value<'_>) -> ReportImage {
-    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
-    let number = |key: &str| object.get(key).and_then(Value::number);
-    let path = text("name");
-    ReportImage {
-        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
-        path,
-        arch: cpu(object.get("cpu_type"))
-            .zip(cpu(object.get("cpu_subtype")))
-            .map(|(t, s)| Arch::from_macho(t, s)),
-        id: text("uuid").parse().ok(),
-        load_address: number("image_addr").unwrap_or_default(),
-        size: number("image_size"),
-        ..ReportImage::default()
-    }
-}
-
-/// Reads a 32-bit number of Mach-O. Some versions write a number with the top bit set as a negative one.
-fn cpu(value: Option<Value<'_>>) -> Option<u32> {
-    let number: i64 = std::str::from_utf8(value?.bytes()).ok()?.parse().ok()?;
-    let unsigned = u32::try_from(number).ok();
-    unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
 }
 
 /// The stacks of one report: those of its threads, and of the last exception that was deallocated.

@@ -1,0 +1,160 @@
+//! Images that are objects of JSON, in any document.
+
+use std::collections::HashSet;
+
+use symdex::{Arch, ImageId};
+
+use crate::formats::frame_object::hexadecimal;
+use crate::formats::json::{Descendant, Value};
+use crate::report::ReportImage;
+
+/// What a member of an image's object states.
+#[derive(Clone, Copy)]
+enum Fact {
+    Path,
+    Name,
+    Id,
+    LoadAddress,
+    Size,
+    /// The last address in some formats and versions, and the next one in others.
+    End,
+    Arch,
+    CpuType,
+    CpuSubtype,
+}
+
+/// The members of images in all formats. If an object has several for the same fact, the first here counts.
+const MEMBERS: [(&str, Fact); 39] = [
+    ("path", Fact::Path),
+    ("code_file", Fact::Path),
+    ("machoFile", Fact::Path),
+    ("imagePath", Fact::Path),
+    ("image_path", Fact::Path),
+    ("name", Fact::Name),
+    ("binaryName", Fact::Name),
+    ("imageName", Fact::Name),
+    ("image_name", Fact::Name),
+    ("file", Fact::Name),
+    ("uuid", Fact::Id),
+    ("UUID", Fact::Id),
+    ("debug_id", Fact::Id),
+    ("buildId", Fact::Id),
+    ("build_id", Fact::Id),
+    ("binaryUUID", Fact::Id),
+    ("imageUuid", Fact::Id),
+    ("machoUUID", Fact::Id),
+    ("codeIdentifier", Fact::Id),
+    ("id", Fact::Id),
+    ("image_addr", Fact::LoadAddress),
+    ("load_address", Fact::LoadAddress),
+    ("loadAddress", Fact::LoadAddress),
+    ("machoLoadAddress", Fact::LoadAddress),
+    ("baseAddress", Fact::LoadAddress),
+    ("base_addr", Fact::LoadAddress),
+    ("startAddress", Fact::LoadAddress),
+    ("start_addr", Fact::LoadAddress),
+    ("base", Fact::LoadAddress),
+    ("la", Fact::LoadAddress),
+    ("image_size", Fact::Size),
+    ("imageSize", Fact::Size),
+    ("size", Fact::Size),
+    ("max_address", Fact::End),
+    ("endAddress", Fact::End),
+    ("end_addr", Fact::End),
+    ("arch", Fact::Arch),
+    ("cpu_type", Fact::CpuType),
+    ("cpu_subtype", Fact::CpuSubtype),
+];
+
+/// Reads the image that `object` describes, with `number` for its addresses. What it does not state is empty.
+pub(crate) fn image<'j>(object: Value<'j>, number: fn(Value<'j>) -> Option<u64>) -> ReportImage {
+    let mut found = [None; Fact::CpuSubtype as usize + 1];
+    object.find_each(MEMBERS.iter().map(|(key, _)| *key), |at, value| {
+        let slot: &mut Option<(usize, Value<'_>)> = &mut found[MEMBERS[at].1 as usize];
+        let is_stated = !matches!(value.bytes(), b"null" | b"\"\"");
+        if is_stated && slot.is_none_or(|(before, _)| at < before) {
+            *slot = Some((at, value));
+        }
+    });
+    let [path, name, id, load_address, size, end, arch, cpu_type, cpu_subtype] =
+        found.map(|found| found.map(|(_, value)| value));
+    let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
+    let (mut path, mut name) = (text(path), text(name));
+    // Some formats have a path as the name.
+    if path.is_empty() && name.contains('/') {
+        path = std::mem::take(&mut name);
+    }
+    if name.is_empty() {
+        name = path.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    let load_address = load_address.and_then(number).unwrap_or_default();
+    let end = end.and_then(number).and_then(|end| end.checked_sub(load_address));
+    let macho = || Some(Arch::from_macho(cpu_number(cpu_type?)?, cpu_number(cpu_subtype?)?));
+    ReportImage {
+        name,
+        path,
+        arch: Arch::from_name(&text(arch)).or_else(macho),
+        id: text(id).parse().ok(),
+        load_address,
+        size: size.and_then(number).or_else(|| end.map(|size| size.saturating_add(1))),
+        ..ReportImage::default()
+    }
+}
+
+/// Reads a 32-bit number of Mach-O. Some versions write a number with the top bit set as a negative one.
+fn cpu_number(value: Value<'_>) -> Option<u32> {
+    let negative = || std::str::from_utf8(value.bytes()).ok()?.parse().ok().map(i32::cast_unsigned);
+    value.number().and_then(|number| u32::try_from(number).ok()).or_else(negative)
+}
+
+/// The images that the objects in `root` describe, at any depth and each once: objects with an id and a load address.
+/// An image without a name has its key. The caller limits their number.
+#[allow(dead_code, reason = "the layer that reads documents in texts calls it")]
+pub(crate) fn images<'j>(root: Value<'j>) -> impl Iterator<Item = ReportImage> + use<'j> {
+    /// The length of a UUID. Shorter numbers are often ids of something else.
+    const ID: usize = 16;
+    let mut known = HashSet::new();
+    root.descendants().filter_map(move |Descendant { key, value, .. }| {
+        let mut image = image(value, hexadecimal);
+        let id: ImageId = image.id.clone().filter(|id| id.as_bytes().len() >= ID)?;
+        let is_new = image.load_address != 0 && known.insert((image.load_address, id));
+        if image.name.is_empty() {
+            image.name = key.and_then(Value::text).unwrap_or_default().into_owned();
+        }
+        is_new.then_some(image)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::json::Json;
+
+    #[test]
+    fn images_are_found_in_lists_and_by_name_at_any_depth() {
+        const ID: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
+        let found = |text: &str| {
+            let text = text.replace("%ID", ID);
+            let json = Json::parse(text.as_bytes(), 0).expect("JSON");
+            let images = images(json.root()).map(|image| {
+                assert_eq!(image.id.expect("an id").to_string(), ID);
+                (image.name, image.path, image.load_address, image.size, image.arch.map(|arch| arch.name))
+            });
+            images.collect::<Vec<_>>()
+        };
+        let app = |path: &str, load, size, arch: Option<&str>| {
+            vec![("App".to_owned(), path.to_owned(), load, size, arch.map(|arch| arch.to_owned().into()))]
+        };
+        let list = r#"{"error":{"stack":"x","binary_images":[{"uuid":"%ID","name":"App","is_system":false,
+            "load_address":"0x104834000","max_address":"0x10483bfff","arch":"arm64"},{"uuid":"%ID","name":"again",
+            "load_address":"0x104834000"}]}}"#;
+        assert_eq!(found(list), app("", 0x1_0483_4000, Some(0x8000), Some("arm64")));
+        let by_name =
+            r#"{"crash":{"_binary_images":{"App":{"la":"0x104834000","id":"%ID"},"B":{"la":"0x1"}}}}"#;
+        assert_eq!(found(by_name), app("", 0x1_0483_4000, None, None));
+        let of_macho = r#"[{"image_addr":4096,"image_size":16,"name":"/x/App","uuid":"%ID","cpu_type":16777228,
+            "cpu_subtype":-2147483646}]"#;
+        assert_eq!(found(of_macho), app("/x/App", 0x1000, Some(16), Some("arm64e")));
+        assert_eq!(found(r#"{"list":[{"id":"%ID"},{"id":"12","base":4096},{"id":"%ID","base":null}]}"#), []);
+    }
+}
