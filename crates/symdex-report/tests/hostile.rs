@@ -151,7 +151,7 @@ fn long_reports_are_read_in_linear_time() {
         format!("#0 0x1 {}+0x1{}", "(".repeat(50_000), ")".repeat(50_000)),
         format!("{}#0 pc 1010 /x/App({})\n", " ".repeat(100_000), crate::common::APP).repeat(3),
         (0..10_000).map(|n| format!("App{n} 0x{n:x} 0x1 {}\n", crate::common::APP)).collect(),
-        format!("App 0x1 0x1 {}", "a ".repeat(50_000)),
+        format!("App 0x1000 0x1000 {}", "a ".repeat(50_000)),
     ];
     for text in long {
         rewritten(text.as_bytes());

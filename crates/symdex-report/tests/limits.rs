@@ -115,10 +115,10 @@ fn read(text: &str, frames: usize) -> usize {
 #[test]
 fn frames_are_read_up_to_a_limit_of_memory_and_the_others_are_counted() {
     // A stack and its frame take 512 bytes, and a line has 11.
-    let stacks = "A 0x1 0x1\n\n".repeat(100_000);
+    let stacks = "A 0x1000 0x1000\n\n".repeat(100_000);
     let most = most_memory(stacks.len()) / 512;
     assert!((most - 5..=most).contains(&read(&stacks, 100_000)));
-    assert_eq!(read("A 0x1 0x1\n\n", 1), 1);
+    assert_eq!(read("A 0x1000 0x1000\n\n", 1), 1);
     // A frame takes 128 bytes.
     let frames = "[0,1],".repeat(200_000);
     let text = format!(

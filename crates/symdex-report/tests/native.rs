@@ -170,13 +170,13 @@ fn an_apple_report_can_contain_the_output_of_a_sanitizer() {
 fn answers_are_appended_to_the_lines_of_a_list() {
     let text = format!(
         "# what the device had\nApp 0x100001010 0x100000000 worker\nApp\t0x100001021\t0x100000000\t<{APP}>\n\n\
-         other 0x20 0x10\n{APP} 0x5010 0x4000\r\n\
+         other 0x1020 0x1000\n{APP} 0x5010 0x4000\r\n\
          App 0x1 0x100000000\nx"
     );
     let expected = format!(
         "# what the device had\nApp 0x100001010 0x100000000 worker outer + 16 (main.c:257)\n\
          App\t0x100001021\t0x100000000\t<{APP}> app::inner() (main.c:258) [inlined]\n\
-         App\t0x100001021\t0x100000000\t<{APP}> outer + 33 (main.c:7)\n\nother 0x20 0x10\n\
+         App\t0x100001021\t0x100000000\t<{APP}> outer + 33 (main.c:7)\n\nother 0x1020 0x1000\n\
          {APP} 0x5010 0x4000 app::inner() (main.c:256) [inlined]\r\n\
          {APP} 0x5010 0x4000 outer + 16 (main.c:7)\r\nApp 0x1 0x100000000\nx"
     );

@@ -140,8 +140,16 @@ pub(crate) fn the_written_report_names_every_function_and_its_line() {
 }
 
 /// Formats that append answers to lines do not read them back.
-const NOT_READ_BACK: [&str; 6] =
-    ["glibc-backtrace", "swift-backtrace", "go-panic", "dart", "metrickit-string", "address-list"];
+const NOT_READ_BACK: [&str; 8] = [
+    "glibc-backtrace",
+    "swift-backtrace",
+    "go-panic",
+    "dart",
+    "metrickit-string",
+    "kernel-panic",
+    "runtime-stack",
+    "address-list",
+];
 
 pub(crate) fn the_written_report_is_read_back_with_its_functions() {
     for Sample { format, text, .. } in

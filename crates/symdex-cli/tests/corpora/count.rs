@@ -50,7 +50,8 @@ struct Lines {
 impl Lines {
     fn new() -> Self {
         let one = [
-            r"^\s*\d+\s+(\S.*\s)?0x[0-9a-fA-F]+\s+([^+\s]|\+\[)",
+            // The name of an image does not end with a colon: `leaks` prints `1 (32 bytes) ROOT LEAK: 0x6000013746e0`.
+            r"^\s*\d+\s+(\S(.*[^:\s])?\s+)?0x[0-9a-fA-F]+\s+([^+\s]|\+\[)",
             r"#\d+\s+(native: )?pc\s+(0x)?[0-9a-fA-F]+\S*\s+\S",
             r"#\d+\s+0x[0-9a-f]+\s+(in|\()",
             r"^[\s+!:|]*\*?\d+\s+\S.*\[0x[0-9a-f]+",

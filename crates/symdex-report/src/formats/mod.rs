@@ -21,6 +21,7 @@ pub(crate) mod protobuf;
 pub(crate) mod sentry;
 pub(crate) mod steps;
 pub(crate) mod unknown;
+pub(crate) mod unread;
 pub(crate) mod write;
 
 use crate::engine::limits::Extent;
@@ -33,7 +34,7 @@ use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 27] = [
+static FORMATS: [Format; 29] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -60,6 +61,8 @@ static FORMATS: [Format; 27] = [
     appended::go::FORMAT,
     appended::dart::FORMAT,
     appended::minidump_text::FORMAT,
+    appended::panic::FORMAT,
+    appended::runtime::FORMAT,
     appended::list::FORMAT,
 ];
 
@@ -106,7 +109,9 @@ impl<'t> Report<'t> {
         let format = FORMATS.iter().position(|format| (format.recognises)(text));
         let format = format.ok_or_else(|| unknown(text, &FORMATS))?;
         let parsed = (FORMATS[format].parse)(text).map_err(|error| error.after(mark.len()))?;
-        let Parsed { mut images, threads, info, extent } = parsed;
+        let unread = unread::lines_of_others(text, &FORMATS[format], &parsed, &FORMATS);
+        let Parsed { mut images, threads, info, mut extent } = parsed;
+        extent.frames += unread;
         images.iter_mut().for_each(ReportImage::drop_zero_id);
         Ok(Report { mark, text, format, images, threads, info, extent })
     }

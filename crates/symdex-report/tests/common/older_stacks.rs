@@ -12,6 +12,10 @@ pub(super) fn samples() -> Vec<Sample> {
         sample("apple-crash", legacy_ips(), CALLERS),
         sample("apple-crash", exception(), ALL),
         sample("apple-crash", crashlytics(), CALLERS),
+        sample("apple-crash", umeng(), CALLERS),
+        sample("apple-crash", without_text(), CALLERS),
+        sample("apple-crash", microstackshots(), CALLERS),
+        sample("apple-crash", kotlin(), NONE),
         sample("apple-ips", ips(), CALLERS),
         sample("apple-call-tree", sample_report(), CALLERS),
         sample("apple-call-tree", hang(), CALLERS),
@@ -70,6 +74,46 @@ fn crashlytics() -> String {
          8  libdyld.dylib                  0x4 start + 4\n",
         frames.collect::<String>()
     )
+}
+
+/// Frames without numbers. The image is stated below them, and has no name.
+fn umeng() -> String {
+    let frames =
+        frame_lines(|_, address| format!("\t???                   {address:#018x} ??? + {}", address - LOAD));
+    format!(
+        "Application received signal SIGSEGV\n(null)\n((\n{frames}\tlibdyld.dylib     0x00000001804c88b4 <redacted> + 4\n\
+         )\n\ndSYM UUID: {}\nCPU Type: arm64\nSlide Address: 0x0000000100000000\nBinary Image: ???\n\
+         Base Address: {LOAD:#018x}\n",
+        uuid()
+    )
+}
+
+/// The address ends the line of a frame. Lists of images have titles of all kinds, and other fields after the path.
+fn without_text() -> String {
+    let frames = frame_lines(|number, address| format!("{number}  App  v2 \t{address:#018x}"));
+    format!(
+        "Thread 0 Attributed:\n{frames}\nThread 0 crashed with ARM Thread State (64-bit):\n    x0: 0x0000000104a343d0\n\n\
+         Binary Images (dpkg):\n\nBinary Images\n{LOAD:#x} - {:#x} + App  v2 arm64  <{ID}> /var/App.app/App \
+         {{\"package\":{{}}}}\n",
+        LOAD + 0x3fff
+    )
+}
+
+/// A tree of iOS 8 in a `.crash`.
+fn microstackshots() -> String {
+    let tree = tree_lines(|offset| format!("1 App {LOAD:#x} + {offset} [{:#x}]", LOAD + offset));
+    format!(
+        "Incident Identifier: 0D7B1E5C\n\nBad magic 0x12345678\nMicrostackshots: 1 (from 1970-01-01 00:00:01 +0000)\n  \
+         1 ??? [0x16fd7fab0]\n{tree}{}",
+        binary_images()
+    )
+}
+
+fn kotlin() -> String {
+    let frames = frame_lines(|number, address| {
+        format!("{number}   App                             {address:#x}        App + {} ", address - LOAD)
+    });
+    format!("Uncaught Kotlin exception: kotlin.RuntimeException: boom\n{frames}{}", binary_images())
 }
 
 fn ips() -> String {

@@ -54,12 +54,15 @@ pub(crate) fn shapes() -> Vec<Shape> {
 }
 
 /// A format, and what is before the repeated part, the part, and what is after it.
-const TEXTS: [(&str, [&str; 3]); 67] = [
+const TEXTS: [(&str, [&str; 3]); 75] = [
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n", ""]),
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n\n", ""]),
     ("apple-crash", ["", "0 A 0x% 0x% + 1\n", ""]),
     ("apple-crash", ["", "0 A 0x% 0x% + 1\n\n", ""]),
     ("apple-crash", ["", "0 A% 0x1 f + 1\n", ""]),
+    ("apple-crash", ["", "0 A 0x1000000000000000\n", ""]),
+    ("apple-crash", ["", "1 A 0x1 + 1 [0x1]\n", ""]),
+    ("apple-crash", ["dSYM UUID: 1\n", "A  0x1 f + 1\n", ""]),
     ("apple-crash", ["Last Exception Backtrace:\n(", "0x1 ", "0x1)\nBinary Images:\n"]),
     ("apple-crash", ["Binary Images:\n", "0x% - 0x%0 A\n", ""]),
     ("apple-crash", ["Binary Images:\n", "0x% - 0x%0 A  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /a\n", ""]),
@@ -192,8 +195,20 @@ const TEXTS: [(&str, [&str; 3]); 67] = [
     ("dart", ["", "#00 abs 1 virt 1 _kDartIsolateSnapshotInstructions+0x1\n", ""]),
     ("minidump-stackwalk-text", ["", " 1  a + 0x%\n", ""]),
     ("minidump-stackwalk-text", ["", " 1  % + 0x1\n\n", ""]),
-    ("address-list", ["", "A 0x1 0x1\n", ""]),
-    ("address-list", ["", "A 0x% 0x%\n\n", ""]),
+    ("kernel-panic", ["", "0xffffff8000000001 : 0xffffff8000000002\n", ""]),
+    (
+        "kernel-panic",
+        [
+            "lr: 0xfffffe0000000001  fp: 0xfffffe0000000002\n",
+            "a(1)[00112233-4455-6677-8899-AABBCCDDEEFF]@0x%->0x%0\n",
+            "",
+        ],
+    ),
+    ("runtime-stack", ["", "0x1001(a+1)\n", ""]),
+    ("runtime-stack", ["", "0x%001(%+1)\n", ""]),
+    ("runtime-stack", ["", "0x1 - /a :\n", ""]),
+    ("address-list", ["", "A 0x1000 0x1000\n", ""]),
+    ("address-list", ["", "A 0x%000 0x%000\n\n", ""]),
 ];
 
 /// The end of a report of each format in JSON, with what it is recognised by, after a list of other values.

@@ -55,6 +55,10 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("rust-backtrace", rust(), ALL),
         sample("go-panic", go(), |number| number > 1),
         sample("dart", dart(), NONE),
+        sample("kernel-panic", panic(), ALL),
+        sample("runtime-stack", crash_server(), CALLERS),
+        sample("runtime-stack", dart_vm(), CALLERS),
+        sample("runtime-stack", godot(), CALLERS),
         of_names("plcrash", plcrash(), CALLERS),
         of_names("android-protobuf", tombstone(), NONE),
         Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
@@ -309,6 +313,42 @@ fn dart() -> String {
         "*** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***\npid: 42, tid: 43, name 1.ui\n\
          os: android arch: arm64 comp: no sim: no\nbuild_id: '{ID}'\nisolate_dso_base: {LOAD:x}, \
          vm_dso_base: {LOAD:x}\n{frames}"
+    )
+}
+
+/// A kernel extension lies in the upper half of the addresses.
+fn panic() -> String {
+    let load = 0xffff_ff7f_8810_0000_u64;
+    let frames = frame_lines(|_, address| format!("0xffffff92250a31d0 : {:#018x} ", address - LOAD + load));
+    format!(
+        "*** Panic Report ***\npanic(cpu 1 caller 0xffffff7f8903c9cf): \"x\"\nBacktrace (CPU 1), Frame : Return Address\n\
+         {frames}0xffffff92250a3fa0 : 0xffffff801735a486 mach_kernel : _hndl_mach_scall64 + 0x16\n      \
+         Kernel Extensions in backtrace:\n         com.example.App(1.0)[{}]@{load:#x}->{:#x}\n\n  \
+         Calendar: 0x60000004 0x00030306\n",
+        uuid(),
+        load + 0x3fff
+    )
+}
+
+fn crash_server() -> String {
+    let frames = frame_lines(|number, address| {
+        let tab = if number == 0 { "" } else { "\t" };
+        format!("{address:#018x}{tab}(inline-dwarf4 + {:#010x})", address - LOAD)
+    });
+    format!("Thread 0  (id: 0x00000303) CRASHED [EXC_BAD_ACCESS @ 0x000002e0 ]\n{frames}")
+}
+
+fn dart_vm() -> String {
+    let frames = frame_lines(|_, address| {
+        format!("  pc {address:#x} fp 0x885fef58 /opt/inline-dwarf4+{:#x}", address - LOAD)
+    });
+    format!("===== CRASH =====\nversion=2.10.1 on \"ios_arm64\"\n{frames}-- End of DumpStackTrace\n")
+}
+
+fn godot() -> String {
+    let frames = frame_lines(|_, address| format!("{address:x} (inline-dwarf4+{:x}) - old", address - LOAD));
+    format!(
+        "handle_crash: Program crashed with signal 11\nLoad address: {LOAD:x}\n\n{frames}-- END OF C++ BACKTRACE --\n"
     )
 }
 

@@ -2,7 +2,8 @@
 //! digits.
 //!
 //! Use it for stacks that have no format of their own. The image is an id, or a name with the id in a later column. An
-//! id is needed on one line only of each name and load address. Consecutive lines are a stack, innermost frame first.
+//! id is needed on one line only of each name and load address. A load address is a multiple of 4096. Consecutive lines
+//! are a stack, innermost frame first.
 //! Answers are appended to the lines. All other lines stay unchanged.
 
 use symdex::ImageId;
@@ -43,8 +44,11 @@ const MIN_ID: usize = 8;
 fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
-    // Three addresses in parentheses are the stack of an exception.
-    let is_name = |path: &&[u8]| ![&b"#"[..], b"0x", b"(0x"].iter().any(|start| path.starts_with(start));
+    // Three addresses in parentheses are the stack of an exception. Texts of panics have a name with a colon, and two
+    // numbers.
+    let is_name = |path: &&[u8]| {
+        !path.ends_with(b":") && ![&b"#"[..], b"0x", b"(0x"].iter().any(|start| path.starts_with(start))
+    };
     let path = cursor.word().filter(is_name)?;
     let mut number = || {
         cursor.space();
@@ -52,6 +56,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
         matches!(cursor.rest().first(), None | Some(b' ' | b'\t')).then_some(number)
     };
     let (address, load_address) = (number()?, number()?);
+    is_load_address(load_address, address).then_some(())?;
     let is_id = |word: &&[u8]| self::id(word).is_some();
     let mut id = Some(path).filter(is_id);
     while id.is_none() && cursor.space() {
@@ -59,6 +64,11 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     }
     let image = ImageReference::Loaded { path, load_address, id };
     Some(FrameLine::of_address(line, None, address, AddressKind::ReturnAddress, image))
+}
+
+/// Whether an image with a function at `address` can be loaded at `load_address`: images begin with a page.
+pub(super) fn is_load_address(load_address: u64, address: u64) -> bool {
+    load_address <= address && load_address.is_multiple_of(0x1000)
 }
 
 /// Parses a word as an id, with or without angle brackets.
@@ -119,6 +129,9 @@ mod tests {
             "App 1 0x1",
             "0x1 0x1 0x1",
             "App 0x1 0x11112222333344445",
+            "  Calendar: 0x60000004 0x00030000",
+            "App 0x1234 0x1001",
+            "App 0x1234 0x2000",
         ] {
             assert_eq!(parsed(line), None, "{line}");
         }

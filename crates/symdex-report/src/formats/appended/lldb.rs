@@ -68,7 +68,8 @@ impl<'l> Line<'l> {
         let (name, location) = location(symbol);
         let (name, offset) = distance(name);
         let start = module_end + 1;
-        let is_placeholder = name == NO_NAME.as_bytes() || name.starts_with(b"___lldb_unnamed_symbol");
+        let is_placeholder =
+            name == NO_NAME.as_bytes() || memmem::find(name, b"___lldb_unnamed_symbol").is_some();
         let is_named = !is_nameless(name) && !is_placeholder;
         let function = is_named.then(|| start..start + name.len());
         Some(Self { number, address, module, module_end, function, location, offset })
@@ -111,7 +112,8 @@ fn distance(symbol: &[u8]) -> (&[u8], Option<u64>) {
     (plus.filter(|_| offset.is_some()).map_or(symbol, |plus| &symbol[..plus]), offset)
 }
 
-/// Reads `[  0] 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 0x0000000104a34000 /opt/App`.
+/// Reads `[  0] 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 0x0000000104a34000 /opt/App`. The options of `image list` decide
+/// which of the parts there are, and their order.
 fn image(line: &[u8]) -> Option<ReportImage> {
     let mut cursor = Cursor::new(line);
     cursor.space();
@@ -119,16 +121,29 @@ fn image(line: &[u8]) -> Option<ReportImage> {
     cursor.space();
     cursor.decimal()?;
     cursor.take(b"]")?;
-    cursor.space();
-    let id = lossy(cursor.word()?).parse().ok();
-    cursor.space();
-    let load_address = cursor.hexadecimal()?;
-    cursor.space();
-    let path = cursor.rest();
-    // The load address of an ELF image follows its path once more.
-    let path = lossy(memmem::rfind(path, b" (0x").map_or(path, |open| &path[..open]).trim_ascii());
+    let (mut id, mut load_address) = (None, None);
+    loop {
+        cursor.space();
+        let mut word = cursor;
+        if let Some(number) = word.hexadecimal() {
+            load_address = Some(number);
+        } else if let Some(number) = word.word().and_then(|word| lossy(word).parse().ok()) {
+            id = Some(number);
+        } else {
+            break;
+        }
+        cursor = word;
+    }
+    let mut path = cursor.rest();
+    // The load address of an ELF image follows its path once more. Without a space, the number before it is the slide.
+    if let Some(open) = memmem::rfind(path, b"(0x") {
+        let address = Cursor::at_byte(path, open + 1).hexadecimal();
+        path = &path[..open];
+        load_address = address.filter(|_| !path.ends_with(b" ")).or(load_address);
+    }
+    let path = lossy(path.trim_ascii());
     let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-    Some(ReportImage { name, path, id, load_address, ..ReportImage::default() })
+    Some(ReportImage { name, path, id, load_address: load_address?, ..ReportImage::default() })
 }
 
 /// Reads `* thread #1, queue = 'com.apple.main-thread', stop reason = signal SIGABRT`. The star marks the thread that
@@ -176,4 +191,35 @@ fn symbol(resolved: &Function, old: &[u8], resolution: &Resolution<'_>) -> Strin
     }
     symbol += if resolved.inlined { " [inlined]" } else { "" };
     symdex_demangle::printable(symbol.into()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_have_what_the_options_of_image_list_ask_for() {
+        let uuid = "6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0";
+        let read = |line: &str| {
+            let image = image(line.as_bytes())?;
+            Some((image.id.is_some(), image.load_address, image.path, image.name))
+        };
+        let app = |has_id| Some((has_id, 0x1_04a3_4000, "/opt/My App".to_owned(), "My App".to_owned()));
+        assert_eq!(read(&format!("[  0] {uuid} 0x0000000104a34000 /opt/My App ")), app(true));
+        assert_eq!(read(&format!("[  0] {uuid} 0x104a34000 /opt/My App (0x0000000104a34000)")), app(true));
+        assert_eq!(read(&format!("[  0] {uuid} 0x4a34000 /opt/My App(0x0000000104a34000)")), app(true));
+        assert_eq!(read(&format!("[  0] 0x4a34000 {uuid} /opt/My App(0x0000000104a34000)")), app(true));
+        assert_eq!(read("[  0] 0x0000000004a34000 /opt/My App(0x0000000104a34000)"), app(false));
+        assert_eq!(read("[  0] /opt/My App"), None);
+    }
+
+    #[test]
+    fn the_module_alone_and_unnamed_symbols_are_no_names() {
+        for symbol in
+            ["App", "App`___lldb_unnamed_symbol12$$App + 72", "App`App.___lldb_unnamed_symbol15", "App`??"]
+        {
+            let line = format!("frame #1: 0x0000000104a343d0 {symbol}");
+            assert!(Line::of(line.as_bytes()).is_some_and(|line| line.function.is_none()), "{line}");
+        }
+    }
 }

@@ -12,12 +12,15 @@ pub(crate) mod list;
 pub(crate) mod lldb;
 mod memory_map;
 pub(crate) mod minidump_text;
+pub(crate) mod panic;
+pub(crate) mod runtime;
 pub(crate) mod rust;
 pub(crate) mod swift;
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::engine::limits::{FUNCTIONS, ReadLimit};
+use crate::formats::apple_text::Lists;
 use crate::formats::format::Edits;
 use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
 use crate::text::{lines, lossy, lossy_text};
@@ -80,7 +83,19 @@ const SIGNAL_HANDLER: &[u8] = b"<signal handler called>";
 
 /// Whether `text` has a line with a frame.
 fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
-    lines(text).any(|(_, line)| (dialect.frame)(line).is_some())
+    frame_lines(text, dialect).any(|(.., frame)| frame.is_some())
+}
+
+/// The lines of `text` with their spans, and the frames in them. Lists of images and of registers have none.
+fn frame_lines<'t>(
+    text: &'t [u8],
+    dialect: &Dialect,
+) -> impl Iterator<Item = (Span, &'t [u8], Option<FrameLine<'t>>)> {
+    let mut lists = Lists::default();
+    lines(text).map(move |(span, line)| {
+        let frame = if lists.have(line) { None } else { (dialect.frame)(line) };
+        (span, line, frame)
+    })
 }
 
 /// Reads a report. Images may be listed after the stacks, so they are read first.
@@ -88,10 +103,8 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let limit = ReadLimit::of(text.len());
     let mut images = Images::default();
     (dialect.images)(text, &limit).into_iter().for_each(|image| images.push(image));
-    for (_, line) in lines(text) {
-        if let Some(ImageReference::Loaded { path, load_address, id }) =
-            (dialect.frame)(line).map(|frame| frame.image)
-        {
+    for (.., frame) in frame_lines(text, dialect) {
+        if let Some(ImageReference::Loaded { path, load_address, id }) = frame.map(|frame| frame.image) {
             images.add(path, load_address, id, &limit);
         }
     }
@@ -101,8 +114,8 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let mut is_interrupted = false;
     // The number and the address of the frame before.
     let mut previous: Option<(Option<u64>, u64)> = None;
-    for (span, line) in lines(text) {
-        let Some(mut frame) = (dialect.frame)(line) else {
+    for (span, line, frame) in frame_lines(text, dialect) {
+        let Some(mut frame) = frame else {
             is_interrupted |= memchr::memmem::find(line, SIGNAL_HANDLER).is_some();
             title = (dialect.title)(line).or(title);
             // Lines without numbers are one stack if they follow one another.

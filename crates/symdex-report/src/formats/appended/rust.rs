@@ -55,7 +55,8 @@ impl<'l> Line<'l> {
         cursor.take(b" - ")?;
         let (start, name) = (cursor.at(), cursor.rest());
         let name = name.strip_suffix(INLINED).unwrap_or(name);
-        (!name.is_empty()).then_some(Self { number, address, name, start })
+        // With line numbers, a list of images has such lines: `15:0x1000 - 0x1fff App`.
+        (!name.is_empty() && !name.starts_with(b"0x")).then_some(Self { number, address, name, start })
     }
 
     fn frame(self, line: &[u8]) -> FrameLine<'l> {
@@ -150,6 +151,16 @@ stack backtrace:
         let known = &report.existing_symbols()[0];
         assert_eq!((known[1].file.as_deref(), known[1].line), (Some("/src/p.rs"), Some(4)));
         assert_eq!((known[2].function.as_deref(), known[2].line), (Some("main"), None));
+    }
+
+    #[test]
+    fn lines_of_images_and_registers_with_line_numbers_are_no_frames() {
+        for line in ["15:0x1000 - 0x1fff +App arm64 /App", "12:    x0: 0x1    x1: 0x2"] {
+            assert!(Line::of(line.as_bytes()).is_none(), "{line}");
+        }
+        let images = b"Binary Images:\n1: 0x1000 - a\n\n2: 0x2000 - b\n";
+        let report = Report::parse(images).map(|report| report.threads().len());
+        assert!(report.is_ok_and(|stacks| stacks == 0), "a list of images has no frames");
     }
 
     #[test]

@@ -8,7 +8,10 @@ use crate::text::{Cursor, opening_bracket, rfind};
 
 /// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
-    pub(crate) number: u64,
+    /// The number of the frame in its stack. `None` if the line has none, and may be of another kind.
+    pub(crate) number: Option<u64>,
+    /// The column of a line of a tree. The lines of the functions that it calls have larger ones.
+    pub(crate) column: Option<usize>,
     /// The image's name in the report.
     pub(crate) image: &'l [u8],
     pub(crate) address: u64,
@@ -27,60 +30,114 @@ pub(crate) struct FrameLine<'l> {
 pub(crate) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
-    let number = cursor.decimal()?;
-    cursor.space().then_some(())?;
-    let (image, address) = image_and_address(&mut cursor)?;
-    // Swift's runtime marks return addresses so.
-    if image.starts_with(b"[ra]") {
-        return None;
-    }
-    cursor.space().then_some(())?;
-    let from = start + cursor.at();
-    let text = cursor.rest();
-    // Lines of `sample` can begin alike: `... load address 0x1000 + 0xd68`. Names of class methods begin with `+[`.
-    if text.is_empty() || text.starts_with(b"+ ") {
-        return None;
-    }
+    let _ = cursor.take(b"*");
+    let column = cursor.at();
+    let mut after = cursor;
+    let number = after.decimal().filter(|_| after.space());
+    let from = if number.is_some() { after.at() } else { column };
+    let flat = || Some((None, Head::of(line, from)?));
+    let (column, head) = flat().or_else(|| Some((Some(column), Head::of_tree(line, from)?)))?;
+    let Head { image, address, .. } = head;
+    let mut cursor = Cursor::at_byte(line, head.end);
+    cursor.space();
+    let (from, text) = match cursor.rest() {
+        [] => (head.end, &b""[..]),
+        text => (cursor.at(), text),
+    };
     let FrameText { len, detail, distance, function_len, inlined } = FrameText::of(text, image);
+    // Lines without a number are read if they have an offset, which few lines of other kinds have.
+    if number.is_none() && (column.is_some() || rfind(text, b" + ").is_none() && detail != SymbolDetail::Line)
+    {
+        return None;
+    }
     let (load_address, id) = match distance {
+        _ if head.load_address.is_some() => (head.load_address, None),
         DistanceFrom::LoadAddress(load_address) => (Some(load_address), None),
         DistanceFrom::Image(offset) => (address.checked_sub(offset), None),
         DistanceFrom::ImageOfId(id) => (Some(0), Some(id)),
         DistanceFrom::Function => (None, None),
     };
-    let function = function_len.map(|len| from..from + len);
-    let answer = from..from + len;
-    Some(FrameLine { number, image, address, load_address, id, answer, detail, function, inlined })
+    let at = |from: usize, len: usize| start + from..start + from + len;
+    let (answer, function) = (at(from, len), function_len.map(|len| at(from, len)));
+    Some(FrameLine { number, column, image, address, load_address, id, answer, detail, function, inlined })
 }
 
-/// Reads `MyApp   0x0000000104a3c7d8`. The address is the first word after the name that begins with `0x`. A name may
-/// contain single spaces. It may be empty if the load address follows.
-fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
-    let from = cursor.rest();
-    let mut len = 0;
-    loop {
-        let mut word = *cursor;
-        match word.hexadecimal() {
-            Some(address)
-                if matches!(word.rest().first(), Some(b' ' | b'\t'))
-                    && (len != 0 || load_address_and_offset(word.rest().trim_ascii_start()).is_some()) =>
-            {
-                *cursor = word;
-                return Some((&from[..len], address));
+/// The part of a line up to its address.
+struct Head<'l> {
+    image: &'l [u8],
+    address: u64,
+    load_address: Option<u64>,
+    /// The end of the address in the line.
+    end: usize,
+}
+
+/// The end of the first page, which no program maps: an address below it is a number of another kind.
+const FIRST_PAGE: u64 = 0x1000;
+
+impl<'l> Head<'l> {
+    /// Reads `MyApp   0x0000000104a3c7d8` from byte `from` of `line`. A name may have spaces, and words that look like
+    /// an address. The address is the number after a tab, which Apple writes; or else the one with all 16 digits; or
+    /// the one after several spaces; or else the first. The name may be empty if the load address follows.
+    fn of(line: &'l [u8], from: usize) -> Option<Self> {
+        let numbers = memchr::memmem::find_iter(line.get(from..)?, b"0x");
+        let of_number = |at: usize| {
+            let mut cursor = Cursor::at_byte(line, from + at);
+            let (before, address) = (&line[from..from + at], cursor.hexadecimal()?);
+            let end = cursor.at();
+            let text = cursor.rest().trim_ascii_start();
+            let is_word = text.is_empty() || cursor.space();
+            // The load address stands before an offset: `... load address 0x1000 + 0xd68`. Names of class methods begin
+            // with `+[`.
+            if !is_word || text.starts_with(b"+ ") {
+                return None;
             }
-            // Two spaces end the name.
-            _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
-            _ => {}
-        }
-        cursor.word()?;
-        len = from.len() - cursor.rest().len();
-        cursor.space().then_some(())?;
+            let rank = match before {
+                [] if load_address_and_offset(text).is_some() => 0,
+                [.., b'\t'] => 0,
+                [.., b' '] if end - from - at == "0x0000000000000000".len() => 1,
+                [.., b' ', b' '] => 2,
+                [.., b' '] => 3,
+                _ => return None,
+            };
+            let image = before.trim_ascii_end();
+            // A number before two spaces is that of a line, and the number of the frame follows.
+            let is_one_name = match memchr::memmem::find(image, b"  ") {
+                None => true,
+                Some(len) => rank < 2 && !image[..len].iter().all(u8::is_ascii_digit),
+            };
+            let is_name = is_one_name && is_name(image);
+            let is_address = !text.is_empty() || rank < 3 && address >= FIRST_PAGE;
+            (is_name && is_address).then_some((rank, Self { image, address, load_address: None, end }))
+        };
+        numbers.filter_map(of_number).min_by_key(|(rank, _)| *rank).map(|(_, head)| head)
+    }
+
+    /// Reads a line of the trees in reports of iOS 7 to 9: `MyApp 0x104a34000 + 34776 [0x104a3c7d8]`, or `???
+    /// [0x16fd7fab0]` in no image.
+    fn of_tree(line: &'l [u8], from: usize) -> Option<Self> {
+        let rest = line.get(from..)?;
+        let open = memchr::memmem::find(rest, b" [0x")?;
+        let mut cursor = Cursor::at_byte(rest, open + b" [".len());
+        let address = cursor.hexadecimal()?;
+        cursor.take(b"]")?;
+        let (image, load_address) = match &rest[..open] {
+            b"???" => (&b"???"[..], None),
+            head => {
+                let at = rfind(head, b" 0x")?;
+                let (load_address, len) = load_address_and_offset(&head[at + 1..])?;
+                (at + 1 + len == head.len()).then_some((head[..at].trim_ascii_end(), Some(load_address)))?
+            }
+        };
+        Some(Self { image, address, load_address, end: from + cursor.at() })
     }
 }
 
-/// Whether exactly one space stands between `from` and its suffix `rest`.
-fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
-    from.len() == rest.len() + 1 && from.first() == Some(&b' ')
+/// Whether `image` can be the name of an image. Registers (`x0:`), ranges (`0x1000 - `) and sums have other words before
+/// a number, and Swift's runtime marks return addresses.
+fn is_name(image: &[u8]) -> bool {
+    !matches!(image.last(), Some(b':' | b'-' | b'+' | b'='))
+        && !image.starts_with(b"[ra]")
+        && !image.contains(&b'\t')
 }
 
 /// The contents of the text after a frame's address.
@@ -117,7 +174,12 @@ impl FrameText {
         if let Some((load_address, len)) = load_address_and_offset(text) {
             let is_answered = is_location(without_side(text[len..].trim_ascii_end()));
             let detail = if is_answered { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
-            return FrameText { detail, ..raw(len, DistanceFrom::LoadAddress(load_address)) };
+            // An unknown load address is 0.
+            let distance = match load_address {
+                0 => DistanceFrom::Function,
+                _ => DistanceFrom::LoadAddress(load_address),
+            };
+            return FrameText { detail, ..raw(len, distance) };
         }
         let text = without_side(text.trim_ascii_end());
         if let Some(offset) = text.strip_prefix(image).and_then(offset_alone) {
@@ -265,7 +327,7 @@ mod tests {
         }
         let line = format!("{head}start");
         let frame = frame(line.as_bytes(), 100).expect("a frame");
-        assert_eq!((frame.number, frame.image, frame.address), (12, &b"My App"[..], 0x1_04a3_c7d8));
+        assert_eq!((frame.number, frame.image, frame.address), (Some(12), &b"My App"[..], 0x1_04a3_c7d8));
         assert_eq!(frame.answer, 100 + head.len()..100 + line.len());
     }
 
@@ -282,6 +344,35 @@ mod tests {
             let frame = frame(line.as_bytes(), 0).expect("a frame");
             assert_eq!(&line[frame.answer], replaced, "{line}");
         }
+    }
+
+    #[test]
+    fn names_have_spaces_and_numbers_and_text_may_be_missing() {
+        let read = |line: &'static str| {
+            let frame = frame(line.as_bytes(), 0)?;
+            let name = std::str::from_utf8(frame.image).expect("text");
+            Some((frame.number, name, frame.address, &line[frame.answer]))
+        };
+        let address = 0x1_04a3_c7d8;
+        for (line, name, answer) in [
+            ("0   My  App   \t0x0000000104a3c7d8 0x104a34000 + 34776", "My  App", "0x104a34000 + 34776"),
+            ("0   My 0xED App \t0x0000000104a3c7d8 f + 4", "My 0xED App", "f + 4"),
+            ("0   0xED            0x0000000104a3c7d8 f + 4", "0xED", "f + 4"),
+            ("0   My  0xED   0x0000000104a3c7d8 f + 4", "My  0xED", "f + 4"),
+            ("0\tApp\t0x104a3c7d8\t0x104a34000 + 34776", "App", "0x104a34000 + 34776"),
+            ("0   App 0x104a3c7d8 f(0x0)  0x1 + 3", "App", "f(0x0)  0x1 + 3"),
+            ("0   App           \t0x0000000104a3c7d8", "App", ""),
+            ("0  libc.so.6 0x0000000104a3c7d8 ", "libc.so.6", ""),
+            ("0  App             0x104a3c7d8", "App", ""),
+        ] {
+            assert_eq!(read(line), Some((Some(0), name, address, answer)), "{line}");
+        }
+        let umeng = read("\tApp                   0x104a3c7d8 App + 34776");
+        assert_eq!(umeng, Some((None, "App", address, "App + 34776")));
+        let tree = "     *1 App 0x104a34000 + 34776 [0x104a3c7d8]";
+        assert_eq!(read(tree), Some((Some(1), "App", address, "")));
+        let frame = frame(tree.as_bytes(), 0).expect("a frame");
+        assert_eq!((frame.column, frame.load_address), (Some(6), Some(0x1_04a3_4000)));
     }
 
     #[test]
@@ -304,6 +395,16 @@ mod tests {
             "2761 ???  (in App)  load address 0x101671000 + 0xd68  [0x101671d68]",
             "1 (32 bytes) ROOT LEAK: <LeakySwiftObject 0x600001431a40> [32]",
             "0x102bc4000 - 0x102bcbfff iOSCrashingTest arm64  <ecc0>",
+            "15  0x102bc4000 - 0x102bcbfff +iOSCrashingTest arm64  <ecc0>",
+            "12  x0: 0x000000000000ecdb    x1: 0x000000000000ceeb",
+            "7  0   App           \t0x0000000104a3c7d8 0x104a34000 + 34776",
+            "12  x0: 0x000000000000ecdb",
+            "12  pc = 0x000000000000ecdb",
+            " 3  kernel32.dll + 0x000000000000ecdb",
+            "3  some words 0x102bc4000",
+            "App  0x102bc4000",
+            "App  0x102bc4000 f",
+            "9  ??? (App + 16) [0x1010]",
         ] {
             assert!(frame(line.as_bytes(), 0).is_none(), "{line}");
         }

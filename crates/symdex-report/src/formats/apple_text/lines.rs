@@ -6,6 +6,9 @@ use crate::registers::Register;
 use crate::report::{Base, ReportImage, Site};
 use crate::text::{Cursor, lossy, rfind};
 
+/// The lowest address of the kernel.
+pub(crate) const KERNEL: u64 = 1 << 63;
+
 /// Whether `name` is a placeholder.
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
     name.is_empty() || NAMELESS.contains(&name)
@@ -15,9 +18,27 @@ pub(crate) fn is_nameless(name: &[u8]) -> bool {
 const NAMELESS: [&[u8]; 6] =
     [b"<redacted>", b"<unknown>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
-/// Whether the line is the title of the list of images.
+/// Whether the line is the title of a list of images: `Binary Images:`, `Binary Images (App Store):`.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
-    line.trim_ascii() == b"Binary Images:"
+    let more = line.trim_ascii().strip_prefix(b"Binary Images");
+    more.is_some_and(|more| more.is_empty() || more.ends_with(b":") || more.starts_with(b" ("))
+}
+
+/// Follows the lists of images and of registers in a text. A line of such a list is never a frame.
+#[derive(Default)]
+pub(crate) struct Lists {
+    is_inside: bool,
+}
+
+impl Lists {
+    /// Whether `line`, the next one of the text, is in a list or is its title. An empty line and the title of a stack
+    /// end a list.
+    pub(crate) fn have(&mut self, line: &[u8]) -> bool {
+        self.is_inside = is_images_header(line)
+            || is_thread_state(line)
+            || self.is_inside && !line.trim_ascii().is_empty() && stack_name(line).is_none();
+        self.is_inside
+    }
 }
 
 /// Reads an image: `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`.
@@ -40,6 +61,8 @@ pub(crate) fn image(line: &[u8]) -> Option<ReportImage> {
     let _ = cursor.take(b"+");
     let rest = cursor.rest();
     let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
+    // Reports of jailbroken devices have an object after the path.
+    let path = &path[..memchr::memmem::find(path, b" {\"").unwrap_or(path.len())];
     let (name, arch) = name_and_arch(named.trim_ascii());
     let path = lossy(path.trim_ascii());
     // Apple's reports have an entry for addresses in no image: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
@@ -89,6 +112,20 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
 }
 
+/// Reads a line of Umeng about the app's image into `image`: `dSYM UUID: 6DCD4E9D-...`, `Base Address: 0x104a34000`.
+pub(super) fn stated_image(line: &[u8], image: &mut ReportImage) {
+    let Ok(line) = std::str::from_utf8(line) else { return };
+    match line.trim().split_once(": ") {
+        Some(("dSYM UUID", id)) => image.id = id.parse().ok(),
+        Some(("Base Address", address)) => {
+            image.load_address = Cursor::new(address.as_bytes()).hexadecimal().unwrap_or_default();
+        }
+        Some(("CPU Type", arch)) => image.arch = Arch::from_name(arch),
+        Some(("Binary Image", name)) => image.name = name.to_owned(),
+        _ => {}
+    }
+}
+
 /// Returns the architecture of a code type such as ` ARM-64 (Native)`.
 pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
@@ -118,6 +155,14 @@ pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
 /// The title of the stack of an exception that was thrown.
 const THROW: &[u8] = b"First throw call stack";
 
+/// The title of the stack of an exception that no Kotlin code handled. All its addresses lie in the calls.
+const KOTLIN: &[u8] = b"Uncaught Kotlin exception";
+
+/// Whether the addresses of the stack with this title are moved back into the calls.
+pub(super) fn is_of_kotlin(name: &str) -> bool {
+    name.as_bytes().starts_with(KOTLIN)
+}
+
 /// Whether all addresses of the stack with this title are return addresses, because an exception recorded it.
 pub(crate) fn is_of_exception(name: &str) -> bool {
     name.contains("Backtrace") || name.as_bytes().starts_with(THROW)
@@ -131,11 +176,15 @@ pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
     if ends_with_colon && let Some(throw) = memchr::memmem::find(line, THROW) {
         return Some(lossy(&line[throw..throw + THROW.len()]));
     }
+    if line.starts_with(KOTLIN) || line.starts_with(b"Microstackshots:") {
+        return Some(lossy(line.split(|byte| *byte == b':').next()?));
+    }
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are not titles.
         let after = &rest[digits..];
-        digits != 0 && (after.starts_with(b":") || after.starts_with(b" Crashed:"))
+        const MARKS: [&[u8]; 4] = [b":", b" Crashed:", b" Attributed:", b" Highlighted:"];
+        digits != 0 && MARKS.iter().any(|mark| after.starts_with(mark))
     });
     let is_backtrace = ends_with_colon
         && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));

@@ -22,9 +22,11 @@ use crate::formats::format::{Edits, Format};
 use crate::formats::write::Editor;
 use crate::report::{Parsed, Span};
 use crate::text::{line_end, lines, lossy_text};
-pub(crate) use frame::frame;
+pub(crate) use frame::{FrameLine, frame};
 pub(crate) use header::HeaderReader;
-pub(crate) use lines::{code_type, image, is_images_header, is_nameless, is_of_exception, stack_name};
+pub(crate) use lines::{
+    KERNEL, Lists, code_type, image, is_images_header, is_nameless, is_of_exception, stack_name,
+};
 use reader::Reader;
 
 /// The format of Apple's text reports.
@@ -41,10 +43,23 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    // The first character decides of most lines of other formats.
-    let is_apples = |line: &[u8]| match line.trim_ascii_start().first() {
-        Some(b'0'..=b'9') => frame(line, 0).is_some(),
-        _ => lines::is_images_header(line),
+    let (mut lists, mut is_exception, is_umeng) = (Lists::default(), false, reader::is_umeng(text));
+    let mut is_apples = |line: &[u8]| {
+        let is_listed = lists.have(line);
+        // The first character decides of most lines of other formats.
+        match line.trim_ascii_start().first() {
+            _ if is_listed => lines::is_images_header(line),
+            // A call tree has lines in no image, too.
+            Some(b'0'..=b'9') => frame(line, 0).is_some_and(|frame| {
+                frame.number.is_some() && (frame.column.is_none() || frame.load_address.is_some())
+            }),
+            Some(_) if is_umeng => frame(line, 0).is_some(),
+            // The stack of an exception can be all there is.
+            _ => {
+                is_exception |= stack_name(line).is_some_and(|name| is_of_exception(&name));
+                lines::bare_stack(line, 0, 0).is_some_and(|stack| is_exception || stack.name.is_some())
+            }
+        }
     };
     // Call trees have the same list of images.
     lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
@@ -56,7 +71,7 @@ fn stated_image(line: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let mut reader = Reader::new(text.len());
+    let mut reader = Reader::new(text);
     for (span, line) in lines(text) {
         if reader.is_before(line) {
             return Ok(reader.finish((text.len() - span.start) as u64));
@@ -83,19 +98,22 @@ fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Re
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.
 pub(crate) fn replacement(report: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = report.get(site.clone())?;
-    let old = frame(line, 0)?.answer;
+    let FrameLine { answer: old, column, .. } = frame(line, 0)?;
     let (head, tail) = (line.get(..old.start)?, line.get(old.end..)?);
+    // The address can be the last word of the line.
+    let space: &[u8] = if old.is_empty() { b" " } else { b"" };
     let old = line.get(old)?;
     let mut text = String::new();
     let mut out = Vec::with_capacity(resolution.frames.len() * (line.len() + TYPICAL_ANSWER));
-    for (number, resolved) in resolution.frames.iter().enumerate() {
+    for number in 0..resolution.frames.len() {
         if number != 0 {
             out.extend_from_slice(line_end(report, site.end));
         }
+        // A tree has the outermost function first.
+        let number = if column.is_some() { resolution.frames.len() - 1 - number } else { number };
         text.clear();
-        append_answer(&mut text, resolved, old, resolution);
-        out.extend_from_slice(head);
-        out.extend_from_slice(text.as_bytes());
+        append_answer(&mut text, resolution.frames.get(number)?, old, resolution);
+        [head, space, text.as_bytes()].iter().for_each(|part| out.extend_from_slice(part));
     }
     out.extend_from_slice(tail);
     Some(out)

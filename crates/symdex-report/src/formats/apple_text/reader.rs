@@ -6,7 +6,7 @@ use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
-use super::lines::{self, BareStack, is_nameless};
+use super::lines::{self, BareStack, KERNEL, Lists, is_nameless};
 use crate::engine::limits::ReadLimit;
 use crate::registers::MAX_REGISTERS;
 use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, SymbolDetail, Thread};
@@ -17,9 +17,11 @@ use crate::text::{lossy, lossy_text};
 pub(super) struct Reader<'t> {
     parsed: Parsed,
     limit: ReadLimit,
-    /// The consecutive frames so far, and the numbers of the first and the last of them.
+    /// The consecutive frames so far, the numbers of the first and the last of them, and the column of the last line
+    /// if they are a tree.
     stack: Vec<Frame>,
     numbers: (u64, u64),
+    column: Option<usize>,
     /// The title of the next stack, and other data of its thread.
     name: String,
     thread: Thread,
@@ -32,10 +34,14 @@ pub(super) struct Reader<'t> {
     /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
     arch_of_registers: Option<Arch>,
-    /// The position of the last thread that crashed, and whether its registers follow.
+    /// The position of the last thread that crashed.
     crashed: Option<usize>,
-    is_in_registers: bool,
+    lists: Lists,
+    /// Whether the last list is one of images.
     is_in_images: bool,
+    /// Whether frames may have no numbers, and the image that lines below the stack then state.
+    is_umeng: bool,
+    stated: ReportImage,
 }
 
 /// An image as a frame's line states it.
@@ -48,15 +54,21 @@ struct FrameImage<'t> {
     image: &'t [u8],
 }
 
+/// Whether `text` is a report of Umeng, which states the image of the app below the stack.
+pub(super) fn is_umeng(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"dSYM UUID: ").is_some()
+}
+
 impl<'t> Reader<'t> {
-    /// A reader of a text of `size` bytes.
-    pub(super) fn new(size: usize) -> Self {
-        Self { limit: ReadLimit::of(size), ..Self::default() }
+    pub(super) fn new(text: &[u8]) -> Self {
+        Self { limit: ReadLimit::of(text.len()), is_umeng: is_umeng(text), ..Self::default() }
     }
 
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
-        if let Some(frame) = frame::frame(line, span.start) {
+        let is_listed = self.lists.have(line);
+        let frame = if is_listed { None } else { frame::frame(line, span.start) };
+        if let Some(frame) = frame.filter(|frame| frame.number.is_some() || self.is_umeng) {
             if self.limit.take() {
                 self.push(frame, span);
             }
@@ -64,7 +76,6 @@ impl<'t> Reader<'t> {
         }
         self.end_stack();
         self.header.line(line);
-        self.is_in_registers &= !line.trim_ascii().is_empty();
         if lines::is_images_header(line) {
             self.is_in_images = true;
         } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
@@ -86,12 +97,14 @@ impl<'t> Reader<'t> {
             self.arch = Some(arch);
         } else if lines::is_thread_state(line) {
             self.arch_of_registers = lines::thread_state(line).or(self.arch_of_registers.take());
-            self.is_in_registers = true;
-        } else if let Some(thread) = self.crashed.filter(|_| self.is_in_registers) {
+            self.is_in_images = false;
+        } else if let Some(thread) = self.crashed.filter(|_| is_listed && !self.is_in_images) {
             let registers = &mut self.parsed.threads[thread].registers;
             registers.extend(lines::registers(line, MAX_REGISTERS - registers.len()));
         } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.frames_left()) {
             self.bare_stack(stack);
+        } else if self.is_umeng {
+            lines::stated_image(line, &mut self.stated);
         }
     }
 
@@ -105,8 +118,17 @@ impl<'t> Reader<'t> {
     /// follow the report.
     pub(super) fn finish(mut self, rest: u64) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, frame_images, arch, arch_of_registers, header, limit, .. } = self;
+        let Self { mut parsed, frame_images, arch, arch_of_registers, header, limit, mut stated, .. } = self;
         parsed.info = header.finish();
+        if stated.id.is_some() && limit.take_image() {
+            let named = frame_images.iter().find(|frame| frame.image == stated.name.as_bytes());
+            if let Some(load_address) = named.and_then(|frame| frame.load_address)
+                && stated.load_address == 0
+            {
+                stated.load_address = load_address;
+            }
+            parsed.images.push(stated);
+        }
         let arch = arch.or(arch_of_registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
         let mut loaded = HashMap::new();
@@ -132,6 +154,7 @@ impl<'t> Reader<'t> {
             };
             numbers.push(match (load_address, id) {
                 (Some(_), Some(id)) => Some(*with_ids.entry((*image, id)).or_insert_with(|| push(0))),
+                (Some(load_address), None) if is_nameless(image) => loaded.get(load_address).copied(),
                 (Some(load_address), None) => Some(*loaded.entry(*load_address).or_insert_with(|| {
                     // An excerpt of a report has frames of images that it does not list.
                     let number = push(*load_address);
@@ -153,11 +176,25 @@ impl<'t> Reader<'t> {
     }
 
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
-        let FrameLine { number, image, address, load_address, id, detail, function, inlined, .. } = line;
+        let FrameLine { number, column, image, address, load_address, id, detail, function, inlined, .. } =
+            line;
+        if column.is_some() != self.column.is_some() {
+            self.end_stack();
+        }
+        // A deeper line has a function that the one above calls. The caller of a function of the kernel is at an
+        // instruction.
+        if std::mem::replace(&mut self.column, column) < column
+            && address < KERNEL
+            && let Some(caller) = self.stack.last_mut()
+        {
+            caller.kind = AddressKind::ReturnAddress;
+        }
+        let number = number.unwrap_or(self.stack.len() as u64);
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
         let frame_image = FrameImage { load_address, id, image };
-        let image = if is_nameless(image) { None } else { self.frame_image(frame_image) };
-        let kind = AddressKind::ReturnAddress;
+        let is_unknown = is_nameless(image) && load_address.is_none();
+        let image = if is_unknown { None } else { self.frame_image(frame_image) };
+        let kind = column.map_or(AddressKind::ReturnAddress, |_| AddressKind::ProgramCounter);
         let (site, function) = (site.into(), function.map(Into::into));
         self.stack.push(Frame { address, image, kind, site, detail, function, inlined });
     }
@@ -189,9 +226,11 @@ impl<'t> Reader<'t> {
         }
         let name = std::mem::take(&mut self.name);
         let (first, last) = self.numbers;
-        // `leaks` counts down, from the outermost frame to the caller of malloc.
-        if first > last {
+        // Trees begin with the outermost frame. `leaks` counts down, from the outermost frame to the caller of malloc.
+        if self.column.take().is_some() || first > last {
             frames.reverse();
+        } else if lines::is_of_kotlin(&name) {
+            frames.iter_mut().for_each(|frame| frame.kind = AddressKind::ProgramCounter);
         // The stack of an exception has return addresses only.
         } else if first == 0 && !lines::is_of_exception(&name) {
             frames[0].kind = AddressKind::ProgramCounter;

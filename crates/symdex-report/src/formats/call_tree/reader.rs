@@ -10,7 +10,7 @@ use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
 use crate::engine::limits::ReadLimit;
-use crate::formats::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
+use crate::formats::apple_text::{HeaderReader, KERNEL, code_type, image, is_images_header, is_nameless};
 use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, Thread};
 use crate::text::lossy;
 
@@ -57,9 +57,8 @@ struct FrameImage<'t> {
     image: &'t [u8],
 }
 
-/// The process number of the kernel's images, and the lowest address of the kernel. `spindump` lists the kernel's
-/// images once for all processes.
-const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
+/// The process number of the kernel's images. `spindump` lists them once for all processes.
+const OF_KERNEL: usize = usize::MAX;
 
 impl<'t> Reader<'t> {
     /// A reader of a text of `size` bytes.
@@ -109,7 +108,7 @@ impl<'t> Reader<'t> {
         self.call(sample_line);
         self.path.push((sample_line.column, frame, sample_line.is_kernel()));
         let image = node.load_address.and_then(|load_address| {
-            let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
+            let process = if load_address >= KERNEL { OF_KERNEL } else { self.process };
             match self.known.entry((process, load_address)) {
                 Entry::Occupied(known) => Some(*known.get()),
                 Entry::Vacant(new) => self.limit.take_image_of_frame().then(|| {
@@ -186,8 +185,8 @@ impl<'t> Reader<'t> {
         }
         image.arch = image.arch.or_else(|| self.arch.clone());
         if self.limit.take_image() {
-            let is_kernel = image.load_address >= KERNEL.1;
-            self.processes.push(if is_kernel { KERNEL.0 } else { self.process });
+            let is_kernel = image.load_address >= KERNEL;
+            self.processes.push(if is_kernel { OF_KERNEL } else { self.process });
             self.parsed.images.push(image);
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn stack(string: Value<'_>, number: usize, limit: &ReadLimit) -> Thre
     let frames = escaped_lines(escaped).filter_map(|span| {
         let site = start + span.start..start + span.end;
         let line = unescape(&escaped[span])?;
-        let frame = apple_text::frame(line.as_bytes(), 0)?;
+        let frame = apple_text::frame(line.as_bytes(), 0).filter(|frame| frame.number.is_some())?;
         // The span of the name in the escaped text is unknown. Nothing reads it.
         let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);
         let (kind, function) = (AddressKind::ReturnAddress, None);
