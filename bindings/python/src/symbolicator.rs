@@ -149,7 +149,7 @@ impl Symbolicator {
             OutputFormat::Json => {
                 let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-                let known = if is_any_missing { self.symbolicator.known() } else { [].into() };
+                let known = if is_any_missing { self.symbolicator.known() } else { Default::default() };
                 serde_json::to_string(&symbolicated.view(&known)).map(Output::Json).map_err(Into::into)
             }
         }

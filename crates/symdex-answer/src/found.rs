@@ -72,7 +72,7 @@ pub(crate) fn ask_stored(
                 each(position, found.map_err(|error| unreadable(&error)));
             });
         });
-        read.map(|()| answers.map(|answers| (answers, image.metadata().grade())))
+        read.map(|()| answers.map(|answers| (answers, image.grade())))
     });
     match answered {
         Ok(Some(answers)) => answers,

@@ -14,7 +14,7 @@ use super::{SourceError, Symbolicator};
 pub struct Matching {
     pub(crate) assumptions: Vec<ResolvedAssumption>,
     /// The images that can be matched by name.
-    pub(crate) by_name: Option<Arc<[KnownImage]>>,
+    pub(crate) by_name: Option<Arc<Vec<KnownImage>>>,
 }
 
 impl Symbolicator {
@@ -29,7 +29,7 @@ impl Symbolicator {
         &self,
         assumed: &[(String, IdPrefix)],
         is_by_name: bool,
-        known: Arc<[KnownImage]>,
+        known: Arc<Vec<KnownImage>>,
     ) -> Result<Matching, SourceError> {
         let resolved = |(name, id): &(String, IdPrefix)| {
             let target = ResolvedTarget::Id(self.id_of(name, id, || Arc::clone(&known))?);

@@ -252,7 +252,7 @@ fn prefetch(store: &SharedStore, asked: &[&mut Asked<'_>], found: &[FoundIndex])
         let Question { image, offsets, .. } = *asked.question;
         let Some(Ok(found)) = found else { return None };
         let is_needed =
-            matches!(found.image(), StoredImage::Values(_)) && asked.gathered.lacks(found.metadata().grade());
+            matches!(found.image(), StoredImage::Values(_)) && asked.gathered.lacks(found.grade());
         // Offsets that cannot be converted are not looked up.
         is_needed.then(|| (found, image_offsets(found.metadata(), image, offsets).unwrap_or_default()))
     }))

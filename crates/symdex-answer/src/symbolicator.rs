@@ -27,7 +27,9 @@ pub struct Symbolicator {
     debug_files: DebugFiles,
     pub(crate) assumptions: Vec<ResolvedAssumption>,
     pub(crate) match_by_name: bool,
-    pub(crate) known: Mutex<Option<KnownImages>>,
+    pub(crate) known: Mutex<KnownImages>,
+    /// Held while the images are listed.
+    pub(crate) listing: Mutex<()>,
     /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
     fetched: Mutex<HashMap<ImageId, OpenImage>>,
     /// The indexes that were found to be damaged.
@@ -94,6 +96,7 @@ impl Symbolicator {
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
             known: Mutex::default(),
+            listing: Mutex::default(),
             fetched: Mutex::default(),
             healer: Healer::new(Arc::clone(&damaged), options.on_refill),
             damaged,
@@ -116,7 +119,7 @@ impl Symbolicator {
         &self,
         name: &str,
         wanted: &IdPrefix,
-        known: impl FnOnce() -> Arc<[KnownImage]>,
+        known: impl FnOnce() -> Arc<Vec<KnownImage>>,
     ) -> Result<ImageId, SourceError> {
         if let Some(id) = wanted.to_id().filter(|id| self.may_have(id)) {
             return Ok(id);
@@ -167,8 +170,7 @@ impl Symbolicator {
             IndexLocation::Memory(index) => {
                 let fetched = OpenImage::alone(*index, location);
                 let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-                let grade = |fetched: &OpenImage| fetched.metadata().grade();
-                if all.get(id).is_none_or(|known| grade(known) < grade(&fetched)) {
+                if all.get(id).is_none_or(|known| known.grade() < fetched.grade()) {
                     all.insert(id.clone(), fetched);
                 }
             }
@@ -210,8 +212,7 @@ impl Symbolicator {
     /// Searches that were not complete, and assumptions that no report has needed, until now.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
-        let is_cut = self.listed_images().as_ref().is_some_and(|known| known.is_cut);
-        let opened = is_cut.then_some(Note::NotAllOpened { opened: MAX_OPENED });
+        let opened = self.known_images().is_cut.then_some(Note::NotAllOpened { opened: MAX_OPENED });
         let folders = self.folders().filter(|folder| folder.is_cut());
         let folders = folders.map(|folder| Note::FolderCut { folder: folder.path().to_owned() });
         let unused = self.assumptions.iter().filter(|assumption| !assumption.is_used());
@@ -225,20 +226,11 @@ impl Symbolicator {
     #[must_use]
     pub fn stored_images(&self, images: &[&ReportImage]) -> Vec<Option<OpenImage>> {
         let wanted = self.wanted(images, None);
-        let mut found: Vec<_> = images.iter().map(|_| None).collect();
-        for store in self.stores.stores() {
-            let grade = |found: &Option<OpenImage>| found.as_ref().map(|found| found.metadata().grade());
-            let left = wanted.iter().zip(&mut found).filter(|(_, found)| grade(found) < Some(Grade::Lines));
-            let left = left.filter_map(|(wanted, found)| Some((wanted.as_ref().ok()?.0.clone(), found)));
-            let (ids, left): (Vec<_>, Vec<_>) = left.unzip();
-            for (found, opened) in left.into_iter().zip(store.open_many(&ids)) {
-                let opened = opened.ok().flatten();
-                if grade(&opened) > grade(found) {
-                    *found = opened;
-                }
-            }
-        }
-        found
+        let ids: Vec<_> = wanted.iter().flatten().map(|(id, _)| id.clone()).collect();
+        let failures = &mut self.stores.no_failures();
+        let found = self.stores.best(&ids, failures, OpenImage::grade, SharedStore::open_many);
+        let mut found = found.into_iter();
+        wanted.iter().map(|wanted| wanted.as_ref().ok().and_then(|_| found.next()?)).collect()
     }
 
     /// What the stores have answered until now, in the order in which they are asked.
@@ -268,7 +260,7 @@ impl Symbolicator {
         if let Some((store, outcome)) = &published {
             self.damaged.forget(&store.store().location(index.id()));
             if !outcome.keeps_existing() {
-                self.add_known(known_of(index.metadata().clone()));
+                self.note_known(store, index.id(), Some(known_of(index.metadata().clone())));
             }
         }
         Ok(published)
@@ -283,7 +275,7 @@ impl Symbolicator {
     pub fn remove(&self, store: &SharedStore, id: &ImageId) -> Result<bool, Error> {
         let location = store.store().location(id);
         let removed = store.remove(id)?;
-        self.remove_known(id);
+        self.note_known(store, id, None);
         self.damaged.forget(&location);
         Ok(removed)
     }

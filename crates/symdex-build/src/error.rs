@@ -46,7 +46,7 @@ pub enum Error {
     /// The file has code and nothing that answers an address there.
     #[error(
         "nothing to answer: it has code and no functions, neither in debug information nor in symbols nor in unwind information; {} \
-         (`allow_empty` publishes an empty index)",
+         (`debug_dirs` names folders of debug files, `allow_empty` publishes an empty index)",
         if lost.is_empty() { "give the file as it was before it was stripped, or its debug file" } else { lost }
     )]
     NothingFound {

@@ -53,7 +53,7 @@ impl TextCoverage {
 struct Loss {
     /// A part of the reasons in the metadata that no other kind has.
     part: &'static str,
-    /// What an answer may lack.
+    /// What an answer may lack, and what can avoid it.
     meaning: &'static str,
     /// Whether another file, or another command, can avoid the loss: a whole copy of a damaged file, a missing file, a
     /// symbol map, or a lookup in the debug file.
@@ -65,8 +65,8 @@ const fn loss(part: &'static str, meaning: &'static str, can_be_avoided: bool) -
 }
 
 const NO_LINES: &str = "addresses in their code have functions, but no files and lines of their own";
-const NO_NAMES: &str =
-    "functions described there have no names but those of the symbol table, and inlined functions none";
+const NO_NAMES: &str = "functions described there have no names but those of the symbol table, and inlined functions \
+                        none; give the folder of the right file with `debug_dirs`";
 
 const NO_CALLERS: &str = "stacks through this code cannot be unwound by the index";
 
@@ -90,7 +90,8 @@ const LOSSES: [Loss; 25] = [
     ),
     loss(
         "the split unit ",
-        "addresses in its code lack inlined functions, and have only the names, files and lines of the file itself",
+        "addresses in its code lack inlined functions, and have only the names, files and lines of the file itself; copy \
+         it, or the .dwp file, beside the debug file, or give the folder of the right one with `debug_dirs`",
         true,
     ),
     loss(
@@ -102,7 +103,8 @@ const LOSSES: [Loss; 25] = [
     loss("units of the supplementary file", NO_NAMES, true),
     loss(
         "the debug file ",
-        "answers have the names of the symbol table, and no files, lines and inlined functions",
+        "answers have the names of the symbol table, and no files, lines and inlined functions; give the folder of the \
+         right one with `debug_dirs`",
         true,
     ),
     loss(
@@ -152,7 +154,7 @@ fn loss_of(reason: &str) -> Option<&'static Loss> {
     LOSSES.iter().find(|loss| reason.contains(loss.part))
 }
 
-/// What an answer may lack in an index that is partial for `reason`, in words.
+/// What an answer may lack in an index that is partial for `reason`, in words, and what can avoid the loss.
 ///
 /// `reason` is [`symdex::Partial::reason`] of the index's metadata.
 #[must_use]
@@ -287,7 +289,12 @@ mod tests {
         assert!(hidden.contains("`symbol_maps`") && lines.contains("no files and lines of their own"));
         assert!(unit.contains("symbol table"), "{unit}");
         assert!(meaning_of("the debug file a.debug (build id 01) is not found").contains("symbol table"));
-        assert!(meaning_of("the split unit a.dwo (dwo id 01) is not found").contains("inlined functions"));
+        for missing in
+            ["the split unit a.dwo (dwo id 01)", "the debug file a.debug", "the supplementary file a.dwz"]
+        {
+            let meaning = meaning_of(&format!("{missing} is not found"));
+            assert!(meaning.contains("inlined functions") && meaning.contains("`debug_dirs`"), "{meaning}");
+        }
         assert!(meaning_of("of a newer symdex").starts_with("some answers may lack"));
         assert!(
             can_be_avoided("the split unit a.dwo (dwo id 01) is not found") && can_be_avoided(HIDDEN_NAMES)

@@ -72,7 +72,7 @@ impl AddressSource {
     #[cfg(feature = "drop-in")]
     pub(crate) fn grade(&self) -> Grade {
         match self {
-            Self::Index(image) => image.metadata().grade(),
+            Self::Index(image) => image.grade(),
             Self::DebugFiles { files, .. } if files.has_dwarf() => Grade::Lines,
             Self::DebugFiles { .. } => Grade::Names,
         }

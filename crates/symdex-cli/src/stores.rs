@@ -103,7 +103,7 @@ impl StoreArgs {
             return Err(Failure::new(Cause::Usage, message));
         };
         let stores = reader.stores();
-        let mut failures: Failures = stores.iter().map(|_| None).collect();
+        let mut failures = reader.no_failures();
         let mut found = prefix.to_id().and_then(|id| reader.find_noting(&id, &mut failures));
         if found.is_none() {
             let id = id_of(stores.iter().map(|store| store.store()), prefix, &mut failures)?;
@@ -124,9 +124,6 @@ impl StoreArgs {
         Ok(Some(image))
     }
 }
-
-/// The first error of each of several stores, in their order. A store that has failed is not asked again.
-pub(crate) type Failures = Vec<Option<symdex_store::Error>>;
 
 /// Calls `ask` with `image` as its store has it now.
 pub(crate) fn ask<T>(

@@ -149,18 +149,14 @@ impl Refusal {
     /// The end of a sentence that names the wanted file and its id.
     pub(crate) fn of(&self, name: &str) -> String {
         match self {
-            Self::Other(has) => {
-                format!(
-                    "does not match: {name} has {has}; give the folder of the right one with `debug_dirs`"
-                )
-            }
+            Self::Other(has) => format!("does not match: {name} has {has}"),
             Self::Unreadable(error) => format!("cannot be read: {name}: {error}"),
         }
     }
 }
 
 /// The end of a sentence that names a file and its id.
-pub(crate) const NOT_FOUND: &str = "is not found: give its folder with `debug_dirs`";
+pub(crate) const NOT_FOUND: &str = "is not found";
 
 /// The folder for supplementary files in folders of debug files.
 pub(crate) const DWZ: &str = ".dwz";

@@ -211,11 +211,9 @@ impl<'d> SplitFiles<'_, 'd> {
                 Err(refusal) => Err(refusal.clone()),
             })
         });
-        let not_found = "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with `debug_dirs`";
         found.map_err(|why| match &self.refused {
-            _ if why != NOT_FOUND => why,
-            Some(refused) => refused.clone(),
-            None => not_found.to_owned(),
+            Some(refused) if why == NOT_FOUND => refused.clone(),
+            _ => why,
         })
     }
 

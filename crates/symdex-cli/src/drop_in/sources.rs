@@ -9,11 +9,11 @@ use symdex_pipeline::Batch;
 use symdex_store::{IdPrefix, OpenImage, StoreReader};
 
 use super::modules::ModuleName;
-use crate::archive;
 use crate::failure::{Cause, Failure, complain};
 use crate::open::{self, AccessOption};
 use crate::source::{self, AddressSource};
-use crate::stores::{Failures, id_of};
+use crate::stores::id_of;
+use crate::{archive, text};
 
 /// Where modules are searched.
 pub(super) struct Sources {
@@ -93,7 +93,7 @@ impl Sources {
     /// The index of `id` of the greatest grade in the indexes, folders and stores of the command line. Of equal ones,
     /// the first.
     fn index_of(&self, id: &ImageId) -> Result<Option<AddressSource>, Failure> {
-        let mut failures: Failures = self.stores.stores().iter().map(|_| None).collect();
+        let mut failures = self.stores.no_failures();
         let found = self.stores.find_noting(id, &mut failures);
         // An index that is there, but cannot be opened, is not missing.
         let unread =
@@ -105,8 +105,7 @@ impl Sources {
     /// The index of the only id in the indexes and folders that begins with `prefix`.
     fn index_from(&self, prefix: &IdPrefix) -> Result<Option<AddressSource>, Failure> {
         let indexes = self.stores.stores().iter().take(self.indexes).map(|store| store.store());
-        let mut failures: Failures = (0..self.indexes).map(|_| None).collect();
-        id_of(indexes, prefix, &mut failures)?.map_or(Ok(None), |id| self.index_of(&id))
+        id_of(indexes, prefix, &mut self.stores.no_failures())?.map_or(Ok(None), |id| self.index_of(&id))
     }
 }
 
@@ -142,9 +141,10 @@ fn ids_in(files: InputFiles) -> Vec<ImageId> {
 
 /// Says so if the dSYM beside `path` is of another build than `files`, the files of the image there.
 fn warn_about_dsym(path: &Path, files: &ImageFiles) {
-    if let Some(dsym) = dsym_beside(path).filter(|_| !files.has_dwarf()) {
-        let ids: Vec<_> = ids_in(InputFiles::find([&dsym])).iter().map(ImageId::to_string).collect();
-        let (dsym, id, others) = (dsym.display(), files.id(), ids.join(", "));
+    let is_one = |dsym: &PathBuf| files.files().any(|file| file.path().starts_with(dsym));
+    if let Some(dsym) = dsym_beside(path).filter(|dsym| !files.has_dwarf() && !is_one(dsym)) {
+        let (others, id) = (text::list(ids_in(InputFiles::find([&dsym]))), files.id());
+        let dsym = dsym.display();
         complain(&format!(
             "warning: {dsym}: does not match: it has the id {others}, and the binary has {id}"
         ));

@@ -61,12 +61,12 @@ impl Output {
         let (url, location) = (store.url().to_string(), store.location(id));
         let more = Put { from, conflict: outcome.is_conflict() };
         let line = IndexLine { store: &url, id: id.to_string(), location, outcome: word, size, more };
-        if is_copy && *outcome == PublishOutcome::Unchanged {
-            self.count(size);
-            self.add(word, 1);
-            return self.json(&line);
+        self.count(size);
+        self.add(word, 1);
+        match outcome {
+            PublishOutcome::Unchanged if is_copy => self.json(&line),
+            _ => self.line(&line, || format!("{id}  {sentence}")),
         }
-        self.index(&line, || format!("{id}  {sentence}"))
     }
 
     /// Reports a failure of the index of `id` in `store`; of the store itself, for `None`.

@@ -370,7 +370,7 @@ impl Answering<'_> {
             (Layout::Report(OutputFormat::Json), _) => {
                 let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-                let known = if is_any_missing { symbolicator.known() } else { [].into() };
+                let known = if is_any_missing { symbolicator.known() } else { Default::default() };
                 output::json(path, &symbolicated, &counted, &known, out)
             }
             (Layout::Stackwalk(StackwalkFormat::Text), Some(mut process)) => {

@@ -33,7 +33,7 @@ pub(super) fn report(
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
     let mut out = BufWriter::new(io::stdout().lock());
     let is_any_missing = images.iter().any(|image| image.outcome.lacks_index_of(&image.image));
-    let known = if is_any_missing { symbolicator.known() } else { [].into() };
+    let known = if is_any_missing { symbolicator.known() } else { Default::default() };
     let known = KnownImageMap::new(&known);
     let mut hints = Hints::default();
     for image in &images {

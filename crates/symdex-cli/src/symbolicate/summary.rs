@@ -291,7 +291,7 @@ impl RunSummary {
         let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let known = if missing.is_empty() { [].into() } else { symbolicator.known() };
+        let known = if missing.is_empty() { Default::default() } else { symbolicator.known() };
         let known = KnownImageMap::new(&known);
         let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {

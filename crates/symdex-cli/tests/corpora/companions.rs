@@ -19,7 +19,8 @@ pub(crate) fn lookup_finds_a_file_that_a_debug_file_refers_to_in_a_debug_dir() {
     let alone = lookup(&[]);
     assert!(alone.out.ends_with("main + 0x0 (symbol table)\n"), "{}", alone.out);
     assert!(alone.err.contains("the debug file main.dbg (build id 581d3e0c"), "{}", alone.err);
-    assert!(alone.err.contains("give its folder with --debug-dir; answers have the names"), "{}", alone.err);
+    assert!(alone.err.contains("is not found; answers have the names"), "{}", alone.err);
+    assert!(alone.err.contains("give the folder of the right one with --debug-dir"), "{}", alone.err);
     let with = lookup(&["--debug-dir", original.to_str().expect("UTF-8")]);
     assert!(with.out.ends_with("/src/main.cpp:5\n") && with.err.is_empty(), "{}{}", with.out, with.err);
 }

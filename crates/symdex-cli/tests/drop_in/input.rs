@@ -112,6 +112,10 @@ pub(crate) fn a_dsym_of_another_build_is_named_and_not_used() {
             format!("App.dSYM: does not match: it has the id {}, and the binary has {}", ids[0], ids[1]);
         assert_eq!(done.err.contains(&message), name == "inline-dwarf5", "{}", done.err);
     }
+    // A dSYM of this build without debug information.
+    std::fs::copy(&binary, inside.join("App")).expect("copied");
+    let done = symdex(["addr2line".as_ref(), "-fe".as_ref(), binary.as_os_str(), INLINED.as_ref()]);
+    assert!(!done.err.contains("does not match"), "{}", done.err);
 }
 
 pub(crate) fn a_link_has_the_verb_of_its_name() {

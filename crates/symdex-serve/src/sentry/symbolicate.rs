@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use symdex::{Arch, Cause, Grade, ImageId, ImageOffset, LinePolicy};
 use symdex_report::{Answer, Function, ReportImage, Unanswered};
+use symdex_store::{Error, OpenImage};
 
 use super::call_site::{Adjust, FirstFrame, call_site, pc_register};
 use super::modules::Modules;
@@ -174,26 +175,24 @@ impl ModuleOutcome {
 /// The stores that are asked for the image `id`, up to the one that has it. Images that were opened are in memory.
 fn candidates(app: &App, id: &ImageId) -> Vec<Candidate> {
     let mut candidates = Vec::new();
-    for store in app.symbolicator.stores().stores() {
-        let opened = store.open(id);
-        let has_lines = matches!(&opened, Ok(Some(image)) if image.metadata().grade() == Grade::Lines);
-        let outcome = match opened {
-            Ok(Some(_)) => CandidateOutcome::Found,
-            Ok(None) => CandidateOutcome::Absent,
-            Err(error) if matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) => {
-                CandidateOutcome::Damaged
-            }
-            Err(_) => CandidateOutcome::Failed,
-        };
-        candidates.push(Candidate {
+    let outcome = |opened: &Result<Option<OpenImage>, Error>| match opened {
+        Ok(Some(_)) => CandidateOutcome::Found,
+        Ok(None) => CandidateOutcome::Absent,
+        Err(error) if matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) => {
+            CandidateOutcome::Damaged
+        }
+        Err(_) => CandidateOutcome::Failed,
+    };
+    let (id, stores) = (std::slice::from_ref(id), app.symbolicator.stores());
+    stores.best(id, &mut stores.no_failures(), OpenImage::grade, |store, ids| {
+        let opened = store.open_many(ids);
+        candidates.extend(ids.iter().zip(&opened).map(|(id, opened)| Candidate {
             store: store.url().to_string(),
             location: store.store().location(id),
-            outcome,
-        });
-        if has_lines {
-            break;
-        }
-    }
+            outcome: outcome(opened),
+        }));
+        opened
+    });
     candidates
 }
 

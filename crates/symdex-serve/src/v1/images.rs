@@ -197,22 +197,14 @@ pub(crate) async fn missing(
 ///
 /// The first error of a store, if no other store has one of the images with lines.
 fn grades_of(app: &App, ids: &[ImageId]) -> Result<Vec<Grade>, Error> {
-    let (mut grades, mut first_error) = (vec![Grade::Nothing; ids.len()], None);
-    for store in app.symbolicator.stores().stores() {
-        let left: Vec<usize> = (0..ids.len()).filter(|at| grades[*at] < Grade::Lines).collect();
-        let asked: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
-        let stated = store.store().stat_many(&asked).into_iter().collect::<Result<Vec<_>, _>>();
-        match stated {
-            Ok(stated) => {
-                for (at, entry) in left.into_iter().zip(stated) {
-                    let grade = entry.map(|entry| entry.grade.unwrap_or(Grade::Lines));
-                    grades[at] = grades[at].max(grade.unwrap_or_default());
-                }
-            }
-            Err(error) => _ = first_error.get_or_insert(error),
-        }
-    }
-    match first_error {
+    let stores = app.symbolicator.stores();
+    let mut failures = stores.no_failures();
+    let found = stores.best(ids, &mut failures, Grade::clone, |store, ids| {
+        let stated = store.store().stat_many(ids).into_iter();
+        stated.map(|entry| Ok(entry?.map(|entry| entry.grade.unwrap_or(Grade::Lines)))).collect()
+    });
+    let grades: Vec<_> = found.into_iter().map(Option::unwrap_or_default).collect();
+    match failures.into_iter().flatten().next() {
         Some(error) if grades.iter().any(|grade| *grade < Grade::Lines) => Err(error),
         _ => Ok(grades),
     }

@@ -236,7 +236,7 @@ fn write_json(
 ) -> io::Result<()> {
     let mut images = symbolicated.report.images().iter().zip(symbolicated.images());
     let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-    let known = if is_any_missing { app.symbolicator.known() } else { [].into() };
+    let known = if is_any_missing { app.symbolicator.known() } else { Default::default() };
     serde_json::to_writer(out, &AnsweredReport { report: name, view: symbolicated.view(&known) })?;
     Ok(())
 }

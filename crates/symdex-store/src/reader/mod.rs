@@ -126,26 +126,48 @@ impl StoreReader {
     ///
     /// The first [`Error`], if a store has failed and no other store has the image.
     pub fn find(&self, id: &ImageId) -> Result<Option<OpenImage>, Error> {
-        let mut failures: Vec<_> = self.stores.iter().map(|_| None).collect();
-        let found = self.find_noting(id, &mut failures);
-        match (found, failures.into_iter().flatten().next()) {
+        let mut failures = self.no_failures();
+        match (self.find_noting(id, &mut failures), failures.into_iter().flatten().next()) {
             (None, Some(error)) => Err(error),
             (found, _) => Ok(found),
         }
     }
 
-    /// The image `id` of the first store that has it with lines; if none has, the index of the greatest
-    /// [grade](symdex::Metadata::grade). Stores that have an error in `failures`, which is in the order of the stores,
-    /// are not asked. The errors of the others are added there.
+    /// For [`find_noting`](Self::find_noting): the failure of each store, in their order. None has failed yet.
+    #[must_use]
+    pub fn no_failures(&self) -> Vec<Option<Error>> {
+        self.stores.iter().map(|_| None).collect()
+    }
+
+    /// As [`find`](Self::find), without the stores that have a failure in `failures`. Those of the others are added
+    /// there.
     pub fn find_noting(&self, id: &ImageId, failures: &mut [Option<Error>]) -> Option<OpenImage> {
-        let grade = |image: &OpenImage| image.metadata().grade();
-        let mut best: Option<OpenImage> = None;
+        let id = std::slice::from_ref(id);
+        self.best(id, failures, OpenImage::grade, SharedStore::open_many).pop().flatten()
+    }
+
+    /// What the stores have of each of `ids`, in their order: of the first store that has it with lines, or else of the
+    /// first with the greatest `grade`. `None` if no store has it. `ask` asks a store for the ids that the stores
+    /// before do not have with lines, which may be none. Stores that have a failure in `failures` are not asked.
+    /// The first one of each of the others is added there.
+    pub fn best<T>(
+        &self,
+        ids: &[ImageId],
+        failures: &mut [Option<Error>],
+        grade: impl Fn(&T) -> Grade,
+        mut ask: impl FnMut(&Arc<SharedStore>, &[ImageId]) -> Vec<Result<Option<T>, Error>>,
+    ) -> Vec<Option<T>> {
+        let grade = |found: &Option<T>| found.as_ref().map(&grade);
+        let mut best: Vec<Option<T>> = ids.iter().map(|_| None).collect();
         for (store, failure) in self.stores.iter().zip(failures).filter(|(_, failure)| failure.is_none()) {
-            match store.open(id) {
-                Ok(Some(image)) if grade(&image) == Grade::Lines => return Some(image),
-                Ok(image) if image.as_ref().map(grade) > best.as_ref().map(grade) => best = image,
-                Ok(_) => {}
-                Err(error) => *failure = Some(error),
+            let left = ids.iter().zip(&mut best).filter(|(_, best)| grade(best) < Some(Grade::Lines));
+            let (left, places): (Vec<_>, Vec<_>) = left.map(|(id, best)| (id.clone(), best)).unzip();
+            for (best, found) in places.into_iter().zip(ask(store, &left)) {
+                match found {
+                    Ok(found) if grade(&found) > grade(best) => *best = found,
+                    Ok(_) => {}
+                    Err(error) => _ = failure.get_or_insert(error),
+                }
             }
         }
         best

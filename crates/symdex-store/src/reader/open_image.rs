@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
+use symdex::{Frames, Grade, ImageOffset, Index, LinePolicy, Metadata, OwnedUnwindRow, Scratch};
 
 use super::SharedStore;
 use crate::buffer::IndexBytes;
@@ -80,6 +80,12 @@ impl OpenImage {
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         self.image.metadata()
+    }
+
+    /// What the index answers at most. See [`Metadata::grade`].
+    #[must_use]
+    pub fn grade(&self) -> Grade {
+        self.metadata().grade()
     }
 
     /// Where the index is: a path, or a URL with a key.
