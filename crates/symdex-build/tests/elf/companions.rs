@@ -2,12 +2,17 @@
 //! files").
 
 use std::fs;
+use std::io::Write as _;
 
+use object::elf;
 use symdex::ImageId;
+use symdex::Table::{Dwarf, SymbolTable};
 use symdex_build::debug_files::{DebugFile, JoinedImage};
-use symdex_testkit::images::debug_file::write;
+use symdex_build::{Companions, Image, slices};
+use symdex_testkit::images::debug_file::{BASE, Elf, Unit, debug_sections, write};
 
-use super::*;
+use super::sections::error;
+use super::{LINES, function, of, symbols, with_dwarf};
 use crate::checks::{found, image_answers};
 
 /// `.gnu_debuglink`: a name, zeros up to a multiple of four, and a checksum.
