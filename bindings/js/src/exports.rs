@@ -160,10 +160,8 @@ pub extern "C" fn lookup_many(number: u32, is_exact: bool, demangle: bool) -> *c
 #[unsafe(no_mangle)]
 pub extern "C" fn image_offset(number: u32, address: u64, load_address: u64, is_return: bool) -> f64 {
     with(|state| {
-        let address = match is_return {
-            true => FrameAddress::ReturnAddress(address),
-            false => FrameAddress::ProgramCounter(address),
-        };
+        let kind = if is_return { FrameAddress::ReturnAddress } else { FrameAddress::ProgramCounter };
+        let address = kind(address);
         let open = state.indexes.get(number);
         let offset = open.and_then(|open| address.image_offset(load_address, &open.index.metadata().arch));
         #[expect(clippy::cast_precision_loss, reason = "the offset has at most 53 bits")]

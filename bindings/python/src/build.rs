@@ -153,9 +153,12 @@ pub(crate) fn build(
     let mut build = Build::default();
     let is_main = on_main_thread(py)?;
     options.stop = is_main.then_some(&STOP);
-    py.detach(|| match is_main {
-        true => watched(|| build.run(inputs.0, options, &ids, &target)),
-        false => build.run(inputs.0, options, &ids, &target).map_err(of_failure),
+    py.detach(|| {
+        if is_main {
+            watched(|| build.run(inputs.0, options, &ids, &target))
+        } else {
+            build.run(inputs.0, options, &ids, &target).map_err(of_failure)
+        }
     })?;
     build.warnings.iter().try_for_each(|message| warn(py, message))?;
     build.result(py, check)

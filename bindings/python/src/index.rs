@@ -189,10 +189,8 @@ impl Index {
     /// to, as in all frames of a stack but the first: it is then looked up in the call instruction before it.
     #[pyo3(signature = (address, load_address, *, return_address))]
     fn image_offset(&self, address: u64, load_address: u64, return_address: bool) -> Option<u64> {
-        let address = match return_address {
-            true => FrameAddress::ReturnAddress(address),
-            false => FrameAddress::ProgramCounter(address),
-        };
+        let kind = if return_address { FrameAddress::ReturnAddress } else { FrameAddress::ProgramCounter };
+        let address = kind(address);
         address.image_offset(load_address, &self.stated().arch).map(|offset| offset.0)
     }
 

@@ -379,8 +379,8 @@ fn unanswered_by(failure: &Failure) -> Unanswered {
 
 /// The images in `file`, each read or with the reason why it cannot be.
 fn slices(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
-    match SharedCache::is_cache(file.path()) {
-        true => Err(SourceError::SharedCache { path: file.name().to_owned() }),
-        false => Ok(slices_of(file)?),
+    if SharedCache::is_cache(file.path()) {
+        return Err(SourceError::SharedCache { path: file.name().to_owned() });
     }
+    Ok(slices_of(file)?)
 }

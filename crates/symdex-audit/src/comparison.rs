@@ -184,9 +184,10 @@ impl<'c> Compared<'c> {
     ) -> Difference {
         let Question { facts, offset, position } = *question;
         let is_statement = self.ours == self.expected && self.our_statement != self.expected_statement;
-        let (ours, expected) = match is_statement {
-            true => (text::of_frames(&self.our_statement), text::of_frames(&self.expected_statement)),
-            false => (text::of_answer(&self.ours), text::of_answer(&self.expected)),
+        let (ours, expected) = if is_statement {
+            (text::of_frames(&self.our_statement), text::of_frames(&self.expected_statement))
+        } else {
+            (text::of_answer(&self.ours), text::of_answer(&self.expected))
         };
         let around = if what.is_empty() { String::new() } else { around::around(facts, position, offset) };
         Difference { offset, what: what.to_owned(), ours, expected, peer, theirs: theirs.to_string(), around }

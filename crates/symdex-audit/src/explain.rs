@@ -134,10 +134,8 @@ fn other_positions(peer: &dyn Peer, question: &Question<'_, '_>) -> Vec<(Positio
     let range = position.function.and_then(|function| range_at(facts, function, offset));
     let functions = facts.functions_at(offset, buffer);
     for other in functions.into_iter().filter(|other| Some(*other) != position.function) {
-        let class = match range_at(facts, other, offset) == range {
-            true => Class::ALIASES,
-            false => Class::OVERLAPPING_FUNCTIONS,
-        };
+        let is_alias = range_at(facts, other, offset) == range;
+        let class = if is_alias { Class::ALIASES } else { Class::OVERLAPPING_FUNCTIONS };
         let inlined = facts.inlined_at(other, offset, buffer);
         positions.push((facts.position_in(other.unit, Some(other), inlined, offset, buffer), class));
     }

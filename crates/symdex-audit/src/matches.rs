@@ -16,9 +16,10 @@ pub(crate) fn frames_match(
     buffer: &mut SearchBuffer,
 ) -> bool {
     let Question { facts, offset, position } = question;
-    let ours = match peer.reads_symbol_table() {
-        true => peer.frames(facts.expected(position, offset)),
-        false => facts.frames(position, offset),
+    let ours = if peer.reads_symbol_table() {
+        peer.frames(facts.expected(position, offset))
+    } else {
+        facts.frames(position, offset)
     };
     if ours.len() != theirs.len() {
         return false;
@@ -110,12 +111,10 @@ fn class_of_stated_name(
 
 /// Whether file and line are the same, apart from how `peer` writes them.
 fn line_matches(peer: &dyn Peer, ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) -> bool {
-    let line = match ours.line == theirs.line {
-        true => None,
-        false => match peer.explain_line(ours.line, theirs.line) {
-            None => return false,
-            class => class,
-        },
+    let line = match peer.explain_line(ours.line, theirs.line) {
+        _ if ours.line == theirs.line => None,
+        None => return false,
+        class => class,
     };
     let file = match (ours.file.as_deref(), theirs.file.as_deref()) {
         (ours, theirs) if ours == theirs => None,

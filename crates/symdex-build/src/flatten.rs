@@ -116,10 +116,8 @@ impl<P: Ord + Copy> Flattener<P> {
             if end > until {
                 break;
             }
-            match self.nested.last() < self.others.peek() {
-                true => drop(self.others.pop()),
-                false => drop(self.nested.pop()),
-            }
+            let is_other = self.nested.last() < self.others.peek();
+            _ = if is_other { self.others.pop() } else { self.nested.pop() };
         }
     }
 }

@@ -180,9 +180,10 @@ impl Merge {
                 next = ranges.1;
                 let segment =
                     Segment { start, end: last.end.into(), rank, order: unit.order, unit: index, ranges };
-                match u64::from(first.start) < self.merged {
-                    true => self.open.push(segment),
-                    false => self.pending.entry(self.bucket(start)).or_default().push(segment),
+                if u64::from(first.start) < self.merged {
+                    self.open.push(segment);
+                } else {
+                    self.pending.entry(self.bucket(start)).or_default().push(segment);
                 }
                 unit.segments += 1;
             }
@@ -223,9 +224,10 @@ impl Merge {
             let mut segments = self.pending.remove(&bucket).unwrap_or_default();
             // Nearly all buckets have no segment left.
             let later: Vec<_> = segments.extract_if(.., |segment| segment.start >= watermark).collect();
-            match due.is_empty() {
-                true => due = segments,
-                false => due.append(&mut segments),
+            if due.is_empty() {
+                due = segments;
+            } else {
+                due.append(&mut segments);
             }
             if !later.is_empty() {
                 self.pending.insert(bucket, later);
@@ -244,9 +246,10 @@ impl Merge {
         self.merge(&due, end, pools);
         self.merged = end;
         for segment in due {
-            match segment.end > end {
-                true => self.open.push(Segment { start: end, ..segment }),
-                false => self.finish_segment(segment.unit),
+            if segment.end > end {
+                self.open.push(Segment { start: end, ..segment });
+            } else {
+                self.finish_segment(segment.unit);
             }
         }
         Ok(Some(self.chunker.complete(end)))

@@ -350,10 +350,7 @@ fn a_stated_sequence_that_does_not_exist_is_ignored() {
     // Of sequences with one range, the first counts.
     let unstated = ["2", "3"];
     for offset in (0..second + 60).chain([u32::MAX - 1, u32::MAX]) {
-        let expected = match offset == second {
-            true => vec!["7", "0 [statement "],
-            false => unstated.to_vec(),
-        };
+        let expected = if offset == second { vec!["7", "0 [statement "] } else { unstated.to_vec() };
         let found = lines(&debug_file(&[merged(4, [offset, first])], &[("f", 0x1000)]));
         assert_eq!(found, expected, "{offset:#x}");
     }

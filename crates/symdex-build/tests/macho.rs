@@ -110,9 +110,12 @@ fn debug_information_behind_4_gib_is_found() {
 
 /// A universal binary of these slices, with a header of 32-bit or 64-bit offsets.
 fn fat(slices: &[&MachO], is_64_bit: bool) -> Vec<u8> {
-    let number = |number: usize| match is_64_bit {
-        true => (number as u64).to_be_bytes().to_vec(),
-        false => (number as u32).to_be_bytes().to_vec(),
+    let number = |number: usize| {
+        if is_64_bit {
+            (number as u64).to_be_bytes().to_vec()
+        } else {
+            (number as u32).to_be_bytes().to_vec()
+        }
     };
     let magic: u32 = if is_64_bit { 0xcafe_babf } else { 0xcafe_babe };
     let mut head = [magic.to_be_bytes(), (slices.len() as u32).to_be_bytes()].concat();

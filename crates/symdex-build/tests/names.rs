@@ -132,9 +132,10 @@ fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_n
         let unit = whole().language(dw::DW_LANG_C_plus_plus_14).child(concrete("m"));
         let scope = |tag, name, child| Die::new(tag).name(name).child(child);
         let die = die.label("m");
-        match with_scope {
-            true => unit.child(scope(dw::DW_TAG_namespace, "ns", scope(dw::DW_TAG_class_type, "Class", die))),
-            false => unit.child(die),
+        if with_scope {
+            unit.child(scope(dw::DW_TAG_namespace, "ns", scope(dw::DW_TAG_class_type, "Class", die)))
+        } else {
+            unit.child(die)
         }
     };
     let m = || subprogram().name("m");

@@ -297,12 +297,11 @@ pub(crate) fn run(args: &Args, config: &Config, commands: &Command) -> CommandRe
     let mut out = io::stdout().lock();
     for key in &KEYS {
         let row = config.row(key, commands);
-        match args.json {
-            true => writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?,
-            false => {
-                let values = if row.values.is_empty() { "-".to_owned() } else { row.values.join(", ") };
-                writeln!(out, "{:15} {values:40} {}", row.key, row.source)?;
-            }
+        if args.json {
+            writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
+        } else {
+            let values = if row.values.is_empty() { "-".to_owned() } else { row.values.join(", ") };
+            writeln!(out, "{:15} {values:40} {}", row.key, row.source)?;
         }
     }
     Ok(None)

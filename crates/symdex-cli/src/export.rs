@@ -127,9 +127,10 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
 
 fn export(args: &Args, index: &Index<IndexBytes>, out: &mut impl Write) -> Result<(), symdex_export::Error> {
     let readable = args.demangle || args.format == ExportFormat::Breakpad && !args.no_demangle;
-    let demangler: symdex_export::Demangler<'_> = match readable {
-        true => &|name| symdex_demangle::demangle(name).into_owned().into_bytes(),
-        false => &|name| name.to_vec(),
+    let demangler: symdex_export::Demangler<'_> = if readable {
+        &|name| symdex_demangle::demangle(name).into_owned().into_bytes()
+    } else {
+        &|name| name.to_vec()
     };
     match args.format {
         ExportFormat::Breakpad => symdex_export::breakpad(index, args.lines, demangler, args.os(index), out),

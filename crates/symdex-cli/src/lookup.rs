@@ -222,9 +222,10 @@ impl Lookup<'_, '_, '_> {
         let is_unknown = frames.is_empty() && error.is_none();
         let reason = offset.ok().filter(|_| is_unknown).map(|offset| self.why_nothing(offset));
         let answer = AddressAnswer { address, functions: frames, unwind, reason, error };
-        match self.args.json {
-            true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
-            false => write!(out, "{}", human(typed, &answer))?,
+        if self.args.json {
+            writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?;
+        } else {
+            write!(out, "{}", human(typed, &answer))?;
         }
         Ok(())
     }

@@ -49,9 +49,10 @@ pub(crate) fn report_incomplete_search(folder: &Path) {
 /// The failure for a folder without `--id`. The message lists the ids of its indexes.
 pub(crate) fn which_index(folder: &Path) -> Failure {
     let indexes = IndexFolder::new(folder).files().paths;
-    let what = match indexes.is_empty() {
-        true => "it has none (a dSYM needs `symdex build` first)".to_owned(),
-        false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
+    let what = if indexes.is_empty() {
+        "it has none (a dSYM needs `symdex build` first)".to_owned()
+    } else {
+        format!("it has {}", text::list(indexes.iter().map(|path| described(path))))
     };
     let message = format!("{}: a folder of indexes; choose one with --id; {what}", folder.display());
     Failure::new(Cause::Usage, message)

@@ -110,11 +110,8 @@ impl Microdump {
 impl System {
     fn stream(&self, processor: u16, file: &mut Writer) -> Writer {
         let Self { is_android, processors, version, .. } = self;
-        let version = match is_android {
-            true => version.clone(),
-            // What `uname` says: the name of the system is before the release, and that of the hardware at the end.
-            false => format!("Linux {version} ?"),
-        };
+        // What `uname` says: the name of the system is before the release, and that of the hardware at the end.
+        let version = if *is_android { version.clone() } else { format!("Linux {version} ?") };
         let mut stream = Writer::default();
         stream.u16(processor);
         stream.zeros(4);

@@ -23,9 +23,10 @@ impl FrameState for WalkedFrame<'_, '_> {
     fn register(&mut self, register: u16) -> Option<u64> {
         let name = self.registers.name(register)?;
         // The rows of PLT stubs depend on the exact instruction.
-        match name == self.registers.program_counter {
-            true => Some(self.walker.get_instruction()),
-            false => self.walker.get_callee_register(name),
+        if name == self.registers.program_counter {
+            Some(self.walker.get_instruction())
+        } else {
+            self.walker.get_callee_register(name)
         }
     }
 

@@ -311,10 +311,11 @@ impl ImageBuilder<'_> {
         if lacks_names || self.unwind_rows && !index.has_unwind_rows() || is_empty && !self.allow_empty {
             return None;
         }
-        let report = match image.has_dwarf() {
-            true => symdex_build::built_before(image, &index),
-            false => symdex_build::up_to_date(image, &index),
-        }?;
+        let report = if image.has_dwarf() {
+            symdex_build::built_before(image, &index)?
+        } else {
+            symdex_build::up_to_date(image, &index)?
+        };
         Some((bytes, report))
     }
 

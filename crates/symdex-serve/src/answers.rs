@@ -56,9 +56,10 @@ impl App {
         let asked = asked.map(|one| (&one.image, &one.offsets[..]));
         let mut answered = self.session().answer(&Question::of_images(asked, lines)).into_iter();
         let answer = |ImageOffsets { image, offsets }: ImageOffsets| {
-            let answered = match offsets.is_empty() {
-                true => Ok(Vec::new().into()),
-                false => answered.next().unwrap_or(Err(Unanswered::Missing)),
+            let answered = if offsets.is_empty() {
+                Ok(Vec::new().into())
+            } else {
+                answered.next().unwrap_or(Err(Unanswered::Missing))
             };
             ImageAnswers { id: image.id, offsets, answered }
         };

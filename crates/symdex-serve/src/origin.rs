@@ -41,10 +41,10 @@ pub(crate) fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) 
         (None, None, Some(referer)) => !is_same_host(referer),
         (None, None, None) => false,
     };
-    match is_of_other_page {
-        true => forbidden("the request comes from a page of another origin; add it to `cors_origins`"),
-        false => Ok(()),
+    if is_of_other_page {
+        return forbidden("the request comes from a page of another origin; add it to `cors_origins`");
     }
+    Ok(())
 }
 
 fn forbidden(detail: &str) -> Result<(), Problem> {

@@ -28,9 +28,10 @@ pub struct Logging {
 /// set.
 pub fn init_logging() -> Logging {
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false);
-    let layer = match io::stderr().is_terminal() {
-        true => layer.boxed(),
-        false => layer.json().flatten_event(true).with_span_list(false).with_ansi(false).boxed(),
+    let layer = if io::stderr().is_terminal() {
+        layer.boxed()
+    } else {
+        layer.json().flatten_event(true).with_span_list(false).with_ansi(false).boxed()
     };
     let registry = tracing_subscriber::registry().with(layer.with_filter(LevelFilter::INFO));
     #[cfg(feature = "otel")]

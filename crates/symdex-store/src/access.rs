@@ -53,9 +53,10 @@ impl IndexAccess {
     pub(crate) fn bytes(self, path: &Path) -> Result<IndexBytes, symdex::Error> {
         // Links are resolved once. Otherwise, a link that changes could lead to another file than the one checked.
         let path = path.canonicalize()?;
-        Ok(match self.maps(&path)? {
-            true => symdex::map_file(&path)?.into(),
-            false => symdex::read_index_file(&path)?.into(),
+        Ok(if self.maps(&path)? {
+            symdex::map_file(&path)?.into()
+        } else {
+            symdex::read_index_file(&path)?.into()
         })
     }
 

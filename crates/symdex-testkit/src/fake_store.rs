@@ -66,10 +66,10 @@ impl Fake {
 
     fn answer(&self) -> Result<(), Error> {
         let (location, reason) = ("fake".to_owned(), "down".to_owned());
-        match self.is_down.load(Ordering::Relaxed) {
-            true => Err(Error::Store { location, action: "read", reason, is_unavailable: true }),
-            false => Ok(()),
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(Error::Store { location, action: "read", reason, is_unavailable: true });
         }
+        Ok(())
     }
 
     pub fn reader(self: &Arc<Self>, options: &ReaderOptions) -> StoreReader {

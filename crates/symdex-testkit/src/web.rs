@@ -73,9 +73,9 @@ impl WebServer {
 
     /// Starts a server that has this body at each path that ends with `end`, and nothing else.
     pub fn of(end: String, body: Vec<u8>) -> Self {
-        Self::start(move |request| match request.path.ends_with(&end) {
-            true => Reply::Body(body.clone()),
-            false => Reply::Status(404),
+        Self::start(move |request| {
+            let is_it = request.path.ends_with(&end);
+            if is_it { Reply::Body(body.clone()) } else { Reply::Status(404) }
         })
     }
 

@@ -64,10 +64,8 @@ pub fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>
     }
     let listed = slices.into_iter().map(|slice| {
         let part = format!("{} slice", slice.arch.name);
-        listed_slice(slice).map_err(|error| match is_universal {
-            true => failed(error).in_part(part),
-            false => failed(error),
-        })
+        listed_slice(slice)
+            .map_err(|error| if is_universal { failed(error).in_part(part) } else { failed(error) })
     });
     Ok(listed.collect())
 }

@@ -33,11 +33,13 @@ impl Claims {
 
     /// The units that claim one of `offsets`, which are sorted.
     pub(crate) fn units_at(&self, offsets: &[u64]) -> Vec<usize> {
-        let claims = |claim: &Claim| match offsets.len() < claim.code.len() {
-            true => offsets.iter().any(|offset| claim.covers(*offset, offset + 1)),
-            false => claim.code.iter().any(|(start, end)| {
+        let claims = |claim: &Claim| {
+            if offsets.len() < claim.code.len() {
+                return offsets.iter().any(|offset| claim.covers(*offset, offset + 1));
+            }
+            claim.code.iter().any(|(start, end)| {
                 offsets.get(offsets.partition_point(|offset| offset < start)).is_some_and(|first| first < end)
-            }),
+            })
         };
         self.units.iter().enumerate().filter(|(_, claim)| claims(claim)).map(|(unit, _)| unit).collect()
     }

@@ -291,10 +291,10 @@ impl<'a, 'd> Walk<'a, 'd> {
             + size_of_val(&self.inlined[..])
             + self.names.size()
             + self.text;
-        match !self.limits.deadline.is_over() && self.share.take_up_to(size) {
-            true => Ok(()),
-            false => Err(UnitError::GivenUp),
+        if !self.limits.deadline.is_over() && self.share.take_up_to(size) {
+            return Ok(());
         }
+        Err(UnitError::GivenUp)
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {

@@ -45,9 +45,10 @@ impl<'d> Lines<'d> {
         let Some(offset) = unit.lines else { return Self::default() };
         let mut give_up = |why: &dyn Display, is_limit| {
             let why = format!("its line table: {why}");
-            match is_limit {
-                true => problems.unit_limit(unit.offset, &why),
-                false => problems.unit(unit.offset, &why),
+            if is_limit {
+                problems.unit_limit(unit.offset, &why);
+            } else {
+                problems.unit(unit.offset, &why);
             }
             Self::default()
         };

@@ -73,10 +73,7 @@ fn each_pair(
             continue;
         }
         let (start, end) = (start.wrapping_add(base), end.wrapping_add(base));
-        match base < TOMBSTONE && start < TOMBSTONE && start < end {
-            true => each(start, end),
-            false => passed_over += 1,
-        }
+        if base < TOMBSTONE && start < TOMBSTONE && start < end { each(start, end) } else { passed_over += 1 }
     }
     if rest.is_empty() { Ok(passed_over) } else { Err(cut_short) }
 }

@@ -277,10 +277,7 @@ impl Join<'_, '_> {
     /// As [`Self::file`]. If columns are wanted, the file has this column, too.
     #[inline]
     fn file_and_column(&mut self, index: u32, column: u32) -> Option<NonMaxU32> {
-        match column != 0 && self.columns.is_some() {
-            true => self.with_column(index, column),
-            false => self.file(index),
-        }
+        if column != 0 && self.columns.is_some() { self.with_column(index, column) } else { self.file(index) }
     }
 
     #[inline(never)]

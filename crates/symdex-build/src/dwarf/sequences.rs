@@ -158,12 +158,11 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             Ok(true) => {
                 let (address, file) = (row.address(), file(row.file_index()));
                 let line = row.line().map_or(0, std::num::NonZeroU64::get);
-                match row.end_sequence() {
-                    true => self.end_sequence(address, file, line),
-                    false => {
-                        let (column, is_stmt) = (column(stated_column(row)), row.is_stmt());
-                        self.row(Registers { address, file, line, column, is_stmt });
-                    }
+                if row.end_sequence() {
+                    self.end_sequence(address, file, line);
+                } else {
+                    let (column, is_stmt) = (column(stated_column(row)), row.is_stmt());
+                    self.row(Registers { address, file, line, column, is_stmt });
                 }
                 row.reset(program.header());
             }
@@ -217,12 +216,11 @@ impl SequenceReader<'_, '_> {
             self.exceeded.get_or_insert(Exceeded::Rows);
         } else if self.exceeded.is_none() {
             // A growing vector is copied.
-            match !self.deadline.is_over() && self.share.take(2 * more * size_of::<Row>()) {
-                true => {
-                    self.taken.0 += more;
-                    return true;
-                }
-                false => self.exceeded = Some(Exceeded::Build),
+            if !self.deadline.is_over() && self.share.take(2 * more * size_of::<Row>()) {
+                self.taken.0 += more;
+                return true;
+            } else {
+                self.exceeded = Some(Exceeded::Build);
             }
         }
         (self.rows, self.finished, self.taken.0) = (Vec::new(), 0, 0);
@@ -269,11 +267,11 @@ impl SequenceReader<'_, '_> {
             return self.problems.dropped("empty line sequences", 1);
         }
         let Some((start, end)) = image.executable_part(first, address) else {
-            return match self.is_code(first) {
-                true => self.problems.add(BACKWARDS, 1),
-                // Dropped code has the address 0, 1, -1 or -2.
-                false => self.problems.dropped("line sequences outside of the executable sections", 1),
-            };
+            if self.is_code(first) {
+                return self.problems.add(BACKWARDS, 1);
+            }
+            // Dropped code has the address 0, 1, -1 or -2.
+            return self.problems.dropped("line sequences outside of the executable sections", 1);
         };
         finish_rows(&mut self.rows, finished, self.in_order, short(end));
         if self.sequences.len() >= self.taken.1 && !self.may_have_more_sequences() {

@@ -359,10 +359,8 @@ fn section_bytes<'d, Mach: MachHeader<Endian = Endianness>>(
     let (segment_start, segment_size) = segment.file_range(ENDIAN);
     let in_segment = section.addr(ENDIAN).into().wrapping_sub(segment.vmaddr(ENDIAN).into());
     // A section's offset has 32 bits and wraps in dSYMs of over 4 GiB; the segment's has 64.
-    let offset = match segment_start.saturating_add(segment_size) > u64::from(u32::MAX) {
-        true => segment_start.saturating_add(in_segment),
-        false => u64::from(section.offset(ENDIAN)),
-    };
+    let wraps = segment_start.saturating_add(segment_size) > u64::from(u32::MAX);
+    let offset = if wraps { segment_start.saturating_add(in_segment) } else { section.offset(ENDIAN).into() };
     let end = offset.saturating_add(size);
     let range = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
     range.and_then(|(start, end)| bytes.get(start..end)).ok_or_else(|| Error::Truncated {

@@ -78,13 +78,14 @@ fn merged(
         lows.pop();
         assert!(merge.add(unit, &mut pools).is_ok(), "in order");
         let (is_time_to_merge, is_time_to_spill) = is_time_to(number);
-        let watermark = match lows.is_empty() {
-            true => Some(u64::MAX),
-            false => lows.iter().flatten().min().filter(|_| is_time_to_merge).map(|low| match entries {
+        let watermark = if lows.is_empty() {
+            Some(u64::MAX)
+        } else {
+            lows.iter().flatten().min().filter(|_| is_time_to_merge).map(|low| match entries {
                 // An entry is the answer of its range up to here, or to the end of the chunk.
                 true => low / u64::from(CHUNK) * u64::from(CHUNK),
                 false => *low,
-            }),
+            })
         };
         if is_time_to_spill {
             merge.spill().expect("a temporary file");

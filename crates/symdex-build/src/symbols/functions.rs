@@ -174,10 +174,10 @@ impl<'d> FunctionSymbols<'d> {
                     end
                 }
                 None if start < function_end => continue,
-                None if start < named_end => match group.iter().all(|entry| entry.inside == Inside::Label) {
-                    true => continue,
-                    false => named_end,
-                },
+                None if start < named_end && group.iter().all(|entry| entry.inside == Inside::Label) => {
+                    continue;
+                }
+                None if start < named_end => named_end,
                 // The bytes after the end that unwind information states are padding.
                 None if start < unwind_end => unwind_end.min(next),
                 None => next,

@@ -264,9 +264,10 @@ impl State {
         let mut rules = UnwindRules::new(cfa, if popped.has(PC) { PC } else { LR });
         let others = popped.iter().filter(|(register, _)| *register != SP);
         rules.registers.extend(others.map(|(register, from)| {
-            let value = match loaded.is_none() && from.register == pointer.register {
-                true => UnwindValue::Cfa(from.offset - pointer.offset),
-                false => UnwindValue::Register { register: from.register, offset: from.offset },
+            let value = if loaded.is_none() && from.register == pointer.register {
+                UnwindValue::Cfa(from.offset - pointer.offset)
+            } else {
+                UnwindValue::Register { register: from.register, offset: from.offset }
             };
             (register, UnwindRule::Stored(value))
         }));

@@ -120,9 +120,10 @@ fn with_code(machine: elf::Machine, name: &str, code: Vec<u8>, relocations: &[Re
     let mut entries = Vec::new();
     for (kind, number, symbol, addend) in relocations {
         let address = slot(machine, *number);
-        entries.extend(match wide {
-            true => [address, symbol << 32 | u64::from(kind.0), *addend].map(u64::to_le_bytes).concat(),
-            false => [address as u32, (*symbol as u32) << 8 | kind.0].map(u32::to_le_bytes).concat(),
+        entries.extend(if wide {
+            [address, symbol << 32 | u64::from(kind.0), *addend].map(u64::to_le_bytes).concat()
+        } else {
+            [address as u32, (*symbol as u32) << 8 | kind.0].map(u32::to_le_bytes).concat()
         });
         if !wide {
             slots[4 * *number as usize..][..4].copy_from_slice(&(*addend as u32).to_le_bytes());

@@ -129,11 +129,8 @@ impl Destination {
 fn check(stores: &StoreReader) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for store in stores.stores() {
-        let checked = match store.store().is_read_only() {
-            true => Err(Error::read_only(store.url(), "write")),
-            false => store.check(),
-        };
-        failures.extend(checked.err().map(Failure::from));
+        let read_only = store.store().is_read_only().then(|| Error::read_only(store.url(), "write"));
+        failures.extend(read_only.or_else(|| store.check().err()).map(Failure::from));
     }
     let last = if failures.len() == stores.stores().len() { failures.pop() } else { None };
     failures.iter().for_each(|failure| complain(&failure.message));

@@ -132,13 +132,12 @@ impl<'a> Build<'a> {
     pub(super) fn finish(mut self) -> CommandResult {
         let mut without_arch = std::mem::take(&mut self.without_arch);
         // If an image was built, files without a wanted architecture are skipped.
-        match self.output.has_no_image() {
-            true => {
-                if let Some((failure, _)) = without_arch.pop() {
-                    self.fail(&failure)?;
-                }
+        if self.output.has_no_image() {
+            if let Some((failure, _)) = without_arch.pop() {
+                self.fail(&failure)?;
             }
-            false => self.output.skip(without_arch.iter().map(|(_, files)| files).sum()),
+        } else {
+            self.output.skip(without_arch.iter().map(|(_, files)| files).sum());
         }
         for failure in self.required.failures() {
             self.fail(&failure)?;

@@ -129,9 +129,10 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         })?;
         Ok(out.flush()?)
     };
-    match args.given.is_empty() {
-        true => each_lines(answer)?,
-        false => answer(&args.given)?,
+    if args.given.is_empty() {
+        each_lines(answer)?;
+    } else {
+        answer(&args.given)?;
     }
     Ok::<Option<Cause>, _>(gravest)
 }

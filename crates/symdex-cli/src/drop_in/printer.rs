@@ -103,9 +103,10 @@ impl Printer {
     }
 
     fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
-        match self.plain.pretty {
-            true => serde_json::to_writer_pretty(&mut self.out, value)?,
-            false => serde_json::to_writer(&mut self.out, value)?,
+        if self.plain.pretty {
+            serde_json::to_writer_pretty(&mut self.out, value)?;
+        } else {
+            serde_json::to_writer(&mut self.out, value)?;
         }
         writeln!(self.out)
     }

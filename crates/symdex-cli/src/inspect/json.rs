@@ -157,10 +157,8 @@ fn range_view<B: AsRef<[u8]>>(
         Table::SymbolTable => functions.split_off(functions.len().min(1)),
         Table::Dwarf => Vec::new(),
     };
-    let statement = match range.statement == range.exact {
-        true => None,
-        false => printer.chain(range.statement)?.into_iter().next(),
-    };
+    let differs = range.statement != range.exact;
+    let statement = if differs { printer.chain(range.statement)?.into_iter().next() } else { None };
     Ok(RangeView {
         start: hexadecimal(range.start),
         end: hexadecimal(range.end),

@@ -99,9 +99,10 @@ fn print_chunk(
 ) -> Result<(), CommandError> {
     let table = args.table();
     let contents = index.chunk(table, number).map_err(|error| Failure::index(path, &error))?;
-    match args.json {
-        true => json::ranges(out, path, index, table, &contents),
-        false => one_chunk(out, path, index, table, number, &contents),
+    if args.json {
+        json::ranges(out, path, index, table, &contents)
+    } else {
+        one_chunk(out, path, index, table, number, &contents)
     }
 }
 
@@ -207,11 +208,10 @@ fn check_chunk(path: &Path, metadata: &Metadata, table: Table, number: u64) -> R
         return Ok(());
     }
     let (path, table) = (path.display(), table.name());
-    let message = match stored.is_empty() {
-        true => format!("{path}: no chunk {number}: the table {table} is empty"),
-        false => {
-            format!("{path}: no chunk {number}; the table {table} has {} to {}", stored.start, stored.end - 1)
-        }
+    let message = if stored.is_empty() {
+        format!("{path}: no chunk {number}: the table {table} is empty")
+    } else {
+        format!("{path}: no chunk {number}; the table {table} has {} to {}", stored.start, stored.end - 1)
     };
     Err(Failure::new(Cause::NotFound, message))
 }

@@ -169,9 +169,10 @@ fn older_than(store: &dyn Store, age: Duration) -> Result<(Vec<StoreEntry>, u64)
     let (mut old, mut kept) = (Vec::new(), 0);
     let is_old = |time: SystemTime| time.elapsed().is_ok_and(|elapsed| elapsed > age);
     store.list(&mut |entry| {
-        match entry.last_use.or(entry.written).is_some_and(is_old) {
-            true => old.push(entry),
-            false => kept += 1,
+        if entry.last_use.or(entry.written).is_some_and(is_old) {
+            old.push(entry);
+        } else {
+            kept += 1;
         }
         ControlFlow::Continue(())
     })?;

@@ -140,9 +140,10 @@ fn text_of(entry: &StoreEntry, are_many: bool) -> String {
     ];
     let image = text::printable(entry.image_name.as_deref().unwrap_or("-").into());
     let rest = format!("{}  {image}", entry.id);
-    match are_many {
-        true => row(columns, &format!("{rest}  {}", text::printable(entry.location.as_str().into()))),
-        false => row(columns, &rest),
+    if are_many {
+        row(columns, &format!("{rest}  {}", text::printable(entry.location.as_str().into())))
+    } else {
+        row(columns, &rest)
     }
 }
 

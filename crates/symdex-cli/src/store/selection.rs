@@ -38,10 +38,8 @@ impl Selection {
             _ = entries.into_iter().try_for_each(visit);
             return Ok(());
         }
-        store.list(&mut |entry| match self.has(&entry.id) {
-            true => visit(entry),
-            false => ControlFlow::Continue(()),
-        })?;
+        store
+            .list(&mut |entry| if self.has(&entry.id) { visit(entry) } else { ControlFlow::Continue(()) })?;
         Ok(())
     }
 

@@ -122,9 +122,10 @@ impl Inputs {
         };
         let unpacked = unpacker.unpack(file, &path.to_string_lossy(), &|_, _| true, &|_| ());
         for fault in &unpacked.faults {
-            match fault.kind.is_harmless() {
-                true => complain(&format!("warning: {fault}")),
-                false => self.failures.push(fault.into()),
+            if fault.kind.is_harmless() {
+                complain(&format!("warning: {fault}"));
+            } else {
+                self.failures.push(fault.into());
             }
         }
         let files = unpacked.files.into_iter();

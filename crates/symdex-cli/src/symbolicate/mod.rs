@@ -228,11 +228,10 @@ impl Work<'_> {
         let symbolicator = Arc::new(symbolicator.map_err(failure_of)?);
         progress.add(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
         let events = Arc::new(Events::new(progress.bar().clone()));
-        let misses = match self.needs {
-            true => None,
-            false => {
-                fetch::misses(&self.sources.debug_sources.urls_or_debuginfod()?, &symbolicator, &events)?
-            }
+        let misses = if self.needs {
+            None
+        } else {
+            fetch::misses(&self.sources.debug_sources.urls_or_debuginfod()?, &symbolicator, &events)?
         };
         let answering =
             Answering { work: self, symbolicator: &symbolicator, events: &events, misses: misses.as_ref() };

@@ -66,9 +66,12 @@ impl Lines {
     }
 
     fn count(&self, text: &[u8]) -> usize {
-        let of_line = |line: &[u8]| match self.one.iter().any(|pattern| pattern.is_match(line)) {
-            true => 1,
-            false => self.bare.find(line).map_or(0, |stack| self.address.find_iter(stack.as_bytes()).count()),
+        let of_line = |line: &[u8]| {
+            if self.one.iter().any(|pattern| pattern.is_match(line)) {
+                1
+            } else {
+                self.bare.find(line).map_or(0, |stack| self.address.find_iter(stack.as_bytes()).count())
+            }
         };
         text.split(|byte| *byte == b'\n').map(of_line).sum()
     }

@@ -73,10 +73,7 @@ pub(crate) fn a_web_server_that_hangs_delays_neither_images_in_memory_nor_readin
     let web = WebServer::start(move |request| {
         let file = fs::read(folder.join(request.path.trim_start_matches('/')));
         let reply = file.map_or(Reply::Status(404), Reply::Body);
-        match hangs.load(Ordering::SeqCst) {
-            true => Reply::Behind(held.clone(), Box::new(reply)),
-            false => reply,
-        }
+        if hangs.load(Ordering::SeqCst) { Reply::Behind(held.clone(), Box::new(reply)) } else { reply }
     });
     let server = TestServer::start(Path::new(&web.url()), &["--threads", "2"]);
     check(&server, &web.url(), &ids[0], || is_hung.store(true, Ordering::SeqCst), || gate.open());

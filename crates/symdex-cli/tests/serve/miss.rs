@@ -79,9 +79,12 @@ pub(crate) fn a_slow_source_is_pending_and_the_image_is_built_although_nobody_wa
     let (id, bytes, path) = kit();
     let gate = Gate::default();
     let held = gate.clone();
-    let web = WebServer::start(move |request| match request.path == path {
-        true => Reply::Behind(held.clone(), Box::new(Reply::Body(bytes.clone()))),
-        false => Reply::Status(404),
+    let web = WebServer::start(move |request| {
+        if request.path == path {
+            Reply::Behind(held.clone(), Box::new(Reply::Body(bytes.clone())))
+        } else {
+            Reply::Status(404)
+        }
     });
     let store = folder();
     let server = start(store.path(), &web, &["--fetch-wait", "1s"]);
@@ -118,9 +121,9 @@ pub(crate) fn files_that_cannot_be_used_are_failures_with_a_reason() {
         (Reply::Status(500), "500"),
     ] {
         let path = path.clone();
-        let web = WebServer::start(move |request| match request.path == path {
-            true => reply.clone(),
-            false => Reply::Status(404),
+        let web = WebServer::start(move |request| {
+            let is_it = request.path == path;
+            if is_it { reply.clone() } else { Reply::Status(404) }
         });
         let store = folder();
         let server = start(store.path(), &web, &[]);

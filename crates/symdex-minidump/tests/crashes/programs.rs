@@ -94,9 +94,10 @@ impl Indexes {
         self.by_path.iter().filter_map(|(path, id)| {
             let metadata = self.indexes[id].metadata();
             let maps = || capture.maps.iter().filter(|(_, _, mapped)| mapped == path);
-            let (start, end) = match self.is_static {
-                true => (metadata.base, metadata.base + metadata.image_size),
-                false => maps().map(|map| map.0).min().zip(maps().map(|map| map.1).max())?,
+            let (start, end) = if self.is_static {
+                (metadata.base, metadata.base + metadata.image_size)
+            } else {
+                maps().map(|map| map.0).min().zip(maps().map(|map| map.1).max())?
             };
             Some((path, id, start..end))
         })

@@ -193,9 +193,9 @@ impl Faults {
     /// The entry `name` has the fault.
     pub(crate) fn entry(&mut self, archive: &str, name: String, kind: FaultKind) {
         let is_full = self.0.len() >= DETAILED;
-        let same = |fault: &&mut Fault| match is_full {
-            true => fault.count != 0 && discriminant(&fault.kind) == discriminant(&kind),
-            false => fault.count != 0 && fault.archive == archive && fault.kind == kind,
+        let same = |fault: &&mut Fault| {
+            let is_equal = fault.archive == archive && fault.kind == kind;
+            fault.count != 0 && (is_equal || is_full && discriminant(&fault.kind) == discriminant(&kind))
         };
         match self.0.iter_mut().find(same) {
             Some(fault) => {

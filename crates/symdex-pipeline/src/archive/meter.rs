@@ -130,10 +130,10 @@ impl<R: Read> Metered<R> {
     pub(crate) fn check_holes(&self, holes: u64, stored: u64) -> io::Result<()> {
         let limits = &self.meter.limits;
         let unpacked = [self.holes, holes, stored].into_iter().fold(self.produced, u64::saturating_add);
-        match unpacked > limits.expanded(self.compressed.get().saturating_add(stored)) {
-            true => Err(self.meter.fail(FaultKind::Holes { limit: limits.ratio })),
-            false => Ok(()),
+        if unpacked > limits.expanded(self.compressed.get().saturating_add(stored)) {
+            return Err(self.meter.fail(FaultKind::Holes { limit: limits.ratio }));
         }
+        Ok(())
     }
 
     fn check(&mut self, read: usize) -> Result<(), FaultKind> {

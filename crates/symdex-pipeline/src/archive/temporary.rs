@@ -147,10 +147,10 @@ fn is_abandoned(folder: &Metadata) -> bool {
 /// Opens a file to lock it. NFS locks a file only for a process that may write it.
 fn open(path: &Path) -> io::Result<File> {
     // Opening a pipe would wait for its reader.
-    match fs::symlink_metadata(path)?.is_file() {
-        true => File::options().write(true).open(path),
-        false => Err(io::ErrorKind::InvalidInput.into()),
+    if fs::symlink_metadata(path)?.is_file() {
+        return File::options().write(true).open(path);
     }
+    Err(io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(unix)]

@@ -71,10 +71,10 @@ pub(crate) fn read(
             Ok(()) => {}
         }
     }
-    match count == stated {
-        true => Ok(()),
-        false => Err(FaultKind::Damaged(format!("its directory has {count} entries and states {stated}"))),
+    if count == stated {
+        return Ok(());
     }
+    Err(FaultKind::Damaged(format!("its directory has {count} entries and states {stated}")))
 }
 
 struct Zip<'z> {

@@ -38,11 +38,10 @@ impl FoundAnswers {
 
     /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].
     fn add(&mut self, answer: Answer, options: &Options) -> u32 {
-        let within =
-            |functions: Arc<[Function]>| match self.left.take(functions.iter().map(Function::size).sum()) {
-                true => Ok(functions),
-                false => Err(Unresolved::TooLarge),
-            };
+        let within = |functions: Arc<[Function]>| {
+            let has_room = self.left.take(functions.iter().map(Function::size).sum());
+            if has_room { Ok(functions) } else { Err(Unresolved::TooLarge) }
+        };
         self.answers.push(resolve(answer, options).and_then(within));
         to_u32(self.answers.len() - 1)
     }

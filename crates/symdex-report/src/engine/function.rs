@@ -251,9 +251,10 @@ impl Texts {
     }
 
     pub(crate) fn readable(&self) -> Option<&str> {
-        match self.has_readable {
-            true => Some(&self.all[self.name_end as usize..self.readable_end as usize]),
-            false => self.name(),
+        if self.has_readable {
+            Some(&self.all[self.name_end as usize..self.readable_end as usize])
+        } else {
+            self.name()
         }
     }
 

@@ -55,9 +55,10 @@ impl<'r> LookupTargets<'r> {
             Addresses::AsGiven => AddressKind::ProgramCounter,
         };
         let offset = || offset(self.report.images.get(image?)?, address, kind);
-        let offset = match frame.detail >= self.enough || frame.inlined {
-            true => TargetOffset::NotNeeded,
-            false => offset().map_or(TargetOffset::NoImage, TargetOffset::Offset),
+        let offset = if frame.detail >= self.enough || frame.inlined {
+            TargetOffset::NotNeeded
+        } else {
+            offset().map_or(TargetOffset::NoImage, TargetOffset::Offset)
         };
         LookupTarget { image, offset }
     }

@@ -25,12 +25,11 @@ impl App {
         let Question { image, offsets, .. } = *question;
         let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
         self.asked.push((image.name.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        match [APP, stacks::ID].contains(&id.to_string().as_str()) {
-            true => {
-                let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0)).collect();
-                Ok(answers.into())
-            }
-            false => Err(Unanswered::Missing),
+        if [APP, stacks::ID].contains(&id.to_string().as_str()) {
+            let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0)).collect();
+            Ok(answers.into())
+        } else {
+            Err(Unanswered::Missing)
         }
     }
 }

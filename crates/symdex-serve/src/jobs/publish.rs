@@ -68,10 +68,8 @@ impl Builder {
         let unpublished = |error: Error| {
             let failure = failed(&format!("its index is not published: {error}"));
             // The store has an index of a newer version, for example.
-            match matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged) {
-                true => Unpublished::Failed(failure),
-                false => Unpublished::NoStore(failure),
-            }
+            let is_final = matches!(error.cause(), Cause::Unsupported | Cause::Lost | Cause::Damaged);
+            if is_final { Unpublished::Failed(failure) } else { Unpublished::NoStore(failure) }
         };
         let index =
             Index::open(built.as_ref()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;

@@ -367,10 +367,11 @@ impl Jobs {
         let Some(mut job) = self.view(id, Job::clone) else { return };
         end(&mut job);
         let saved = self.state.save(&job);
-        match job.state.is_finished() {
+        if job.state.is_finished() {
             // The upload may have taken the space that the job needs.
-            true => self.state.remove_upload(&job.sha256),
-            false => tracing::error!(job = id, error = job.store_error, "a job waits for an operator"),
+            self.state.remove_upload(&job.sha256);
+        } else {
+            tracing::error!(job = id, error = job.store_error, "a job waits for an operator");
         }
         if saved.is_err() {
             log_unsaved(&job, self.state.save(&job));

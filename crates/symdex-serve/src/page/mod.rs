@@ -78,9 +78,10 @@ fn serve(number: usize, asset: &'static Asset, headers: &HeaderMap) -> Response 
     let tag = TAGS.get(number).map_or("", String::as_str);
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     let mut known = known.flat_map(|value| value.split(',')).map(|tag| tag.trim().trim_start_matches("W/"));
-    let mut response = match known.any(|known| known == tag) {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(header::CONTENT_TYPE, asset.media_type)], asset.contents).into_response(),
+    let mut response = if known.any(|known| known == tag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, asset.media_type)], asset.contents).into_response()
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, HeaderValue::from_str(tag).unwrap_or(HeaderValue::from_static("\"\"")));

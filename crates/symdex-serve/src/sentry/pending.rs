@@ -48,10 +48,7 @@ impl Running {
 
     /// The answer; `None` if it is not ready within `wait`. A time of 0 does not wait at all.
     pub(super) async fn answer_within(&mut self, wait: Duration) -> Option<Answer> {
-        match wait.is_zero() {
-            true => None,
-            false => tokio::time::timeout(wait, self.answer()).await.ok(),
-        }
+        if wait.is_zero() { None } else { tokio::time::timeout(wait, self.answer()).await.ok() }
     }
 }
 

@@ -172,11 +172,12 @@ impl Follower {
             }
         }
         let told = self.told;
-        let news = self.app.jobs().ok()?.view(&self.id, |job| match told == Some(job.state) {
-            true => {
+        let news = self.app.jobs().ok()?.view(&self.id, |job| {
+            if told == Some(job.state) {
                 News::Progress(JobUpdate { id: job.id.clone(), state: job.state, progress: job.progress })
+            } else {
+                News::Job(Box::new(job.clone()))
             }
-            false => News::Job(Box::new(job.clone())),
         })?;
         if let News::Job(job) = &news {
             self.told = Some(job.state);

@@ -114,9 +114,10 @@ pub(crate) async fn lookup(
         let results = requests.iter().zip(&answers);
         let results = results.map(|(request, answered)| request.result(answered, &left));
         let mut out = WrittenAnswer::new(reserved);
-        let written = match is_streamed {
-            true => write_lines(results, &mut out),
-            false => serde_json::Serializer::new(&mut out).collect_seq(results).map_err(io::Error::from),
+        let written = if is_streamed {
+            write_lines(results, &mut out)
+        } else {
+            serde_json::Serializer::new(&mut out).collect_seq(results).map_err(io::Error::from)
         };
         written.map_err(|error| out.problem(&error))?;
         let mut answered = answers.iter().map(|one| &one.answered);

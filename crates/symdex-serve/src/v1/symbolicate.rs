@@ -149,10 +149,9 @@ pub(crate) async fn symbolicate_report(
     let options = SymbolicateOptions::parse(&query.unwrap_or_default())?;
     let is_batch =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(NDJSON.as_bytes()));
-    let format = options.format.unwrap_or(match accepts(&headers, "application/json") {
-        true => OutputFormat::Json,
-        false => OutputFormat::Native,
-    });
+    let wanted =
+        if accepts(&headers, "application/json") { OutputFormat::Json } else { OutputFormat::Native };
+    let format = options.format.unwrap_or(wanted);
     let body = app.receive(&headers, body).await?;
     if is_batch {
         let work = move |app: &App| Ok::<_, Problem>((options.matched(app)?, app.unpack(body)?));

@@ -136,9 +136,10 @@ pub(crate) async fn upload_part(
         let detail = format!("the body ends at byte {there}; the header Content-Range states {end}");
         return Err(Problem::bad_request(detail));
     }
-    match there == range.size {
-        true => finish(jobs, incoming, Some(sha256), options, requester).await,
-        false => Ok((StatusCode::NO_CONTENT, offset_of(there, Some(range.size))).into_response()),
+    if there == range.size {
+        finish(jobs, incoming, Some(sha256), options, requester).await
+    } else {
+        Ok((StatusCode::NO_CONTENT, offset_of(there, Some(range.size))).into_response())
     }
 }
 

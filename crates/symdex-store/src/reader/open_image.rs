@@ -303,9 +303,10 @@ fn positions_by_value(
     let (mut positions, mut gaps) = (BTreeMap::<u64, Vec<usize>>::new(), Vec::new());
     for (position, offset) in offsets.iter().enumerate() {
         let number = metadata.value_number(*offset);
-        match there.iter().any(|numbers| numbers.contains(&number)) {
-            true => positions.entry(number).or_default().push(position),
-            false => gaps.push(position),
+        if there.iter().any(|numbers| numbers.contains(&number)) {
+            positions.entry(number).or_default().push(position);
+        } else {
+            gaps.push(position);
         }
     }
     (positions, gaps)

@@ -45,13 +45,11 @@ impl SharedStore {
             fetched.inspect(|fetched| self.keep_values(*values, numbers, fetched))
         });
         let whole = |values: ValuesInMemory| {
-            let mut fetched = match values.iter().all(Option::is_some) {
-                true => Vec::new(),
-                false => fetched.next().unwrap_or_else(|| Ok(Vec::new()))?,
-            }
-            .into_iter();
+            let is_whole = values.iter().all(Option::is_some);
+            let more = if is_whole { None } else { fetched.next().transpose()? };
+            let mut more = more.into_iter().flatten();
             let value = |value: Option<_>| {
-                value.map(FetchedValue::Index).or_else(|| fetched.next()).unwrap_or(FetchedValue::Lost)
+                value.map(FetchedValue::Index).or_else(|| more.next()).unwrap_or(FetchedValue::Lost)
             };
             Ok(values.into_iter().map(value).collect())
         };

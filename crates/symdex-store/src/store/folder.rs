@@ -60,9 +60,10 @@ impl IndexFolder {
         };
         for entry in entries {
             let entry = entry?;
-            let flow = match entry.file_name().len() == 2 && entry.path().is_dir() {
-                true => fs::read_dir(entry.path())?.flatten().try_for_each(|entry| visit(&entry)),
-                false => visit(&entry),
+            let flow = if entry.file_name().len() == 2 && entry.path().is_dir() {
+                fs::read_dir(entry.path())?.flatten().try_for_each(|entry| visit(&entry))
+            } else {
+                visit(&entry)
             };
             if flow.is_break() {
                 break;
@@ -267,9 +268,10 @@ impl Store for IndexFolder {
             } else if let Some(id) = id_of(file)
                 && let Ok(metadata) = file.path().metadata()
             {
-                match metadata.modified().is_ok_and(is_unused) {
-                    true => counts.count(self.remove_if(&id, is_unused), metadata.len()),
-                    false => counts.kept += 1,
+                if metadata.modified().is_ok_and(is_unused) {
+                    counts.count(self.remove_if(&id, is_unused), metadata.len());
+                } else {
+                    counts.kept += 1;
                 }
             }
             ControlFlow::Continue(())

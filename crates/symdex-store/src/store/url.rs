@@ -388,10 +388,10 @@ impl FromStr for StoreUrl {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let url = Self::read(text, &SCHEMES, "store")?;
         let host = url.place.split('/').next().unwrap_or_default();
-        match url.scheme == Scheme::Http && !is_this_machine(host) {
-            true => Err(StoreUrlError::PlainHttp { url: url.to_string() }),
-            false => Ok(url),
+        if url.scheme == Scheme::Http && !is_this_machine(host) {
+            return Err(StoreUrlError::PlainHttp { url: url.to_string() });
         }
+        Ok(url)
     }
 }
 

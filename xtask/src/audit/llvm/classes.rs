@@ -255,10 +255,8 @@ impl<'d> LlvmPeer<'d> {
     /// Whether the frame has the name of a stub, and no symbol has it.
     fn is_stub(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
         let Some(ours) = frame.ours.name.as_deref() else { return false };
-        let is_named_so = match self.is_elf {
-            true => ours.ends_with(b"@plt"),
-            false => ours.starts_with(b"DYLD-STUB$$"),
-        };
+        let is_named_so =
+            if self.is_elf { ours.ends_with(b"@plt") } else { ours.starts_with(b"DYLD-STUB$$") };
         let is_symbol = |start| self.all_names.binary_search(&(start, ours)).is_ok();
         is_named_so
             && frame.theirs.name.is_none()
@@ -277,12 +275,11 @@ impl<'d> LlvmPeer<'d> {
     /// The classes if the frame has the source file of its symbol and no line, or a file for a call that states none.
     fn explain_file(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Vec<Class>> {
         let FramePair { ours, theirs, .. } = *frame;
-        let class = match question.call_has_no_file(frame.depth) {
-            true => CALL_WITHOUT_FILE,
-            false => {
-                let file = self.symbol(question, frame)?.file?;
-                (theirs.file.as_deref() == Some(file)).then_some(SYMBOL_FILE)?
-            }
+        let class = if question.call_has_no_file(frame.depth) {
+            CALL_WITHOUT_FILE
+        } else {
+            let file = self.symbol(question, frame)?.file?;
+            (theirs.file.as_deref() == Some(file)).then_some(SYMBOL_FILE)?
         };
         let line = match (ours.line, theirs.line) {
             (ours, theirs) if ours == theirs => None,

@@ -53,9 +53,10 @@ fn by_gimli<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
             while open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
             let is_subprogram = abbreviation.tag() == constants::DW_TAG_subprogram;
-            let attributes = match Shape::unknown(abbreviation).states_code {
-                true => Some(Attributes::read(&mut entries, abbreviation.attributes())?),
-                false => entries.skip_attributes(abbreviation.attributes()).map(|()| None)?,
+            let attributes = if Shape::unknown(abbreviation).states_code {
+                Some(Attributes::read(&mut entries, abbreviation.attributes())?)
+            } else {
+                entries.skip_attributes(abbreviation.attributes()).map(|()| None)?
             };
             let around = open.last().and_then(|(_, offset)| *offset);
             let states_code = attributes.is_some();
@@ -84,9 +85,12 @@ struct Made {
 impl Made {
     /// A unit with these bytes after its header.
     fn unit(self, entries: &[u8]) -> Vec<u8> {
-        let offset = |value: usize| match self.is_64 {
-            true => (value as u64).to_le_bytes().to_vec(),
-            false => u32::try_from(value).expect("small").to_le_bytes().to_vec(),
+        let offset = |value: usize| {
+            if self.is_64 {
+                (value as u64).to_le_bytes().to_vec()
+            } else {
+                u32::try_from(value).expect("small").to_le_bytes().to_vec()
+            }
         };
         let mut rest = self.version.to_le_bytes().to_vec();
         match self.version {

@@ -44,10 +44,8 @@ pub(crate) fn stubs<'d, Header: FileHeader<Endian = Little>>(
     let Some(code) = Code::of(file.machine) else { return Ok(Vec::new()) };
     let jumps = jumps(file, code);
     let targets = targets(file, code, &jumps)?;
-    let mut resolvers = match targets.values().any(|target| matches!(target, Some(Target::Resolver(_)))) {
-        true => resolvers(file, base, thumb)?,
-        false => Vec::new(),
-    };
+    let has_resolvers = targets.values().any(|target| matches!(target, Some(Target::Resolver(_))));
+    let mut resolvers = if has_resolvers { resolvers(file, base, thumb)? } else { Vec::new() };
     resolvers.sort_unstable();
     let name = |target: Target<'d>| match target {
         Target::Symbol(name) => Some(name),
@@ -110,11 +108,12 @@ fn targets<'d, Header: FileHeader<Endian = Little>>(
             return;
         }
         if let Some(target @ None) = targets.get_mut(&slot) {
-            *target = match is_resolver {
-                true => addend
+            *target = if is_resolver {
+                addend
                     .or_else(|| slots.iter().flatten().find_map(|slots| stored(*slots, slot)))
-                    .map(Target::Resolver),
-                false => symbol.and_then(name),
+                    .map(Target::Resolver)
+            } else {
+                symbol.and_then(name)
             };
         }
     };

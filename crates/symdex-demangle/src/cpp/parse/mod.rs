@@ -174,12 +174,11 @@ impl<'a> Parser<'a> {
         if self.is_end_of_encoding() {
             return Some(name);
         }
-        let attributes = match self.eat_text("Ua9enable_ifI") {
-            true => {
-                let conditions = self.list_until_end(Self::template_argument)?;
-                Some(self.add(Node::EnableIf(conditions))?)
-            }
-            false => None,
+        let attributes = if self.eat_text("Ua9enable_ifI") {
+            let conditions = self.list_until_end(Self::template_argument)?;
+            Some(self.add(Node::EnableIf(conditions))?)
+        } else {
+            None
         };
         let has_result = named.ends_with_arguments && !named.has_no_result;
         let result = if has_result { Some(self.a_type()?) } else { None };

@@ -86,13 +86,12 @@ impl Parser<'_> {
     pub(super) fn template_parameter(&mut self) -> Option<Id> {
         let start = self.at;
         self.expect(b'T')?;
-        let level = match self.eat(b'L') {
-            true => {
-                let level = self.index()?.checked_add(1)?;
-                self.expect(b'_')?;
-                level
-            }
-            false => 0,
+        let level = if self.eat(b'L') {
+            let level = self.index()?.checked_add(1)?;
+            self.expect(b'_')?;
+            level
+        } else {
+            0
         };
         let index = self.index_after()?;
         if self.is_constraint {

@@ -58,9 +58,10 @@ impl<'a> Printer<'_, 'a> {
             ]),
             Node::Call { callee, arguments, has_parentheses } => {
                 self.parenthesized(arguments);
-                match has_parentheses {
-                    true => self.then([Task::Open("("), Task::Print(callee), Task::Close(")")]),
-                    false => self.tasks.push(Task::Print(callee)),
+                if has_parentheses {
+                    self.then([Task::Open("("), Task::Print(callee), Task::Close(")")])
+                } else {
+                    self.tasks.push(Task::Print(callee));
                 }
             }
             Node::Conversion(to, from) => {
@@ -150,14 +151,10 @@ impl<'a> Printer<'_, 'a> {
                     Self::optional(constraint),
                     Task::Text(";"),
                 ]);
-                match has_braces {
-                    true => self.then([
-                        Task::Text(" "),
-                        Task::Open("{"),
-                        Task::Print(expression),
-                        Task::Close("}"),
-                    ]),
-                    false => self.then([Task::Text(" "), Task::Print(expression)]),
+                if has_braces {
+                    self.then([Task::Text(" "), Task::Open("{"), Task::Print(expression), Task::Close("}")])
+                } else {
+                    self.then([Task::Text(" "), Task::Print(expression)])
                 }
             }
             _ => self.literal(node),

@@ -32,10 +32,10 @@ impl Header {
         let unsigned: i64 = bytes().map(i64::from).sum();
         let signed: i64 = bytes().map(|byte| i64::from(byte.cast_signed())).sum();
         let stated = i64::try_from(number(&self.0[stated.clone()])?).unwrap_or(-1);
-        match stated == unsigned || stated == signed {
-            true => Ok(()),
-            false => Err(damaged("the checksum of a header is wrong")),
+        if stated == unsigned || stated == signed {
+            return Ok(());
         }
+        Err(damaged("the checksum of a header is wrong"))
     }
 
     /// The letter that states the kind of the entry.

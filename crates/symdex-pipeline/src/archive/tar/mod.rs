@@ -171,10 +171,7 @@ fn next_entry(data: &mut Metered<impl Read>) -> io::Result<Option<Entry>> {
             _ => return entry(&header, long_name, pax.unwrap_or_default(), data).map(Some),
         }
     }
-    match long_name.is_some() || pax.is_some() {
-        true => Err(cut()),
-        false => Ok(None),
-    }
+    if long_name.is_some() || pax.is_some() { Err(cut()) } else { Ok(None) }
 }
 
 fn entry(

@@ -36,9 +36,10 @@ fn rules(access: &Access, has_unnamed_files: bool) -> Result<RulesetStatus, Rule
 
 /// The rights in the folder of temporary files. A file without a name needs fewer.
 fn write_access(has_unnamed_files: bool) -> BitFlags<AccessFs> {
-    match has_unnamed_files {
-        true => make_bitflags!(AccessFs::{ReadFile | WriteFile}),
-        false => make_bitflags!(AccessFs::{ReadFile | WriteFile | MakeReg | RemoveFile}),
+    if has_unnamed_files {
+        make_bitflags!(AccessFs::{ReadFile | WriteFile})
+    } else {
+        make_bitflags!(AccessFs::{ReadFile | WriteFile | MakeReg | RemoveFile})
     }
 }
 

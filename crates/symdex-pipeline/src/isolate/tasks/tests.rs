@@ -52,9 +52,10 @@ fn the_files_at_which_children_end_are_named() {
     let children = AtomicUsize::new(0);
     let read = |files: &[DebugFile]| {
         children.fetch_add(1, Ordering::Relaxed);
-        match files.iter().any(|file| file.name().to_string_lossy().starts_with("bad")) {
-            true => Err(Death::StackOverflow.into()),
-            false => Ok(files.iter().map(|file| Ok(file.name().to_owned())).collect()),
+        if files.iter().any(|file| file.name().to_string_lossy().starts_with("bad")) {
+            Err(Death::StackOverflow.into())
+        } else {
+            Ok(files.iter().map(|file| Ok(file.name().to_owned())).collect())
         }
     };
     let read = find_culprits(&files, &read).expect("children start");

@@ -104,19 +104,16 @@ pub(super) fn decode(
     let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
     body.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut start)?;
     let is_compressed = start == ZSTD_MAGIC;
-    let by_ratio = match is_compressed {
-        true => stored_size.saturating_mul(MAX_RATIO).saturating_add(SMALL),
-        false => stored_size,
-    };
+    let by_ratio =
+        if is_compressed { stored_size.saturating_mul(MAX_RATIO).saturating_add(SMALL) } else { stored_size };
     let limit = size.unwrap_or(u64::MAX).min(by_ratio).min(MAX_SIZE);
     let mut body = BufReader::new(io::Cursor::new(start).chain(body));
-    let copied = match is_compressed {
-        false => copy(&mut body, limit, out)?,
-        true => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(&mut body)?.single_frame();
-            decoder.window_log_max(MAX_WINDOW_LOG)?;
-            copy(&mut decoder, limit, out)?
-        }
+    let copied = if is_compressed {
+        let mut decoder = zstd::stream::read::Decoder::with_buffer(&mut body)?.single_frame();
+        decoder.window_log_max(MAX_WINDOW_LOG)?;
+        copy(&mut decoder, limit, out)?
+    } else {
+        copy(&mut body, limit, out)?
     };
     if copied > limit || size.is_some_and(|size| size != copied) {
         return Err(damaged(format!(

@@ -63,9 +63,10 @@ impl ObjectsStore {
                 }
             }
         } else if self.entry(listed).is_some() {
-            match age(listed) > unused {
-                true => counts.count(self.replace_and_delete(listed, unused), listed.size),
-                false => counts.kept += 1,
+            if age(listed) > unused {
+                counts.count(self.replace_and_delete(listed, unused), listed.size);
+            } else {
+                counts.kept += 1;
             }
         }
     }

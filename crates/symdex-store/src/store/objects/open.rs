@@ -32,10 +32,8 @@ impl ObjectsStore {
     /// Opens `bytes` as the index of `id`. If `is_new`, all bytes are checked.
     fn open_bytes(&self, id: &ImageId, bytes: IndexBytes, is_new: bool) -> Result<Index<IndexBytes>, Error> {
         let location = self.location(id);
-        let index = Index::open(bytes).and_then(|index| match is_new {
-            true => index.verify_digest().map(|()| index),
-            false => Ok(index),
-        });
+        let index = Index::open(bytes)
+            .and_then(|index| if is_new { index.verify_digest().map(|()| index) } else { Ok(index) });
         let index = index.map_err(|error| Error::index(location.as_ref(), error))?;
         if index.id() != id {
             let (found, wanted) = (index.id().clone(), id.clone());

@@ -146,10 +146,10 @@ impl ObjectsStore {
 
     /// Writes `index`, which is the one in `object`, again if the object is old.
     fn renew(&self, index: &Index<&[u8]>, object: &Stated) -> Result<(), Failed> {
-        match object.age >= self.renewed_after {
-            true => self.write(index, &mut None, Some(&object.version), object.put_by.as_ref()),
-            false => Ok(()),
+        if object.age >= self.renewed_after {
+            return self.write(index, &mut None, Some(&object.version), object.put_by.as_ref());
         }
+        Ok(())
     }
 
     /// The bytes of the object.

@@ -66,9 +66,10 @@ impl Config {
         }
         let infos = addresses.into_iter().map(|address| info(address, &settings));
         let infos = infos.collect::<RedisResult<Vec<_>>>().map_err(|error| error.to_string())?;
-        let client = match parts.is_cluster {
-            true => cluster(infos, certificates, connect_timeout, response_timeout),
-            false => node(infos, certificates),
+        let client = if parts.is_cluster {
+            cluster(infos, certificates, connect_timeout, response_timeout)
+        } else {
+            node(infos, certificates)
         };
         let client = client.map_err(|error| format!("the URL or {CA_FILE} is not valid: {error}"))?;
         let secrets = [user, password].into_iter().flatten().filter(|secret| !secret.is_empty()).collect();
@@ -120,9 +121,10 @@ fn address(text: &str, is_tls: bool) -> Result<ConnectionAddr, String> {
         return Err(format!("not a host and a port: {text:?}; expected HOST, HOST:PORT or [IPV6]:PORT"));
     };
     let host = host.to_owned();
-    Ok(match is_tls {
-        true => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
-        false => ConnectionAddr::Tcp(host, port),
+    Ok(if is_tls {
+        ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
+    } else {
+        ConnectionAddr::Tcp(host, port)
     })
 }
 

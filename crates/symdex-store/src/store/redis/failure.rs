@@ -99,9 +99,10 @@ impl Failure {
             return Self::lasting(format!("{shown}; name the certificate of the CA in SYMDEX_REDIS_CA_FILE"));
         }
         // The client of a cluster has several errors of connections in one text.
-        match shown.contains("Password authentication failed") {
-            true => Self::wrong_password(),
-            false => Self::transient(shown),
+        if shown.contains("Password authentication failed") {
+            Self::wrong_password()
+        } else {
+            Self::transient(shown)
         }
     }
 }

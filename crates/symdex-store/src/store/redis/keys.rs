@@ -42,10 +42,8 @@ pub(super) const START: usize = 16;
 /// What all keys of `id` begin with.
 fn prefix(id: &ImageId) -> String {
     let digits = id.to_string();
-    let (start, rest) = match id.as_bytes().len() > START {
-        true => digits.split_at(2 * START),
-        false => (digits.as_str(), ""),
-    };
+    let (start, rest) =
+        if id.as_bytes().len() > START { digits.split_at(2 * START) } else { (digits.as_str(), "") };
     format!("symdex/1/{{{start}}}{rest}")
 }
 

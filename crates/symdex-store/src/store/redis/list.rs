@@ -19,10 +19,8 @@ const KEYS_PER_STEP: u32 = 5000;
 
 /// Calls `visit` with each image, until it returns [`ControlFlow::Break`]. Redis may name an image twice.
 pub(super) fn list(client: &Arc<Client>, visit: &mut VisitImage<'_>) -> Result<(), Failure> {
-    let nodes = match client.is_cluster() {
-        true => primaries(client)?.into_iter().map(Some).collect(),
-        false => vec![None],
-    };
+    let nodes =
+        if client.is_cluster() { primaries(client)?.into_iter().map(Some).collect() } else { vec![None] };
     for node in nodes {
         if list_node(client, node.as_ref(), visit)?.is_break() {
             break;

@@ -54,10 +54,7 @@ impl<'i> ValueName<'i> {
             Cause::Unsupported => Error::Index { path: location.into(), error },
             _ => damaged(&error.to_string()),
         })?;
-        match index.id() == self.id {
-            true => Ok(index),
-            false => Err(damaged("it is of another image")),
-        }
+        if index.id() == self.id { Ok(index) } else { Err(damaged("it is of another image")) }
     }
 
     fn text(self) -> String {

@@ -191,9 +191,10 @@ impl Elf {
     /// A segment, readable and executable.
     fn segment(&self, base: u64) -> Vec<u8> {
         let [zero, base, size, page] = [0, base, 0x4000, 0x1000].map(|number| self.word(number));
-        match self.is_64_bit {
-            true => [words(&[1, 5]), zero, base.clone(), base, size.clone(), size, page].concat(),
-            false => [words(&[1]), zero, base.clone(), base, size.clone(), size, words(&[5]), page].concat(),
+        if self.is_64_bit {
+            [words(&[1, 5]), zero, base.clone(), base, size.clone(), size, page].concat()
+        } else {
+            [words(&[1]), zero, base.clone(), base, size.clone(), size, words(&[5]), page].concat()
         }
     }
 
@@ -208,9 +209,10 @@ impl Elf {
         let info = vec![binding.0 << 4 | kind.0, 0];
         let (value, size) = (self.word(*value), self.word(*size));
         let section = section.to_le_bytes().to_vec();
-        match self.is_64_bit {
-            true => [words(&[name]), info, section, value, size].concat(),
-            false => [words(&[name]), value, size, info, section].concat(),
+        if self.is_64_bit {
+            [words(&[name]), info, section, value, size].concat()
+        } else {
+            [words(&[name]), value, size, info, section].concat()
         }
     }
 }
