@@ -19,7 +19,8 @@ fn every_test_that_the_document_names_exists() {
     }
     let mut missing = Vec::new();
     for (file, tests) in &tests {
-        let folder = if root.join(file).exists() { root.clone() } else { root.join("crates/symdex-build/tests") };
+        let folder =
+            if root.join(file).exists() { root.clone() } else { root.join("crates/symdex-build/tests") };
         let source = fs::read_to_string(folder.join(file)).unwrap_or_default();
         // Programs that list their tests have them without the attribute.
         let before = ["#[test]\n", "#[test]\n    ", "\n", "\npub(crate) "];

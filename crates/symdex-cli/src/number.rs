@@ -104,6 +104,21 @@ pub(crate) fn parse_hexadecimal(text: &str) -> Result<u64, String> {
     hexadecimal(text).ok_or_else(|| "expected hexadecimal digits, with or without 0x".to_owned())
 }
 
+/// The start of a page, where images are loaded.
+const PAGE: u64 = 0x1000;
+
+/// [`hexadecimal`] for a load address. An image begins with a page, so a number that does only if it is read as a decimal
+/// one is refused: atos reads it as a hexadecimal one.
+pub(crate) fn parse_load_address(text: &str) -> Result<u64, String> {
+    let address = parse_hexadecimal(text)?;
+    match digits_of(text, 10) {
+        Some(decimal) if !address.is_multiple_of(PAGE) && decimal.is_multiple_of(PAGE) => {
+            Err(format!("a load address is hexadecimal, with or without 0x; write {decimal} as {decimal:#x}"))
+        }
+        _ => Ok(address),
+    }
+}
+
 /// Parses a time for command line options: `45d`, `12h`, `1h 30m`.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "expected a time such as 45d, 12h or 30m".to_owned())
@@ -204,5 +219,8 @@ mod tests {
         assert_eq!(hexadecimal("10"), Some(16));
         assert_eq!(hexadecimal("0x10"), Some(16));
         assert_eq!(hexadecimal("xyz"), None);
+        let load_addresses = ["0x104834000", "104834000", "b0000", "1", "5001"].map(parse_load_address);
+        assert_eq!(load_addresses, [0x1_0483_4000, 0x1_0483_4000, 0xb0000, 1, 0x5001].map(Ok));
+        assert!(parse_load_address("4370677760").is_err_and(|error| error.ends_with("as 0x104834000")));
     }
 }

@@ -250,9 +250,10 @@ pub enum AddressKind {
 }
 
 /// How much a report says about the address of a frame, before it is symbolicated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolDetail {
     /// Only the address, or a placeholder such as `<redacted>` for the name.
+    #[default]
     AddressOnly,
     /// The name of the function.
     Function,

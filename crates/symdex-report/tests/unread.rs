@@ -78,6 +78,11 @@ fn a_second_report_in_a_text_is_counted() {
     assert_eq!(read(&format!("{one}\n{one}")), (1, 0, second));
     assert_eq!(rewritten(&format!("{one}\n{one}")), format!("{}\n{one}", rewritten(&one)));
     assert_eq!(read(&format!("{one}\r\n\0\n")), (1, 0, 0));
+    // The hardware of a Mac is no second report.
+    let hardware = format!("{one}\nModel: MacBookPro18,1, BootROM 1, proc 10:8:2\nDisplay: Color LCD\n");
+    assert_eq!(read(&hardware), (1, 0, 0));
+    assert_eq!(rewritten(&hardware), hardware.replace(&one, &rewritten(&one)));
+    assert_eq!(read(&format!("{hardware}{one}")), (1, 0, one.len() as u64));
     let one = crash("0   App   0x100001010 0x100000000 + 4112\n", "arm64");
     assert_eq!(read(&format!("{one}{one}")), (1, 0, one.len() as u64));
     assert_eq!(rewritten(&format!("{one}{one}")), format!("{}{one}", rewritten(&one)));
@@ -160,6 +165,25 @@ fn the_event_of_an_envelope_is_read() {
     };
     assert_eq!(read(&envelope(&event)), (2, 0, 0));
     assert_eq!(rewritten(&envelope(&event)), envelope(&rewritten(&event)));
+}
+
+/// The lines of a report have one format.
+#[test]
+fn frames_of_another_format_in_a_text_are_counted() {
+    let unread = |text: &str| {
+        let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+        (report.format_name(), report.unread_frames())
+    };
+    let apples = crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
+    assert_eq!(unread(&apples), ("apple-crash", 0));
+    let lldb = "frame #0: 0x100001010 App`f + 1\nframe #1: 0x100001020 App`g + 1\n";
+    assert_eq!(unread(&format!("{lldb}{apples}")), ("apple-crash", 2));
+    let map = "App 0x100001010 0x100000000\n";
+    assert_eq!(unread(&format!("{lldb}{map}{map}{map}")), ("lldb", 3));
+    // Registers and images are no frames, whatever their lines look like.
+    let images = "\nBinary Images:\nApp 0x100001010 0x100000000\n1: 0x1000 - a\n\n\
+                  Thread 0 crashed with ARM Thread State:\nx0 0x100001010 0x100000000\n";
+    assert_eq!(unread(&format!("0   App  0x100001010 0x100000000 + 4112\n{images}")), ("apple-crash", 0));
 }
 
 /// Only the first event of a file is read. What follows it is counted from the next event or envelope.

@@ -90,7 +90,7 @@ Examples:
 #[group(multiple = false)]
 struct Basis {
     /// The address at which the image was loaded, hexadecimal with or without 0x
-    #[arg(short, value_name = "ADDRESS", value_parser = number::parse_hexadecimal)]
+    #[arg(short, value_name = "ADDRESS", value_parser = number::parse_load_address)]
     load: Option<u64>,
     /// The slide: the load address minus the address that the debug file states. Hexadecimal after 0x, otherwise
     /// decimal

@@ -17,17 +17,13 @@ pub(crate) fn lines_of_others(text: &[u8], own: &Format, parsed: &Parsed, format
     let mut read: Vec<_> = frames.map(|frame| frame.site.start()).collect();
     read.sort_unstable();
     let others = || formats.iter().filter(|format| format.kind == own.kind && format.name != own.name);
-    let mut lists = Lists::default();
-    let mut after = read.into_iter().peekable();
-    let is_unread = |(span, line): (std::ops::Range<usize>, &[u8])| {
-        let is_listed = lists.have(line);
-        let mut is_read = false;
-        while after.next_if(|site| *site <= span.end).is_some() {
-            is_read = true;
-        }
-        let has_address = || find(line, b"0x").is_some() || find(line, b" pc ").is_some();
-        !is_listed && !is_read && has_address() && others().any(|format| (format.recognises)(line))
-    };
     let end = text.len().saturating_sub(usize::try_from(parsed.extent.bytes).unwrap_or(usize::MAX));
-    lines(&text[..end]).map(is_unread).filter(|is_unread| *is_unread).count() as u64
+    let mut lists = Lists::default();
+    let unread = lines(&text[..end]).filter(|(span, line)| {
+        let has_address = || find(line, b"0x").is_some() || find(line, b" pc ").is_some();
+        let next = read.partition_point(|site| *site < span.start);
+        let is_read = || read.get(next).is_some_and(|site| *site <= span.end);
+        !lists.have(line) && has_address() && !is_read() && others().any(|format| (format.recognises)(line))
+    });
+    unread.count() as u64
 }

@@ -3,13 +3,12 @@
 //! the file only.
 
 use super::list::INLINED;
-use super::{Dialect, FrameLine, ImageReference, has_frame, memory_map, parse};
+use super::{
+    Dialect, FrameLine, ImageReference, existing_symbols, has_frame, memory_map, parse, with_symbols,
+};
 use crate::engine::function::Function;
-use crate::engine::symbolicate::Resolution;
-use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
-use crate::report::{AddressKind, Report, Span, SymbolDetail};
-use crate::text::{Cursor, line_end, lossy, opening_bracket};
+use crate::text::{Cursor, lossy, opening_bracket};
 
 /// The format of gdb's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -19,29 +18,15 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["(gdb)", " in ?? ()", "#0  "],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: Some(existing_symbols),
-    edits: Edits::Frames(replacement),
+    existing_symbols: Some(|report| existing_symbols(report, &DIALECT)),
+    edits: Edits::Frames(|text, site, resolution| with_symbols(text, site, resolution, &DIALECT, symbol)),
     ..Format::TEXT
 };
 
-const DIALECT: Dialect = Dialect {
-    frame: |line| Some(Line::of(line)?.frame(line)),
-    images: memory_map::images,
-    title,
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect = Dialect { frame, images: memory_map::images, title, ..Dialect::PLAIN };
 
 /// The placeholder for an unknown function.
 const NO_NAME: &[u8] = b"??";
-
-/// The parts of a line with a frame. Positions count from the start of the line.
-struct Line<'l> {
-    number: u64,
-    address: u64,
-    /// The end of the address.
-    address_end: usize,
-    symbol: Symbol<'l>,
-}
 
 /// The text after an address: ` in main (argc=1) at main.c:5`.
 pub(crate) struct Symbol<'l> {
@@ -54,37 +39,18 @@ pub(crate) struct Symbol<'l> {
     rest: &'l [u8],
 }
 
-impl<'l> Line<'l> {
-    fn of(line: &'l [u8]) -> Option<Self> {
-        let mut cursor = Cursor::new(line);
-        cursor.space();
-        cursor.take(b"#")?;
-        let number = cursor.decimal()?;
-        cursor.space().then_some(())?;
-        let address = cursor.hexadecimal()?;
-        let address_end = cursor.at();
-        let symbol = Symbol::of(line.strip_suffix(INLINED).unwrap_or(line).get(address_end..)?)?;
-        Some(Self { number, address, address_end, symbol })
-    }
-
-    fn frame(self, line: &[u8]) -> FrameLine<'l> {
-        let is_named = self.symbol.name != NO_NAME;
-        let detail = match &self.symbol.location {
-            Some(_) if is_named => SymbolDetail::Line,
-            _ if is_named => SymbolDetail::Function,
-            _ => SymbolDetail::AddressOnly,
-        };
-        let start = self.address_end + IN.len();
-        FrameLine {
-            number: Some(self.number),
-            address: self.address,
-            kind: if self.number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-            image: ImageReference::Address,
-            detail,
-            function: is_named.then(|| start..start + self.symbol.name.len()),
-            inlined: line.ends_with(INLINED),
-        }
-    }
+/// Reads `#1  0x0000555555555390 in ?? () from /opt/app.so`.
+fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    cursor.take(b"#")?;
+    let number = cursor.decimal()?;
+    cursor.space().then_some(())?;
+    let address = cursor.hexadecimal()?;
+    let Symbol { name, location, .. } = Symbol::of(cursor.rest())?;
+    let (head, start) = (cursor.at(), cursor.at() + IN.len());
+    let function = (name != NO_NAME).then(|| start..start + name.len());
+    Some(FrameLine::of_symbol(line, (number, address), ImageReference::Address, head, function, location))
 }
 
 const IN: &[u8] = b" in ";
@@ -92,7 +58,7 @@ const IN: &[u8] = b" in ";
 impl<'l> Symbol<'l> {
     /// Reads the text after an address. `None` if a sanitizer wrote it: only gdb has a space before the arguments.
     pub(crate) fn of(text: &'l [u8]) -> Option<Self> {
-        let text = text.strip_prefix(IN)?;
+        let text = text.strip_suffix(INLINED).unwrap_or(text).strip_prefix(IN)?;
         let cut = |word: &[u8]| memchr::memmem::rfind(text, word).map(|at| at + 1);
         let end = cut(b") at ").or_else(|| cut(b") from ")).unwrap_or(text.len());
         let (symbol, rest) = text.split_at(end);
@@ -118,34 +84,14 @@ fn title(line: &[u8]) -> Option<(String, bool)> {
     Some((lossy(name), false))
 }
 
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| {
-        let (Some(name), Some(line)) = (frame.function, Line::of(report.at(frame.site))) else {
-            return ExistingSymbol::default();
-        };
-        let (file, number) = line.symbol.location.unzip();
-        ExistingSymbol { function: Some(lossy(report.at(name))), file, line: number, offset: None }
-    })
-}
-
-/// A line for each function, with the number and the address of the frame.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let text_line = text.get(site.clone())?;
-    let line = Line::of(text_line)?;
-    let head = &text_line[..line.address_end];
-    let answer = |resolved: &Function| {
-        let name = resolved.readable().map_or_else(|| lossy(line.symbol.name), str::to_owned);
-        let arguments = if resolved.inlined { "()".into() } else { lossy(line.symbol.arguments) };
-        let rest = resolved.line.map_or_else(
-            || lossy(line.symbol.rest),
-            |number| format!(" at {}:{number}", resolved.file_path()),
-        );
-        let mark = if resolved.inlined { " [inlined]" } else { "" };
-        let symbol = format!(" in {name} {arguments}{rest}{mark}");
-        [head, symdex_demangle::printable(symbol.into()).as_bytes()].concat()
-    };
-    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
-    Some(lines.join(line_end(text, site.end)))
+/// The text after the address of a frame: ` in main (argc=1) at /src/main.c:5`.
+fn symbol(resolved: &Function, line: &[u8], frame: &FrameLine<'_>) -> Option<(String, Option<String>)> {
+    let Symbol { name, arguments, rest, .. } = Symbol::of(line.get(frame.head..)?)?;
+    let name = resolved.readable().map_or_else(|| lossy(name), str::to_owned);
+    let arguments = if resolved.inlined { "()".into() } else { lossy(arguments) };
+    let at = |number| format!(" at {}:{number}", resolved.file_path());
+    let rest = resolved.line.map_or_else(|| lossy(rest), at);
+    Some((format!(" in {name} {arguments}{rest}"), None))
 }
 
 #[cfg(test)]
@@ -155,8 +101,9 @@ mod tests {
     #[test]
     fn the_space_before_the_arguments_tells_gdb_from_a_sanitizer() {
         let read = |line: &str| {
-            let line = Line::of(line.as_bytes())?;
-            Some((lossy(line.symbol.name), lossy(line.symbol.arguments), line.symbol.location))
+            let frame = frame(line.as_bytes())?;
+            let symbol = Symbol::of(&line.as_bytes()[frame.head..])?;
+            Some((lossy(symbol.name), lossy(symbol.arguments), symbol.location))
         };
         let at = |file: &str, line| Some((file.to_owned(), line));
         let symbol =

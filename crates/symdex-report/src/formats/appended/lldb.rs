@@ -5,14 +5,15 @@
 use memchr::memmem;
 
 use super::list::INLINED;
-use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
+use super::{
+    Dialect, FrameLine, ImageReference, existing_symbols, has_frame, images_in_lines, parse, with_symbols,
+};
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
 use crate::formats::apple_text::is_nameless;
-use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
-use crate::report::{AddressKind, Report, ReportImage, Span, SymbolDetail};
-use crate::text::{Cursor, line_end, lossy};
+use crate::report::ReportImage;
+use crate::text::{Cursor, lossy, lossy_text};
 
 /// The format of lldb's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -22,75 +23,46 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["* thread #", "frame #", "stop reason ="],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: Some(existing_symbols),
-    edits: Edits::Frames(replacement),
+    existing_symbols: Some(|report| existing_symbols(report, &DIALECT)),
+    edits: Edits::Frames(|text, site, resolution| {
+        with_symbols(text, site, resolution, &DIALECT, |resolved, line, frame| {
+            // A function that the answer does not name keeps its name.
+            let old = frame.function.clone().map_or(NO_NAME.as_bytes(), |name| &line[name]);
+            Some((symbol(resolved, old, resolution), None))
+        })
+    }),
     ..Format::TEXT
 };
 
-const DIALECT: Dialect = Dialect {
-    frame: |line| Some(Line::of(line)?.frame(line)),
-    images: |text, limit| images_in_lines(text, limit, image),
-    title,
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect =
+    Dialect { frame, images: |text, limit| images_in_lines(text, limit, image), title, ..Dialect::PLAIN };
 
 /// The placeholder for an unknown function.
 const NO_NAME: &str = "??";
 
-/// The parts of a line with a frame. Positions count from the start of the line.
-struct Line<'l> {
-    number: u64,
-    address: u64,
-    module: &'l [u8],
-    /// The end of the module.
-    module_end: usize,
-    function: Option<Span>,
-    /// The file and the line number: `main.c:5`.
-    location: Option<(String, u32)>,
-    /// The distance from the start of the function.
-    offset: Option<u64>,
-}
-
-impl<'l> Line<'l> {
-    fn of(line: &'l [u8]) -> Option<Self> {
-        const FRAME: &[u8] = b"frame #";
-        let mut cursor = Cursor::at_byte(line, memmem::find(line, FRAME)? + FRAME.len());
-        let number = cursor.decimal()?;
-        cursor.take(b": ")?;
-        let address = cursor.hexadecimal()?;
-        cursor.space();
-        let rest = cursor.rest();
-        let len = memchr::memchr(b'`', rest).unwrap_or(rest.len());
-        let module = &rest[..len];
-        let module_end = cursor.at() + len;
-        let symbol = rest.get(len + 1..).unwrap_or_default();
-        let symbol = symbol.strip_suffix(INLINED).unwrap_or(symbol);
-        let (name, location) = location(symbol);
-        let (name, offset) = distance(name);
-        let start = module_end + 1;
-        let is_placeholder =
-            name == NO_NAME.as_bytes() || memmem::find(name, b"___lldb_unnamed_symbol").is_some();
-        let is_named = !is_nameless(name) && !is_placeholder;
-        let function = is_named.then(|| start..start + name.len());
-        Some(Self { number, address, module, module_end, function, location, offset })
-    }
-
-    fn frame(self, line: &[u8]) -> FrameLine<'l> {
-        let detail = match (&self.function, &self.location) {
-            (Some(_), Some(_)) => SymbolDetail::Line,
-            (Some(_), None) => SymbolDetail::Function,
-            (None, _) => SymbolDetail::AddressOnly,
-        };
-        FrameLine {
-            number: Some(self.number),
-            address: self.address,
-            kind: if self.number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-            image: ImageReference::Name(self.module),
-            detail,
-            function: self.function,
-            inlined: line.ends_with(INLINED),
-        }
-    }
+/// Reads ``frame #1: 0x0000000104a343d0 App`main + 24 at main.c:5:3``.
+fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
+    const FRAME: &[u8] = b"frame #";
+    let mut cursor = Cursor::at_byte(line, memmem::find(line, FRAME)? + FRAME.len());
+    let number = cursor.decimal()?;
+    cursor.take(b": ")?;
+    let address = cursor.hexadecimal()?;
+    cursor.space();
+    let rest = cursor.rest();
+    let len = memchr::memchr(b'`', rest).unwrap_or(rest.len());
+    let head = cursor.at() + len;
+    let symbol = rest.get(len + 1..).unwrap_or_default();
+    let (name, location) = location(symbol.strip_suffix(INLINED).unwrap_or(symbol));
+    let (name, offset) = distance(name);
+    let is_placeholder =
+        name == NO_NAME.as_bytes() || memmem::find(name, b"___lldb_unnamed_symbol").is_some();
+    let is_named = !is_nameless(name) && !is_placeholder;
+    let function = is_named.then(|| head + 1..head + 1 + name.len());
+    let image = ImageReference::Name(&rest[..len]);
+    Some(FrameLine {
+        offset,
+        ..FrameLine::of_symbol(line, (number, address), image, head, function, location)
+    })
 }
 
 /// Splits `main + 24 at main.c:5:3` before ` at `, and reads the file and the line.
@@ -155,42 +127,16 @@ fn title(line: &[u8]) -> Option<(String, bool)> {
     name.starts_with(b"thread #").then(|| (lossy(name), marked.is_some()))
 }
 
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| {
-        let text = report.at(frame.site);
-        let Some((line, name)) =
-            Line::of(text).and_then(|line| line.function.clone().map(|name| (line, name)))
-        else {
-            return ExistingSymbol::default();
-        };
-        let (file, number) = line.location.unzip();
-        ExistingSymbol { function: Some(lossy(&text[name])), file, line: number, offset: line.offset }
-    })
-}
-
-/// A line for each function, with the start of the frame's line.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let text_line = text.get(site.clone())?;
-    let line = Line::of(text_line)?;
-    let head = &text_line[..line.module_end];
-    // A function that the answer does not name keeps its name.
-    let old = line.function.map_or(NO_NAME.as_bytes(), |name| &text_line[name]);
-    let answer = |resolved: &Function| [head, b"`", symbol(resolved, old, resolution).as_bytes()].concat();
-    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
-    Some(lines.join(line_end(text, site.end)))
-}
-
-/// The function, its distance, and the file and line: `main + 24 at main.c:5`.
+/// The function, its distance, and the file and line: `` `main + 24 at main.c:5 ``.
 fn symbol(resolved: &Function, old: &[u8], resolution: &Resolution<'_>) -> String {
-    let mut symbol = resolved.readable().map_or_else(|| lossy(old), str::to_owned);
+    let mut symbol = "`".to_owned() + resolved.readable().unwrap_or(&lossy_text(old));
     if let Some(offset) = resolution.function_offset(resolved) {
         symbol += &format!(" + {offset}");
     }
     if let Some(line) = resolved.line {
         symbol += &format!(" at {}:{line}", resolved.file_name());
     }
-    symbol += if resolved.inlined { " [inlined]" } else { "" };
-    symdex_demangle::printable(symbol.into()).into_owned()
+    symbol
 }
 
 #[cfg(test)]
@@ -219,7 +165,7 @@ mod tests {
             ["App", "App`___lldb_unnamed_symbol12$$App + 72", "App`App.___lldb_unnamed_symbol15", "App`??"]
         {
             let line = format!("frame #1: 0x0000000104a343d0 {symbol}");
-            assert!(Line::of(line.as_bytes()).is_some_and(|line| line.function.is_none()), "{line}");
+            assert!(frame(line.as_bytes()).is_some_and(|frame| frame.function.is_none()), "{line}");
         }
     }
 }

@@ -19,11 +19,18 @@ pub(crate) mod swift;
 
 use std::collections::{BTreeMap, HashMap};
 
+use symdex_demangle::printable;
+
+use crate::engine::function::Function;
 use crate::engine::limits::{FUNCTIONS, ReadLimit};
+use crate::engine::symbolicate::Resolution;
 use crate::formats::apple_text::Lists;
+use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::Edits;
-use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread};
-use crate::text::{lines, lossy, lossy_text};
+use crate::report::{
+    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
+};
+use crate::text::{line_end, lines, lossy, lossy_text};
 
 /// Reads the lines of one format.
 struct Dialect {
@@ -36,8 +43,8 @@ struct Dialect {
     is_split_by_titles: bool,
     /// Whether the innermost frame of a stack with this title is an instruction, whatever its line says.
     begins_with_instruction: fn(&str) -> bool,
-    /// Whether a line has the file and the line of the function in the line before.
-    is_location: fn(&[u8]) -> bool,
+    /// Reads the file and the line of the function in the line before.
+    location: fn(&[u8]) -> Option<(String, u32)>,
 }
 
 impl Dialect {
@@ -48,7 +55,7 @@ impl Dialect {
         title: |_| None,
         is_split_by_titles: false,
         begins_with_instruction: |_| false,
-        is_location: |_| false,
+        location: |_| None,
     };
 }
 
@@ -63,6 +70,12 @@ struct FrameLine<'l> {
     /// The span of the function's name in the line.
     function: Option<Span>,
     inlined: bool,
+    /// The length of the part before the function, if the line has room for one. An answer replaces what follows.
+    head: usize,
+    /// The file and the line number.
+    location: Option<(String, u32)>,
+    /// The distance from the start of the function.
+    offset: Option<u64>,
 }
 
 /// How a frame states its image.
@@ -120,7 +133,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             title = (dialect.title)(line).or(title);
             // Lines without numbers are one stack if they follow one another.
             previous = previous.filter(|(number, _)| number.is_some() || dialect.is_split_by_titles);
-            if (dialect.is_location)(line) {
+            if (dialect.location)(line).is_some() {
                 let frame = threads.last_mut().and_then(|thread| thread.frames.last_mut());
                 let is_named = |frame: &&mut Frame| frame.detail == SymbolDetail::Function;
                 if let Some(frame) = frame.filter(is_named) {
@@ -201,7 +214,28 @@ impl<'l> FrameLine<'l> {
         image: ImageReference<'l>,
     ) -> Self {
         let detail = if list::has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
-        Self { number, address, kind, image, detail, function: None, inlined: line.ends_with(list::INLINED) }
+        let (function, inlined, head) = (None, line.ends_with(list::INLINED), line.len());
+        Self { number, address, kind, image, detail, function, inlined, head, location: None, offset: None }
+    }
+
+    /// A frame in `line` with room for a function after the first `head` bytes. The frame with number 0 is an
+    /// instruction.
+    fn of_symbol(
+        line: &[u8],
+        (number, address): (u64, u64),
+        image: ImageReference<'l>,
+        head: usize,
+        function: Option<Span>,
+        location: Option<(String, u32)>,
+    ) -> Self {
+        let kind = if number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+        let detail = match (&function, &location) {
+            (Some(_), Some(_)) => SymbolDetail::Line,
+            (Some(_), None) => SymbolDetail::Function,
+            (None, _) => SymbolDetail::AddressOnly,
+        };
+        let bare = Self::of_address(line, Some(number), address, kind, image);
+        Self { detail, function, head, location, ..bare }
     }
 
     fn placed(self, image: Option<usize>, line: Span) -> Frame {
@@ -216,6 +250,44 @@ impl<'l> FrameLine<'l> {
             site: line.into(),
         }
     }
+}
+
+/// The symbols in the lines of a report.
+fn existing_symbols(report: &Report<'_>, dialect: &Dialect) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let text = report.at(frame.site);
+        let line = (dialect.frame)(text).filter(|_| frame.function.is_some());
+        let Some(line) = line else { return ExistingSymbol::default() };
+        let below = || lines(report.text.get(frame.site.start()..)?).nth(1);
+        let location = line.location.or_else(|| (dialect.location)(below()?.1));
+        let (file, number) = location.unzip();
+        let function = line.function.and_then(|name| text.get(name)).map(lossy);
+        ExistingSymbol { function, file, line: number, offset: line.offset }
+    })
+}
+
+/// A line for each function at `site`, with the first bytes of the frame's line. `answer` returns the text after them,
+/// and the text of a line below.
+fn with_symbols(
+    text: &[u8],
+    site: &Span,
+    resolution: &Resolution<'_>,
+    dialect: &Dialect,
+    answer: impl Fn(&Function, &[u8], &FrameLine<'_>) -> Option<(String, Option<String>)>,
+) -> Option<Vec<u8>> {
+    let line = text.get(site.clone())?;
+    let frame = (dialect.frame)(line)?;
+    let (head, end) = (line.get(..frame.head)?, line_end(text, site.end));
+    let lines = resolution.frames.iter().map(|resolved| {
+        let (symbol, below) = answer(resolved, line, &frame)?;
+        let mark = if resolved.inlined { " [inlined]" } else { "" };
+        let mut out = [head, printable((symbol + mark).into()).as_bytes()].concat();
+        if let Some(below) = below {
+            out.extend([end, printable(below.into()).as_bytes()].concat());
+        }
+        Some(out)
+    });
+    Some(lines.collect::<Option<Vec<_>>>()?.join(end))
 }
 
 /// The images of a report, with their positions by name and load address.

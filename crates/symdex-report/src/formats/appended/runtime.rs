@@ -37,40 +37,38 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
     let is_dart = cursor.take(b"pc ").is_some();
-    let from = cursor.at();
+    let is_marked = cursor.rest().starts_with(b"0x");
     let address = number(&mut cursor)?;
-    let is_marked = line[from..].starts_with(b"0x");
+    let rest = cursor.rest();
     let (image, name) = if is_dart {
-        cursor.take(b" fp 0x")?;
-        cursor.hexadecimal_digits()?;
-        cursor.take(b" ")?;
-        (with_offset(cursor.word()?, address)?, &b""[..])
-    } else if is_marked && cursor.take(b" - ").is_some() {
-        let rest = cursor.rest();
-        let (path, name) = rest.split_at(find(rest, b" :").filter(|_| rest.starts_with(b"/"))?);
-        (ImageReference::Name(path), name[b" :".len()..].trim_ascii())
+        let (_, path) = split_at(rest.strip_prefix(b" fp 0x")?, b" ")?;
+        (with_offset(path.split(|byte| *byte == b' ').next()?, address)?, &b""[..])
+    } else if let Some(inside) = rest.trim_ascii_start().strip_prefix(b"(") {
+        let (inside, after) = split_at(inside, b")")?;
+        // Lines of glibc have the address there.
+        (!after.starts_with(b" [")).then_some(())?;
+        (with_offset(inside, address)?, after.strip_prefix(b" - ").unwrap_or_default())
+    } else if let Some(path) = rest.strip_prefix(b" - ").filter(|path| path.starts_with(b"/")) {
+        let (path, name) = split_at(path, b" :")?;
+        (ImageReference::Name(path), name.trim_ascii())
     } else {
-        cursor.space();
-        let rest = cursor.rest();
-        match rest.strip_prefix(b"(") {
-            Some(inside) => {
-                let (inside, after) = inside.split_at(memchr::memchr(b')', inside)?);
-                // Lines of glibc have the address there.
-                (!after.starts_with(b") [")).then_some(())?;
-                (with_offset(inside, address)?, after.strip_prefix(b") - ").unwrap_or_default())
-            }
-            None => {
-                let (image, name) = rest.split_at(memchr::memchr(b'!', rest).filter(|_| is_marked)?);
-                let name = &name[1..find(name, b"() [").or_else(|| find(name, b") ["))?];
-                (!image.is_empty()).then_some((ImageReference::Name(image), name))?
-            }
-        }
+        let (image, symbol) = split_at(rest.strip_prefix(b" ")?, b"!")?;
+        let (name, _) = split_at(symbol, b"(").filter(|_| find(symbol, b") [").is_some())?;
+        (ImageReference::Name(image), name)
     };
+    // Only lines with an offset may lack the `0x`.
+    (is_marked || matches!(image, ImageReference::Loaded { .. })).then_some(())?;
     let mut frame = FrameLine::of_address(line, None, address, AddressKind::ReturnAddress, image);
     if !is_nameless(name) && name != b"Unknown" {
         frame.detail = frame.detail.max(SymbolDetail::Function);
     }
     Some(frame)
+}
+
+/// The parts of `text` before and after `mark`.
+fn split_at<'l>(text: &'l [u8], mark: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
+    let at = find(text, mark)?;
+    Some((&text[..at], &text[at + mark.len()..]))
 }
 
 /// Reads a hexadecimal number with `0x`, `0X` or neither.

@@ -5,14 +5,15 @@
 //! file. Without one, an answer is right only for an executable that is not position-independent.
 
 use super::list::INLINED;
-use super::{Dialect, FrameLine, has_frame, mapped, mapped_or_executable, parse};
+use super::{
+    Dialect, FrameLine, existing_symbols, has_frame, mapped, mapped_or_executable, parse, with_symbols,
+};
 use crate::engine::function::Function;
-use crate::engine::symbolicate::Resolution;
 use crate::formats::apple_text::is_nameless;
-use crate::formats::existing::{ExistingSymbol, file_and_line};
+use crate::formats::existing::file_and_line;
 use crate::formats::format::{Edits, Format};
-use crate::report::{AddressKind, Report, Span, SymbolDetail};
-use crate::text::{Cursor, line_end, lines, lossy};
+use crate::report::AddressKind;
+use crate::text::{Cursor, lossy};
 
 /// The format of Rust's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -22,56 +23,36 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["stack backtrace:", "panicked at", "RUST_BACKTRACE"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    existing_symbols: Some(existing_symbols),
-    edits: Edits::Frames(replacement),
+    existing_symbols: Some(|report| existing_symbols(report, &DIALECT)),
+    edits: Edits::Frames(|text, site, resolution| with_symbols(text, site, resolution, &DIALECT, symbol)),
     ..Format::TEXT
 };
 
-const DIALECT: Dialect = Dialect {
-    frame: |line| Some(Line::of(line)?.frame(line)),
-    images: mapped_or_executable,
-    title,
-    is_location: |line| location(line).is_some(),
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect = Dialect { frame, images: mapped_or_executable, title, location, ..Dialect::PLAIN };
 
-/// The parts of a line with a frame. Positions count from the start of the line.
-struct Line<'l> {
-    number: u64,
-    address: u64,
-    name: &'l [u8],
-    /// The start of the name.
-    start: usize,
+/// Reads `  10:     0x55d83ae2dae0 - <unknown>`.
+fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    let number = cursor.decimal()?;
+    cursor.take(b":")?;
+    cursor.space();
+    let address = cursor.hexadecimal()?;
+    cursor.take(b" - ")?;
+    let head = cursor.at();
+    let name = name(line, head);
+    // With line numbers, a list of images has such lines: `15:0x1000 - 0x1fff App`.
+    (!name.is_empty() && !name.starts_with(b"0x")).then_some(())?;
+    let function = (!is_nameless(name)).then(|| head..head + name.len());
+    let frame = FrameLine::of_symbol(line, (number, address), mapped(address), head, function, None);
+    // The innermost function called the unwinder.
+    Some(FrameLine { kind: AddressKind::ReturnAddress, ..frame })
 }
 
-impl<'l> Line<'l> {
-    fn of(line: &'l [u8]) -> Option<Self> {
-        let mut cursor = Cursor::new(line);
-        cursor.space();
-        let number = cursor.decimal()?;
-        cursor.take(b":")?;
-        cursor.space();
-        let address = cursor.hexadecimal()?;
-        cursor.take(b" - ")?;
-        let (start, name) = (cursor.at(), cursor.rest());
-        let name = name.strip_suffix(INLINED).unwrap_or(name);
-        // With line numbers, a list of images has such lines: `15:0x1000 - 0x1fff App`.
-        (!name.is_empty() && !name.starts_with(b"0x")).then_some(Self { number, address, name, start })
-    }
-
-    fn frame(self, line: &[u8]) -> FrameLine<'l> {
-        let function = (!is_nameless(self.name)).then(|| self.start..self.start + self.name.len());
-        FrameLine {
-            number: Some(self.number),
-            address: self.address,
-            // The innermost function called the unwinder.
-            kind: AddressKind::ReturnAddress,
-            image: mapped(self.address),
-            detail: if function.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
-            function,
-            inlined: line.ends_with(INLINED),
-        }
-    }
+/// The name in `line` after the first `head` bytes.
+fn name(line: &[u8], head: usize) -> &[u8] {
+    let name = line.get(head..).unwrap_or_default();
+    name.strip_suffix(INLINED).unwrap_or(name)
 }
 
 /// Reads `thread 'main' (42) panicked at src/main.rs:2:37:`.
@@ -85,41 +66,20 @@ fn location(line: &[u8]) -> Option<(String, u32)> {
     file_and_line(std::str::from_utf8(line.trim_ascii_start().strip_prefix(b"at ")?).ok()?)
 }
 
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| {
-        let Some(name) = frame.function else { return ExistingSymbol::default() };
-        let below = lines(report.text.get(frame.site.start()..).unwrap_or_default()).nth(1);
-        let (file, line) = below.and_then(|(_, line)| location(line)).unzip();
-        ExistingSymbol { function: Some(lossy(report.at(name))), file, line, offset: None }
-    })
-}
-
 /// The white space before `at` in a 64-bit process.
 const INDENT: &str = "                               ";
 
-/// A line for each function with the number and the address of the frame, and below it the file and line.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let text_line = text.get(site.clone())?;
-    let line = Line::of(text_line)?;
-    let (head, end) = (&text_line[..line.start], lossy(line_end(text, site.end)));
-    let answer = |resolved: &Function| {
-        let name = resolved.readable().map_or_else(|| lossy(line.name), str::to_owned);
-        let mark = if resolved.inlined { " [inlined]" } else { "" };
-        let function = symdex_demangle::printable((name + mark).into());
-        let location =
-            resolved.line.map(|number| format!("at {}:{number}", resolved.file_path())).unwrap_or_default();
-        let location = symdex_demangle::printable(location.into());
-        let below = if location.is_empty() { String::new() } else { format!("{end}{INDENT}{location}") };
-        [head, function.as_bytes(), below.as_bytes()].concat()
-    };
-    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
-    Some(lines.join(end.as_bytes()))
+/// The function, and the line below it with the file and line.
+fn symbol(resolved: &Function, line: &[u8], frame: &FrameLine<'_>) -> Option<(String, Option<String>)> {
+    let function = resolved.readable().map_or_else(|| lossy(name(line, frame.head)), str::to_owned);
+    let at = |number| format!("{INDENT}at {}:{number}", resolved.file_path());
+    Some((function, resolved.line.map(at)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Base;
+    use crate::report::{Base, Report, SymbolDetail};
 
     /// From a program of rustc 1.95.
     const PANIC: &[u8] = b"
@@ -156,7 +116,7 @@ stack backtrace:
     #[test]
     fn lines_of_images_and_registers_with_line_numbers_are_no_frames() {
         for line in ["15:0x1000 - 0x1fff +App arm64 /App", "12:    x0: 0x1    x1: 0x2"] {
-            assert!(Line::of(line.as_bytes()).is_none(), "{line}");
+            assert!(frame(line.as_bytes()).is_none(), "{line}");
         }
         let images = b"Binary Images:\n1: 0x1000 - a\n\n2: 0x2000 - b\n";
         let report = Report::parse(images).map(|report| report.threads().len());

@@ -35,31 +35,29 @@ pub(crate) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     let mut after = cursor;
     let number = after.decimal().filter(|_| after.space());
     let from = if number.is_some() { after.at() } else { column };
-    let flat = || Some((None, Head::of(line, from)?));
-    let (column, head) = flat().or_else(|| Some((Some(column), Head::of_tree(line, from)?)))?;
-    let Head { image, address, .. } = head;
-    let mut cursor = Cursor::at_byte(line, head.end);
+    let flat = Head::of(line, from);
+    let column = flat.is_none().then_some(column);
+    let Head { image, address, load_address, end } = flat.or_else(|| Head::of_tree(line, from))?;
+    let mut cursor = Cursor::at_byte(line, end);
     cursor.space();
-    let (from, text) = match cursor.rest() {
-        [] => (head.end, &b""[..]),
-        text => (cursor.at(), text),
-    };
-    let FrameText { len, detail, distance, function_len, inlined } = FrameText::of(text, image);
+    let text = cursor.rest();
+    let from = start + if text.is_empty() { end } else { cursor.at() };
+    let text = FrameText::of(text, image, address);
     // Lines without a number are read if they have an offset, which few lines of other kinds have.
-    if number.is_none() && (column.is_some() || rfind(text, b" + ").is_none() && detail != SymbolDetail::Line)
-    {
-        return None;
-    }
-    let (load_address, id) = match distance {
-        _ if head.load_address.is_some() => (head.load_address, None),
-        DistanceFrom::LoadAddress(load_address) => (Some(load_address), None),
-        DistanceFrom::Image(offset) => (address.checked_sub(offset), None),
-        DistanceFrom::ImageOfId(id) => (Some(0), Some(id)),
-        DistanceFrom::Function => (None, None),
-    };
-    let at = |from: usize, len: usize| start + from..start + from + len;
-    let (answer, function) = (at(from, len), function_len.map(|len| at(from, len)));
-    Some(FrameLine { number, column, image, address, load_address, id, answer, detail, function, inlined })
+    let has_offset = rfind(cursor.rest(), b" + ").is_some() || text.detail == SymbolDetail::Line;
+    (number.is_some() || column.is_none() && has_offset).then_some(())?;
+    Some(FrameLine {
+        number,
+        column,
+        image,
+        address,
+        load_address: load_address.or(text.load_address),
+        id: text.id,
+        answer: from..from + text.len,
+        detail: text.detail,
+        function: text.function_len.map(|len| from..from + len),
+        inlined: text.inlined,
+    })
 }
 
 /// The part of a line up to its address.
@@ -141,56 +139,39 @@ fn is_name(image: &[u8]) -> bool {
 }
 
 /// The contents of the text after a frame's address.
+#[derive(Default)]
 struct FrameText {
     /// The length of the text that an answer replaces.
     len: usize,
     detail: SymbolDetail,
-    distance: DistanceFrom,
+    load_address: Option<u64>,
+    id: Option<ImageId>,
     /// The length of the function's name, which the text begins with.
     function_len: Option<usize>,
     inlined: bool,
 }
 
-/// What the number after ` + ` counts from, or the address of the frame.
-enum DistanceFrom {
-    /// The offset counts from the load address printed before it.
-    LoadAddress(u64),
-    /// The offset counts from the start of the image whose name is printed before it.
-    Image(u64),
-    /// The address counts from the start of the image with this id.
-    ImageOfId(ImageId),
-    Function,
-}
-
 impl FrameText {
-    fn of(text: &[u8], image: &[u8]) -> Self {
-        let raw = |len, distance| FrameText {
-            len,
-            detail: SymbolDetail::AddressOnly,
-            distance,
-            function_len: None,
-            inlined: false,
-        };
+    fn of(text: &[u8], image: &[u8], address: u64) -> Self {
         if let Some((load_address, len)) = load_address_and_offset(text) {
             let is_answered = is_location(without_side(text[len..].trim_ascii_end()));
             let detail = if is_answered { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
             // An unknown load address is 0.
-            let distance = match load_address {
-                0 => DistanceFrom::Function,
-                _ => DistanceFrom::LoadAddress(load_address),
-            };
-            return FrameText { detail, ..raw(len, distance) };
+            let load_address = Some(load_address).filter(|load_address| *load_address != 0);
+            return Self { len, detail, load_address, ..Self::default() };
         }
         let text = without_side(text.trim_ascii_end());
+        let of_image = Self { len: text.len(), ..Self::default() };
         if let Some(offset) = text.strip_prefix(image).and_then(offset_alone) {
-            return raw(text.len(), DistanceFrom::Image(offset));
+            return Self { load_address: address.checked_sub(offset), ..of_image };
         }
+        // The address is an offset.
         if let Some(id) = missing_uuid(text) {
-            return raw(text.len(), DistanceFrom::ImageOfId(id));
+            return Self { load_address: Some(0), id: Some(id), ..of_image };
         }
         // An address in no image: `0 + 1234`.
         if text.strip_prefix(b"0").and_then(offset_alone).is_some() {
-            return raw(text.len(), DistanceFrom::Function);
+            return of_image;
         }
         let (answer, inlined) = match text.strip_suffix(b" [inlined]") {
             Some(answer) => (answer, true),
@@ -203,7 +184,7 @@ impl FrameText {
             _ => SymbolDetail::Function,
         };
         let function_len = (detail != SymbolDetail::AddressOnly).then_some(function_len);
-        FrameText { len: text.len(), detail, distance: DistanceFrom::Function, function_len, inlined }
+        Self { detail, function_len, inlined, ..of_image }
     }
 }
 

@@ -44,21 +44,18 @@ pub(crate) const FORMAT: Format = Format {
 
 fn recognises(text: &[u8]) -> bool {
     let (mut lists, mut is_exception, is_umeng) = (Lists::default(), false, reader::is_umeng(text));
-    let mut is_apples = |line: &[u8]| {
-        let is_listed = lists.have(line);
+    let is_frame = |frame: FrameLine<'_>| {
+        // A call tree has lines in no image, too.
+        (frame.number.is_some() || is_umeng) && (frame.column.is_none() || frame.load_address.is_some())
+    };
+    let mut is_apples = |line: &[u8]| match line.trim_ascii_start().first() {
+        _ if lists.have(line) => lines::is_images_header(line),
         // The first character decides of most lines of other formats.
-        match line.trim_ascii_start().first() {
-            _ if is_listed => lines::is_images_header(line),
-            // A call tree has lines in no image, too.
-            Some(b'0'..=b'9') => frame(line, 0).is_some_and(|frame| {
-                frame.number.is_some() && (frame.column.is_none() || frame.load_address.is_some())
-            }),
-            Some(_) if is_umeng => frame(line, 0).is_some(),
-            // The stack of an exception can be all there is.
-            _ => {
-                is_exception |= stack_name(line).is_some_and(|name| is_of_exception(&name));
-                lines::bare_stack(line, 0, 0).is_some_and(|stack| is_exception || stack.name.is_some())
-            }
+        Some(first) if first.is_ascii_digit() || is_umeng => frame(line, 0).is_some_and(is_frame),
+        // The stack of an exception can be all there is.
+        _ => {
+            is_exception |= stack_name(line).is_some_and(|name| is_of_exception(&name));
+            lines::bare_stack(line, 0, 0).is_some_and(|stack| is_exception || stack.name.is_some())
         }
     };
     // Call trees have the same list of images.

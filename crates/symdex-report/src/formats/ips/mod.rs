@@ -82,7 +82,14 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements);
     let backtraces = backtraces.take_while(|_| limit.has_room()).enumerate();
     threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number, &limit)));
-    let extent = limit.extent(document.rest());
+    // Reports of a Mac end with its hardware. Another report can follow.
+    let tail = text.get(document.end()..).unwrap_or_default().trim_ascii_start();
+    let rest = match memchr::memmem::find(tail, b"\n{").filter(|_| tail.starts_with(b"Model: ")) {
+        Some(next) => (tail.len() - next - 1) as u64,
+        None if tail.starts_with(b"Model: ") => 0,
+        None => document.rest(),
+    };
+    let extent = limit.extent(rest);
     Ok(Parsed { images, threads, info: info::info(header.root(), body), extent })
 }
 
