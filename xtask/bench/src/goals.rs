@@ -1,4 +1,4 @@
-//! The goals of docs/BENCHMARKS.md, as far as one run tells whether they are reached.
+//! The goals of docs/bench/development.md, as far as one run tells whether they are reached.
 
 use crate::report::{InputFigures, LookupFigures};
 use crate::tool::{READERS, Tool};

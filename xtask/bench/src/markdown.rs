@@ -133,7 +133,7 @@ fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
     }
 }
 
-/// Writes the goals of docs/BENCHMARKS.md beside the figures.
+/// Writes the goals of docs/bench/development.md beside the figures.
 fn goals(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(text, "| goal | symdex | limit | reached |\n| --- | ---: | ---: | --- |")?;
     for Goal { what, figure, limit } in goals::of(input) {
