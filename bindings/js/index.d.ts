@@ -285,6 +285,15 @@ export interface SymbolicatedReport {
   threads: ReportThread[];
   /** The parts of the report that are not read. Absent if all of it is read. */
   unread?: { frames: number; malformed_frames: number; bytes: number };
+  /** How many frames there are, and how many are answered. */
+  totals: {
+    frames: number;
+    unread?: number;
+    symbolicated: number;
+    kept: number;
+    unresolved_app: number;
+    unresolved_system: number;
+  };
 }
 
 /** What a report says about the process. A member is `null` if the report does not state it. */

@@ -9,9 +9,9 @@ import { built, builtWith, isSwift, read, symdex, testWithCommand, testdata } fr
 
 const crash = read("demo/demo.crash");
 
-/** The JSON of the command, as far as the package has it: without the totals, and Swift names as they are. */
+/** The JSON of the command, as the package has it: Swift names as they are. */
 function asPackage(text) {
-  const { report, totals, ...view } = JSON.parse(text);
+  const { report, ...view } = JSON.parse(text);
   for (const frame of view.threads.flatMap((thread) => thread.frames)) {
     frame.functions = frame.functions.map((one) => (isSwift(one.name) ? { ...one, function: one.name } : one));
   }

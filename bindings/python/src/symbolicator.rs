@@ -92,8 +92,8 @@ impl Symbolicator {
     /// * ``"native"``: the same report with symbolicated frames, a ``str`` if the report is one, otherwise ``bytes``;
     /// * ``"text"``: a ``str`` that people read, also if the report is JSON or binary;
     /// * ``"json"``: a dict of the images, threads and frames. It has the members that ``symdex symbolicate --json``
-    ///   prints, without ``report`` and ``totals``. Images have a ``status``, such as ``"found"`` or ``"missing"``, and
-    ///   a ``reason``.
+    ///   prints, without ``report``. Images have a ``status``, such as ``"found"`` or ``"missing"``, and a
+    ///   ``reason``.
     ///
     /// A frame without an answer stays as it is. ``lines`` is as in :meth:`Index.lookup`. ``addresses="as-given"``
     /// looks up return addresses as atos does. ``inlines=False`` leaves out inlined functions, and ``demangle=False``

@@ -281,3 +281,16 @@ fn a_return_address_behind_a_call_that_ends_its_function_is_looked_up_as_given()
     // Behind the end of the unit.
     assert_eq!(atos("0x414"), "target(_:) (in calls) (thunk.swift:2)\n");
 }
+
+/// The high bits of a return address may be its pointer authentication code.
+#[test]
+fn a_signed_address_is_answered() {
+    let debug = dsym("inline-dwarf4");
+    assert_eq!(symdex_on(&debug, "atos -o {} -l 0x104a34000 0x552d810104a34400").ok(), PLAIN);
+    assert_eq!(symdex_on(&debug, "atos -o {} 0x552d810100000400").ok(), PLAIN);
+    // An offset and an address of another image have none.
+    for wrong in ["-offset 0x552d810100000400", "-l 0x104a34000 0x552d810204a34400"] {
+        let done = symdex_on(&debug, &format!("atos -o {{}} {wrong}"));
+        assert!(done.ok().starts_with("0x552d"), "{wrong}");
+    }
+}

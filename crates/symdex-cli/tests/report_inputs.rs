@@ -150,7 +150,7 @@ fn a_tombstone_that_could_not_be_unwound_is_said_to_have_no_frames() {
     let text = "*** *** ***\nABI: 'arm64'\npid: 7, tid: 9, name: worker  >>> com.app <<<\nFailed to unwind\n";
     write(&tombstone, text.as_bytes());
     let done = symbolicate(root.path(), &testdata().join("demo"), &[], [&tombstone]);
-    assert_eq!((done.code, done.out.as_str()), (Some(0), text), "{}", done.err);
+    assert_eq!((done.code, done.out.as_str()), (Some(3), text), "{}", done.err);
     assert!(
         done.err.contains("symdex: 1 report of the format android without frames that have an address\n"),
         "{}",
@@ -215,4 +215,38 @@ fn a_file_in_the_place_of_a_report_is_said_to_need_an_option() {
     let notes = said(b"Incident Identifier: 1\nException Type: EXC_CRASH\n", &[]);
     assert!(notes.err.contains("; nearest: apple-crash (has `Incident Identifier:`"), "{}", notes.err);
     assert_eq!(said(b"", &[]).code, Some(6));
+}
+
+/// Frames name their images, and nothing says where these were loaded.
+#[test]
+fn a_report_of_which_nothing_is_answered_never_passes() {
+    let lldb = "frame #0: 0x104990158 DemoKit`___lldb_unnamed_symbol12 + 20\n\
+                frame #1: 0x1049902f0 DemoKit`___lldb_unnamed_symbol13 + 76\n";
+    let done = said(lldb.as_bytes(), &[]);
+    assert_eq!((done.code, done.out.as_str()), (Some(3), lldb), "{}", done.err);
+    let line = "symdex: missing: DemoKit: 2 frames: the report does not state where it was loaded; \
+                add the answer of `image list`\n";
+    assert!(done.err.contains(line) && !done.err.contains("--match-by-name"), "{}", done.err);
+    let json = said(lldb.as_bytes(), &["--format", "json"]).json();
+    let frame = &json[0]["threads"][0]["frames"][0];
+    assert_eq!((&frame["status"], &frame["image"]), (&"unknown_image".into(), &0.into()));
+    let totals = &json[0]["totals"];
+    assert_eq!((&totals["unresolved_app"], &totals["unresolved_system"]), (&2.into(), &0.into()));
+    // A stack of the system, and addresses alone.
+    for (text, why) in [
+        (
+            "0  libdyld.dylib  0x18ec897a4 ???\n",
+            "symdex: missing: libdyld.dylib: 1 frame: the report does not state where it was loaded; ",
+        ),
+        (
+            "*** First throw call stack:\n(0x18ec897a4 0x1049902f0)\n0  ???  0x0 ???\n",
+            "not resolved: 3 frames in no image: ",
+        ),
+    ] {
+        let done = said(text.as_bytes(), &[]);
+        assert_eq!(done.code, Some(3), "{}", done.err);
+        assert!(done.err.contains(why), "{}", done.err);
+    }
+    let named = said(b"0  App  0x1049902f0 main + 4\n", &[]);
+    assert_eq!(named.code, Some(0), "{}", named.err);
 }

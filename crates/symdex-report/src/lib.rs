@@ -86,6 +86,7 @@ mod test_reports;
 
 pub use engine::function::{Function, source_file_name};
 pub use engine::gathered::{GatheredAnswers, SourceAnswers};
+pub use engine::images::unsigned;
 pub use engine::limits::{AnswerBytes, most_memory};
 pub use engine::near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use engine::options::{Addresses, Options, OutputFormat};
@@ -95,6 +96,7 @@ pub use engine::source::{
     answer_from_lookups, image_offsets,
 };
 pub use engine::symbolicate::{Resolution, Symbolicated, symbolicate};
+pub use engine::totals::Totals;
 pub use error::{Error, NearFormat};
 pub use formats::existing::ExistingSymbol;
 pub use formats::format::{Format, FormatKind};

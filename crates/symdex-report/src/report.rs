@@ -81,6 +81,8 @@ pub enum Base {
     /// The function [`ReportImage::function`] of the image. Reports state one if they state no load address. An image
     /// then has an entry for each function.
     Function,
+    /// Unknown: only frames name the image. The load address is then the lowest address of these frames.
+    Unknown,
     /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
     Absolute,
 }
@@ -150,7 +152,8 @@ impl FoundBy {
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// The runtime address as the report states it, not adjusted. It is an offset if the image's load address is 0.
+    /// The runtime address as the report states it, without a pointer authentication code and not adjusted. It is an
+    /// offset if the image's load address is 0.
     pub address: u64,
     /// As [`Frame::image`].
     pub(crate) image: Option<Number>,
@@ -307,12 +310,17 @@ impl ReportImage {
         self.base != Base::Absolute && !is_system
     }
 
+    /// Whether the load address is that of an image.
+    pub(crate) fn is_placed(&self) -> bool {
+        !matches!(self.base, Base::Absolute | Base::Unknown)
+    }
+
     /// Whether the address lies in the image. Returns `false` if the image's size is unknown.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         let offset = address.checked_sub(self.load_address);
         let is_inside = |offset| self.size.is_some_and(|size| offset < size);
-        self.base != Base::Absolute && offset.is_some_and(is_inside)
+        self.is_placed() && offset.is_some_and(is_inside)
     }
 }
 

@@ -15,6 +15,7 @@ mod metrickit;
 mod native;
 mod plcrashreporter;
 mod render;
+mod rules;
 mod source;
 mod twice;
 mod unread;

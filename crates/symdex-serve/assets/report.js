@@ -115,13 +115,9 @@ function facts({ header, format }) {
 }
 
 /** How much of the report is answered. */
-export function totals({ threads, images }) {
-  const frames = threads.flatMap((thread) => thread.frames);
-  const symbolicated = frames.filter((frame) => frame.status === "symbolicated").length;
-  const isOpen = ({ image, functions }) => functions.length === 0 && image !== null && images[image].is_app;
-  const open = frames.filter(isOpen).length;
-  const rest = open > 0 ? `, ${count(open, "frame")} of the app without a function` : "";
-  return `${symbolicated.toLocaleString("en")} of ${count(frames.length, "frame")} symbolicated${rest}`;
+export function totals({ totals: { frames, symbolicated, unresolved_app: open } }) {
+  const rest = open > 0 ? `, ${count(open, "frame")} of the app without an answer` : "";
+  return `${symbolicated.toLocaleString("en")} of ${count(frames, "frame")} symbolicated${rest}`;
 }
 
 function actions(report, compare) {

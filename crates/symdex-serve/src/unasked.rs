@@ -52,7 +52,7 @@ impl StoreFailures {
                     failures.add(image.id.as_ref(), &image.name, why);
                     failures.needed += usize::from(why.cause() == Cause::Unavailable && image.is_app());
                 }
-                ImageOutcome::Unused | ImageOutcome::NoId => {}
+                ImageOutcome::Unused | ImageOutcome::NoId | ImageOutcome::NotLoaded(_) => {}
             }
         }
         failures

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
-use symdex_report::source_file_name;
+use symdex_report::{source_file_name, unsigned};
 
 use super::{Args, Basis};
 use crate::failure::{Cause, CommandError, Failure, complain};
@@ -75,9 +75,15 @@ impl<'a, 'i, 'd> AtosPrinter<'a, 'i, 'd> {
     /// The address and its image offset; `None` if the text is not an address or the address is outside of the image.
     fn offset(&self, typed: &str) -> Option<(u64, ImageOffset)> {
         let address = number::atos_address(typed)?;
-        let offset = ImageOffset(address.wrapping_add(self.to_offset));
-        let is_inside = offset.0 < self.answers.metadata().image_size || self.answers.is_far(offset);
-        is_inside.then_some((address, offset))
+        let metadata = self.answers.metadata();
+        // The high bits of a return address may be its pointer authentication code.
+        let may_be_signed = !self.args.basis.offset && metadata.arch.name.starts_with("arm64");
+        let unsigned = unsigned(address).into_iter().filter(|_| may_be_signed);
+        let mut offsets = std::iter::once(address)
+            .chain(unsigned)
+            .map(|address| ImageOffset(address.wrapping_add(self.to_offset)));
+        let offset = offsets.find(|offset| offset.0 < metadata.image_size || self.answers.is_far(*offset))?;
+        Some((address, offset))
     }
 
     fn lines(&mut self, typed: &str) -> Vec<String> {

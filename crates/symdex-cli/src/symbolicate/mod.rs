@@ -168,7 +168,7 @@ JSON with --needs, one object per line for each image:
 
 Exit codes:
   0  every frame of the app is answered; with --needs, every image of the app is found
-  3  some are not
+  3  some are not, or no frame of a report has an answer or a name
   4  a report, an index or a debug file is damaged, or a store has lost an index that no other source has
   5  a file is missing
   6  a file is not a crash report
@@ -370,7 +370,7 @@ impl Answering<'_> {
                 let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { symbolicator.known() } else { Default::default() };
-                output::json(path, &symbolicated, &counted, &known, out)
+                output::json(path, &symbolicated, &known, out)
             }
             (Layout::Stackwalk(StackwalkFormat::Text), Some(mut process)) => {
                 process.write_text(&symbolicated, out)

@@ -12,7 +12,6 @@ use symdex_store::{Durability, replace_file};
 
 use super::input::Input;
 use super::shown;
-use super::summary::{ReportCounts, ReportTotals};
 use super::walks::is_process;
 use crate::failure::{Cause, CommandError, Failure, FailureView};
 
@@ -333,19 +332,17 @@ struct OneReport<'s> {
     report: String,
     #[serde(flatten)]
     view: ReportView<'s>,
-    totals: ReportTotals,
 }
 
 /// Writes one line of JSON. `known` are the images of all indexes and debug files.
 pub(super) fn json(
     path: &Path,
     symbolicated: &Symbolicated<'_, '_>,
-    counted: &ReportCounts,
     known: &[KnownImage],
     mut out: &mut dyn io::Write,
 ) -> io::Result<()> {
     let view = symbolicated.view(known);
-    serde_json::to_writer(&mut out, &OneReport { report: shown(path), view, totals: counted.totals() })?;
+    serde_json::to_writer(&mut out, &OneReport { report: shown(path), view })?;
     out.write_all(b"\n")
 }
 

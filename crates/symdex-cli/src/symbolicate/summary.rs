@@ -1,15 +1,15 @@
 //! The summary of all reports.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use serde::Serialize;
 use symdex::{Grade, ImageId};
 use symdex_answer::Symbolicator;
 use symdex_report::{
-    AnsweredBy, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, ReportImage, SymbolDetail,
-    Symbolicated, Unanswered, apple_uuid,
+    AnsweredBy, Base, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, ReportImage,
+    SymbolDetail, Symbolicated, Totals, Unanswered, apple_uuid,
 };
 
 use super::events::report_notes;
@@ -22,23 +22,17 @@ use crate::text;
 pub(super) struct ReportCounts {
     /// The format of the report; empty for several reports.
     format: &'static str,
-    frames: u64,
-    /// Frames that are not read, because the report has too many, or too many functions without a load address.
-    unread: u64,
+    totals: Totals,
     /// Frames whose address or image cannot be read.
     malformed: u64,
     /// Bytes after the end of reports, and reports that have some.
     unread_bytes: u64,
     followed: u64,
-    symbolicated: u64,
     /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
-    /// Frames that keep the names they had in the report.
-    kept: u64,
-    app_unresolved: u64,
-    system_unresolved: u64,
     images: BTreeMap<ImageKey, CountedImage>,
-    /// Frames of the app without an answer although their image was found, by image and reason.
+    /// Frames of the app without an answer although their image was found, by image and reason. If the report lists no
+    /// images, also the frames in none.
     reasons: BTreeMap<(String, String), u64>,
 }
 
@@ -75,76 +69,49 @@ impl CountedImage {
     }
 }
 
-/// The numbers of frames in the JSON of a report.
-#[derive(Serialize)]
-pub(super) struct ReportTotals {
-    frames: u64,
-    /// Absent if all frames are read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unread: Option<u64>,
-    symbolicated: u64,
-    kept: u64,
-    unresolved_app: u64,
-    unresolved_system: u64,
-}
-
 impl ReportCounts {
-    pub(super) fn totals(&self) -> ReportTotals {
-        let ReportCounts { frames, unread, symbolicated, kept, app_unresolved, system_unresolved, .. } =
-            *self;
-        ReportTotals {
-            frames,
-            unread: Some(unread).filter(|unread| *unread != 0),
-            symbolicated,
-            kept,
-            unresolved_app: app_unresolved,
-            unresolved_system: system_unresolved,
-        }
-    }
-
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
         let unread_bytes = report.unread_bytes();
         let mut counted = Self {
-            unread: report.unread_frames(),
+            totals: symbolicated.totals(),
             malformed: report.malformed_frames(),
             unread_bytes,
             format: report.format_name(),
             followed: u64::from(unread_bytes != 0),
             ..Self::default()
         };
-        let mut frames = vec![0; report.images().len()];
-        let mut answered = vec![0; report.images().len()];
+        let (mut frames, mut answered) = (vec![0; report.images().len()], vec![0; report.images().len()]);
+        let lists_none = report.images().iter().all(|image| image.is_unlisted);
         for (thread, number) in symbolicated.frames() {
-            counted.frames += 1;
             let place = symbolicated.image_of(thread, number);
-            let image = place.and_then(|place| report.images().get(place));
             let Some(why) = symbolicated.unresolved(thread, number) else {
-                let is_new = symbolicated.resolution(thread, number).is_some();
-                *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
                 if let Some((place, by)) = place.zip(symbolicated.matched_by(thread, number)) {
                     answered[place] += 1;
                     counted.not_by_id += u64::from(by != MatchedBy::Id);
                 }
                 continue;
             };
+            let mut count = |image: &str, reason: Cow<'_, str>| {
+                let key = (image.to_owned(), reason.into_owned());
+                *counted.reasons.entry(key).or_default() += 1;
+            };
+            let image =
+                place.and_then(|place| Some((report.images().get(place)?, &symbolicated.images()[place])));
+            if let Some((image, outcome)) = image {
+                if image.is_app() && matches!(outcome, ImageOutcome::Found(_)) {
+                    count(image.file_name(), why.reason(Some(outcome)));
+                }
+            } else if lists_none
+                && report.threads()[thread].frames[number].detail == SymbolDetail::AddressOnly
+            {
+                count(
+                    "no image",
+                    format!("the report states no images; add {}", report.format().image_list()).into(),
+                );
+            }
             if let Some(count) = place.and_then(|place| frames.get_mut(place)) {
                 *count += 1;
-            }
-            match image.filter(|image| image.is_app()) {
-                Some(image) => {
-                    counted.app_unresolved += 1;
-                    let outcome = place.and_then(|place| symbolicated.images().get(place));
-                    if matches!(outcome, Some(ImageOutcome::Found(_))) {
-                        let key = (image.file_name().to_owned(), why.reason(outcome).into_owned());
-                        *counted.reasons.entry(key).or_default() += 1;
-                    }
-                }
-                // Most frames of the system have names in the report, and usually no index.
-                None if report.threads()[thread].frames[number].detail != SymbolDetail::AddressOnly => {
-                    counted.kept += 1
-                }
-                None => counted.system_unresolved += 1,
             }
         }
         let images = report.images().iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
@@ -185,27 +152,31 @@ pub(super) struct RunSummary {
 impl RunSummary {
     pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
-        if counted.frames == 0 {
+        if counted.totals.frames == 0 {
             *self.without_frames.entry(counted.format).or_default() += 1;
         }
         let total = &mut self.total;
-        total.frames += counted.frames;
-        total.unread += counted.unread;
+        let Totals { frames, unread, symbolicated, kept, unresolved_app, unresolved_system, .. } =
+            counted.totals;
+        let sums = &mut total.totals;
+        sums.frames += frames;
+        sums.unread = [sums.unread, unread].into_iter().flatten().reduce(|a, b| a + b);
+        sums.symbolicated += symbolicated;
+        sums.kept += kept;
+        sums.unresolved_app += unresolved_app;
+        sums.unresolved_system += unresolved_system;
         total.malformed += counted.malformed;
         total.unread_bytes += counted.unread_bytes;
         total.followed += counted.followed;
-        total.symbolicated += counted.symbolicated;
         total.not_by_id += counted.not_by_id;
-        total.kept += counted.kept;
-        total.app_unresolved += counted.app_unresolved;
-        total.system_unresolved += counted.system_unresolved;
         for (key, count) in counted.reasons {
             *total.reasons.entry(key).or_default() += count;
         }
         counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| cause(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
-        if counted.app_unresolved != 0 || counted.unread + counted.malformed + counted.unread_bytes != 0 {
+        let is_whole = unread.is_none() && counted.malformed + counted.unread_bytes == 0;
+        if unresolved_app != 0 || !is_whole || symbolicated + kept == 0 {
             self.graver(Cause::NotFound);
         }
     }
@@ -237,20 +208,31 @@ impl RunSummary {
         if self.reports == 0 {
             return;
         }
-        let ReportCounts { frames, symbolicated, not_by_id, kept, app_unresolved, system_unresolved, .. } =
-            &self.total;
-        let doubt = match not_by_id {
+        let Totals { frames, symbolicated, kept, unresolved_app, unresolved_system, .. } = self.total.totals;
+        let doubt = match self.total.not_by_id {
             0 => String::new(),
             count => format!(" ({count} not by id: they may be of another build)"),
         };
         complain(&format!(
             "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: \
-             {app_unresolved} of the app, {system_unresolved} of the system",
+             {unresolved_app} of the app, {unresolved_system} of the system",
             text::count(self.reports, "report"),
-            text::count(*frames, "frame"),
+            text::count(frames, "frame"),
         ));
-        if self.total.unread != 0 {
-            let frames = text::count(self.total.unread, "frame");
+        self.report_missing(symbolicator);
+        self.report_unread();
+        let found = self.total.images.values();
+        let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
+        let mut said = Vec::new();
+        say_each(found, |(image, by)| report_found(image, by, &mut said));
+        report_stores(&symbolicator.store_counts());
+        report_notes(&symbolicator.notes());
+    }
+
+    /// Prints what of the reports is not read, and which reports have no frames.
+    fn report_unread(&self) {
+        if let Some(unread) = self.total.totals.unread {
+            let frames = text::count(unread, "frame");
             complain(&format!(
                 "{frames} not read: the report has too many frames or functions without a load address (split it), \
                  or parts of its stacks are missing or past a limit"
@@ -271,24 +253,15 @@ impl RunSummary {
             let reports = text::count(*count, "report");
             complain(&format!("{reports} of the format {format} without frames that have an address"));
         }
-        let found = self.total.images.values();
-        let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
-        let mut said = Vec::new();
-        say_each(found, |(image, by)| report_found(image, by, &mut said));
-        say_each(self.total.reasons.iter(), |((image, reason), count)| {
-            let frames = text::count(*count, "frame");
-            let image = text::printable(image.into());
-            complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
-        });
-        self.report_missing(symbolicator);
-        report_stores(&symbolicator.store_counts());
-        report_notes(&symbolicator.notes());
     }
 
     fn report_missing(&self, symbolicator: &Symbolicator) {
         let without = self.total.images.values().filter(|image| image.outcome.answered_by().is_none());
-        // Usually there are no indexes of the system. Its images are only counted, unless an index of them is unusable.
-        let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
+        // Usually there are no indexes of the system. Its images are only counted, unless an index of them is unusable,
+        // or nothing is answered.
+        let Totals { symbolicated, kept, .. } = self.total.totals;
+        let is_expected =
+            |image: &&CountedImage| symbolicated + kept != 0 && !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
         let known = if missing.is_empty() { Default::default() } else { symbolicator.known() };
@@ -303,6 +276,11 @@ impl RunSummary {
             }
         });
         hints.report();
+        say_each(self.total.reasons.iter(), |((image, reason), count)| {
+            let frames = text::count(*count, "frame");
+            let image = text::printable(image.into());
+            complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
+        });
         let unasked = self
             .total
             .images
@@ -342,6 +320,10 @@ impl Hints {
     ) -> Vec<String> {
         if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous { .. })) {
             self.is_ambiguous = true;
+            return Vec::new();
+        }
+        // An index does not help.
+        if matches!(outcome, ImageOutcome::NotLoaded(_)) {
             return Vec::new();
         }
         let near = known.nearest(image);
@@ -424,6 +406,9 @@ fn cause(outcome: &ImageOutcome) -> Option<Cause> {
 
 /// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report states it.
 pub(super) fn described(image: &ReportImage) -> String {
+    if image.base == Base::Unknown {
+        return text::printable(image.file_name().into()).into_owned();
+    }
     let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
     let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), apple_uuid);
     let described = format!("{} {arch} {id} {}", image.file_name(), image.path);

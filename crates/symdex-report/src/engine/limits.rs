@@ -121,6 +121,14 @@ impl Extent {
         Self { frames: unread, memory, ..Self::default() }
     }
 
+    /// As [`ReadLimit::take_image_of_frame`], for a report of `size` bytes that is read.
+    pub(crate) fn take_image_of_frame(&mut self, size: usize) -> bool {
+        let is_read = self.memory + IMAGE <= most_memory(size);
+        self.memory += if is_read { IMAGE } else { 0 };
+        self.frames += u64::from(!is_read);
+        is_read
+    }
+
     /// Whether parts of the report are not read.
     pub(crate) fn is_partial(&self) -> bool {
         self.frames != 0 || self.malformed != 0 || self.bytes != 0

@@ -16,7 +16,7 @@ pub(crate) struct LookupTarget {
 pub(crate) enum TargetOffset {
     /// The report has enough detail about the frame already.
     NotNeeded,
-    /// The address lies in no image.
+    /// The address lies in no image, or it is unknown where its image lies.
     NoImage,
     Offset(ImageOffset),
 }
@@ -36,11 +36,6 @@ impl<'r> LookupTargets<'r> {
         Self { report, images: ImageMap::new(&report.images), addresses: options.addresses, enough }
     }
 
-    /// Whether addresses may carry a pointer authentication code.
-    pub(crate) fn may_be_signed(&self) -> bool {
-        self.images.may_be_signed()
-    }
-
     /// The lookup targets of the frames of `thread`.
     pub(crate) fn of_thread(&self, thread: &'r Thread) -> impl Iterator<Item = LookupTarget> {
         let kinds = kinds(self.report, thread);
@@ -48,13 +43,12 @@ impl<'r> LookupTargets<'r> {
     }
 
     fn target(&self, frame: &Frame, kind: AddressKind) -> LookupTarget {
-        let (image, address) = self.images.of_frame(frame).unzip();
-        let address = address.unwrap_or(frame.address);
+        let image = self.images.of_frame(frame);
         let kind = match self.addresses {
             Addresses::Adjusted => kind,
             Addresses::AsGiven => AddressKind::ProgramCounter,
         };
-        let offset = || offset(self.report.images.get(image?)?, address, kind);
+        let offset = || offset(self.report.images.get(image?)?, frame.address, kind);
         let offset = if frame.detail >= self.enough || frame.inlined {
             TargetOffset::NotNeeded
         } else {

@@ -12,3 +12,4 @@ pub(crate) mod options;
 pub(crate) mod outcome;
 pub(crate) mod source;
 pub(crate) mod symbolicate;
+pub(crate) mod totals;

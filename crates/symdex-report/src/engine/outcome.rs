@@ -19,6 +19,8 @@ pub enum ImageOutcome {
     Found(AnsweredBy),
     /// The report does not state the image's id, and the source has no match for it.
     NoId,
+    /// Frames name the image, and the report does not state where it was loaded. The text says what to add.
+    NotLoaded(&'static str),
     /// The source had nothing to answer from.
     Unanswered(Unanswered),
 }
@@ -39,7 +41,9 @@ impl ImageOutcome {
     pub fn lacks_index_of(&self, image: &ReportImage) -> bool {
         match self {
             ImageOutcome::Unused | ImageOutcome::Found(_) => false,
-            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
+            ImageOutcome::NoId
+            | ImageOutcome::NotLoaded(_)
+            | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
             ImageOutcome::Unanswered(_) => true,
         }
     }
@@ -52,7 +56,7 @@ impl ImageOutcome {
         match self {
             ImageOutcome::Unused => None,
             ImageOutcome::Found(by) => by.lasting().map(Unanswered::cause).max(),
-            ImageOutcome::NoId => Some(Cause::NotFound),
+            ImageOutcome::NoId | ImageOutcome::NotLoaded(_) => Some(Cause::NotFound),
             ImageOutcome::Unanswered(why) => Some(why.cause()),
         }
     }
@@ -64,7 +68,7 @@ impl ImageOutcome {
         match self {
             ImageOutcome::Unused => "unused",
             ImageOutcome::Found(by) => Unanswered::gravest(by.lasting()).map_or("found", Unanswered::status),
-            ImageOutcome::NoId => Unanswered::Missing.status(),
+            ImageOutcome::NoId | ImageOutcome::NotLoaded(_) => Unanswered::Missing.status(),
             ImageOutcome::Unanswered(why) => why.status(),
         }
     }
@@ -85,6 +89,9 @@ impl ImageOutcome {
                 Some(reason.into())
             }
             ImageOutcome::NoId => Some("the report does not state its id".into()),
+            ImageOutcome::NotLoaded(add) => {
+                Some(format!("the report does not state where it was loaded; add {add}").into())
+            }
             ImageOutcome::Unanswered(why) => Some(why.reason()),
         }
     }
@@ -177,7 +184,7 @@ impl std::error::Error for Unanswered {}
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The address lies in no image of the report.
+    /// The address lies in no image of the report, or in one whose load address the report does not state.
     NoImage,
     /// The report does not state the id of the frame's image.
     NoId,
@@ -214,9 +221,9 @@ impl Unresolved {
     #[must_use]
     pub fn reason(&self, image: Option<&ImageOutcome>) -> Cow<'_, str> {
         match self {
-            Unresolved::NoImage => "the address lies in no image of the report".into(),
-            Unresolved::NoId | Unresolved::NoAnswer => {
-                image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
+            Unresolved::NoImage | Unresolved::NoId | Unresolved::NoAnswer => {
+                let of_image = image.and_then(ImageOutcome::reason);
+                of_image.unwrap_or_else(|| "the address lies in no image of the report".into())
             }
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
             Unresolved::NoName => "the index has no name of the function at this address; it needs the debug file, or \

@@ -457,6 +457,6 @@ fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unansw
             Err(Unanswered::NoMatch(what.to_owned()))
         }
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
-        (Base::Image | Base::Absolute, _) => Ok(0),
+        (Base::Image | Base::Absolute | Base::Unknown, _) => Ok(0),
     }
 }

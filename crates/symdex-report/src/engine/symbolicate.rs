@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use symdex::{Grade, ImageOffset};
 
-use crate::engine::ask::{AskedImage, FoundAnswers, ask, push_distinct};
+use crate::engine::ask::{AskedImage, FoundAnswers, ask, push_distinct, without};
 use crate::engine::function::Function;
-use crate::engine::images::without_code;
 use crate::engine::limits::AnswerBytes;
 use crate::engine::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::engine::options::{Options, OutputFormat};
 use crate::engine::outcome::{ImageOutcome, Unresolved};
 use crate::engine::source::{MatchedBy, Source, grade_of};
 use crate::formats::format::FormatKind;
-use crate::report::{Frame, Report, SymbolDetail, Thread, to_u32};
+use crate::report::{Base, Frame, Report, ReportImage, SymbolDetail, Thread, to_u32};
 
 /// A report together with the answers for its frames. [`symbolicate()`] makes one.
 ///
@@ -33,75 +32,28 @@ pub struct Symbolicated<'r, 't> {
     outcomes: Vec<Vec<FrameOutcome>>,
     /// The outcome of each image.
     images: Vec<ImageOutcome>,
-    /// The answers, each distinct address of an image once.
+    /// The answers: [`WITHOUT`](crate::engine::ask::WITHOUT), then each distinct address of an image once.
     answers: Vec<LookupResult>,
-    /// Whether addresses may carry a pointer authentication code.
-    may_be_signed: bool,
     pub(crate) demangle: bool,
 }
 
 /// The outcome of a frame. It is small, because a report can have millions.
 #[derive(Debug)]
 struct FrameOutcome {
-    /// The position of its image in the report, or [`NOTHING`].
+    /// The position of its image in the report; [`NOTHING`] if it lies in no image.
     image: u32,
-    /// The position of its answer in [`Symbolicated::answers`], or [`NOTHING`] minus the position in [`OTHERS`].
+    /// The position of its answer in [`Symbolicated::answers`]; [`NOTHING`] if the report keeps its own symbol.
     answer: u32,
 }
 
 /// The number that stands for no position.
 const NOTHING: u32 = u32::MAX;
 
-/// All outcomes but those from the source.
-const OTHERS: [FrameAnswer; 5] = [
-    FrameAnswer::Report,
-    FrameAnswer::NoImage,
-    FrameAnswer::NoId,
-    FrameAnswer::NoAnswer,
-    FrameAnswer::TooLarge,
-];
-
 impl FrameOutcome {
-    fn new(image: Option<usize>, answer: FrameAnswer) -> Self {
-        let mut outcome = Self { image: image.map_or(NOTHING, to_u32), answer: NOTHING };
-        outcome.set_answer(answer);
-        outcome
-    }
-
-    fn set_answer(&mut self, answer: FrameAnswer) {
-        let other = OTHERS.iter().position(|other| *other == answer).unwrap_or_default();
-        self.answer = match answer {
-            FrameAnswer::Source(position) => position,
-            _ => NOTHING - to_u32(other),
-        };
-    }
-
     /// The position of its image in the report; `None` if it lies in no image.
     fn image(&self) -> Option<usize> {
         (self.image != NOTHING).then_some(self.image as usize)
     }
-
-    fn answer(&self) -> FrameAnswer {
-        let other = OTHERS.get((NOTHING - self.answer) as usize);
-        other.copied().unwrap_or(FrameAnswer::Source(self.answer))
-    }
-}
-
-/// Where the answer of a frame comes from, or why there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FrameAnswer {
-    /// The report has a symbol for the frame and keeps it.
-    Report,
-    /// From the source: a position in [`Symbolicated::answers`].
-    Source(u32),
-    /// [`Unresolved::NoImage`].
-    NoImage,
-    /// [`Unresolved::NoId`].
-    NoId,
-    /// [`Unresolved::NoAnswer`].
-    NoAnswer,
-    /// [`Unresolved::TooLarge`].
-    TooLarge,
 }
 
 /// The answer for one address: its functions, innermost first, at least one.
@@ -115,6 +67,8 @@ pub struct Resolution<'s> {
     pub frames: &'s [Function],
     /// The frame's address minus the load address of its image, not adjusted.
     pub offset: u64,
+    /// The frame's address.
+    pub(crate) address: u64,
 }
 
 impl Resolution<'_> {
@@ -185,30 +139,34 @@ pub fn symbolicate<'r, 't>(
             left.take_frame(functions, is_json, frame.site.span().len())
         };
         let answer = match (target.offset, target.image) {
-            (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
+            (TargetOffset::NotNeeded, _) => NOTHING,
             (TargetOffset::Offset(offset), Some(image)) => {
                 let AskedImage { outcome, positions } = &images[image];
                 match (outcome, asked[image].1.binary_search(&offset)) {
                     (ImageOutcome::Found(_), Ok(position)) => match positions[position] {
-                        answer if take(answer) => FrameAnswer::Source(answer),
-                        _ => FrameAnswer::TooLarge,
+                        answer if take(answer) => answer,
+                        _ => without(&Unresolved::TooLarge),
                     },
-                    (ImageOutcome::NoId, _) => FrameAnswer::NoId,
-                    _ => FrameAnswer::NoAnswer,
+                    (ImageOutcome::NoId, _) => without(&Unresolved::NoId),
+                    _ => without(&Unresolved::NoAnswer),
                 }
             }
-            _ => FrameAnswer::NoImage,
+            _ => without(&Unresolved::NoImage),
         };
-        FrameOutcome::new(target.image, answer)
+        FrameOutcome { image: target.image.map_or(NOTHING, to_u32), answer }
     };
     let of_thread = |thread: &'r Thread| {
         let frames = thread.frames.iter().zip(targets.of_thread(thread));
         frames.map(|(frame, target)| outcome(frame, target)).collect()
     };
     let outcomes = report.threads.iter().map(of_thread).collect();
-    let (may_be_signed, demangle) = (targets.may_be_signed(), options.demangle);
-    let images = images.into_iter().map(|image| image.outcome).collect();
-    let mut symbolicated = Symbolicated { report, outcomes, images, answers, may_be_signed, demangle };
+    let demangle = options.demangle;
+    let outcome = |(image, asked): (&ReportImage, AskedImage)| match image.base {
+        Base::Unknown => ImageOutcome::NotLoaded(report.format().image_list),
+        _ => asked.outcome,
+    };
+    let images = report.images.iter().zip(images).map(outcome).collect();
+    let mut symbolicated = Symbolicated { report, outcomes, images, answers, demangle };
     symbolicated.keep_better_symbols();
     symbolicated
 }
@@ -218,8 +176,7 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn resolution(&self, thread: usize, frame: usize) -> Option<Resolution<'_>> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
-        let resolved = self.answers.get(answer as usize)?.as_deref().ok()?;
+        let resolved = self.answers.get(outcome.answer as usize)?.as_deref().ok()?;
         // A report that was symbolicated before has the inlined functions as separate frames. They come before the
         // frame of the concrete function and have its address.
         let frames = &self.report.threads.get(thread)?.frames;
@@ -228,25 +185,18 @@ impl<'r> Symbolicated<'r, '_> {
             before.is_some_and(|before| before.inlined && before.address == frames[frame].address);
         let resolved = if has_inlined_frames { resolved.get(resolved.len() - 1..)? } else { resolved };
         let image = self.report.images.get(outcome.image()?)?;
-        let address = without_code(image, frames[frame].address, self.may_be_signed);
-        Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)? })
+        let address = frames[frame].address;
+        Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)?, address })
     }
 
     /// Returns why a frame has no answer, or an answer without a name. `None` if the source or the report itself has a
     /// name. A frame without a name may have a [`resolution`](Self::resolution): that it lies in a function, and where.
     #[must_use]
     pub fn unresolved(&self, thread: usize, frame: usize) -> Option<&Unresolved> {
-        match self.outcomes.get(thread)?.get(frame)?.answer() {
-            FrameAnswer::Report => None,
-            FrameAnswer::Source(answer) => match self.answers.get(answer as usize)? {
-                Ok(functions) if grade_of(functions) < Grade::Names => Some(&Unresolved::NoName),
-                Ok(_) => None,
-                Err(why) => Some(why),
-            },
-            FrameAnswer::NoImage => Some(&Unresolved::NoImage),
-            FrameAnswer::NoId => Some(&Unresolved::NoId),
-            FrameAnswer::NoAnswer => Some(&Unresolved::NoAnswer),
-            FrameAnswer::TooLarge => Some(&Unresolved::TooLarge),
+        match self.answers.get(self.outcomes.get(thread)?.get(frame)?.answer as usize)? {
+            Ok(functions) if grade_of(functions) < Grade::Names => Some(&Unresolved::NoName),
+            Ok(_) => None,
+            Err(why) => Some(why),
         }
     }
 
@@ -254,8 +204,7 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
-        self.answers.get(answer as usize)?.as_ref().ok()?;
+        self.answers.get(outcome.answer as usize)?.as_ref().ok()?;
         Some(self.images.get(outcome.image()?)?.answered_by()?.matched)
     }
 
@@ -281,12 +230,12 @@ impl<'r> Symbolicated<'r, '_> {
     fn keep_better_symbols(&mut self) {
         for (thread, outcomes) in self.report.threads.iter().zip(&mut self.outcomes) {
             for (frame, outcome) in thread.frames.iter().zip(outcomes) {
-                let FrameAnswer::Source(answer) = outcome.answer() else { continue };
-                let adds_no_line = |frames: &Arc<[Function]>| frames.iter().all(|frame| frame.line.is_none());
-                if frame.detail == SymbolDetail::Function
-                    && self.answers[answer as usize].as_ref().is_ok_and(adds_no_line)
-                {
-                    outcome.set_answer(FrameAnswer::Report);
+                let adds_no_line = |answer: &LookupResult| {
+                    answer.as_ref().is_ok_and(|frames| frames.iter().all(|frame| frame.line.is_none()))
+                };
+                let answer = self.answers.get(outcome.answer as usize);
+                if frame.detail == SymbolDetail::Function && answer.is_some_and(adds_no_line) {
+                    outcome.answer = NOTHING;
                 }
             }
         }

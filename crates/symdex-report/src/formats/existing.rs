@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use symdex_demangle::demangle;
 
 use crate::engine::symbolicate::Symbolicated;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::json::{Json, Value};
+use crate::formats::rules::is_nameless;
 use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::text::lossy;
 

@@ -38,9 +38,11 @@ pub struct Format {
     /// Returns the symbol that the report has for each frame, by thread. `None` if the lines of the frames have them,
     /// as in [`Report::symbols_in_text`].
     pub(crate) existing_symbols: Option<ReadSymbols>,
-    /// Returns the name of the image that the text of a frame states, even if the report has several images of it.
-    /// `None` for the other formats: [`Report::images`] has the name.
+    /// Returns the name or the path of the image that the text of a frame states, even if the report has several images
+    /// of it. `None` for the other formats: [`Report::images`] has the name.
     pub(crate) stated_image: for<'t> fn(&'t [u8]) -> Option<Cow<'t, str>>,
+    /// As [`Format::image_list`].
+    pub(crate) image_list: &'static str,
     /// The edits that put the answers into the text.
     pub(crate) edits: Edits,
     /// Writes the symbolicated report as text that people read. With `None`, a text format is written as it is, and
@@ -77,6 +79,7 @@ impl Format {
         parse: |_| Ok(Parsed::default()),
         existing_symbols: None,
         stated_image: |_| None,
+        image_list: "the report's list of images",
         edits: Edits::Frames(|_, _, _| None),
         write_text: None,
     };
@@ -103,6 +106,12 @@ impl Format {
     #[must_use]
     pub fn kind(&self) -> FormatKind {
         self.kind
+    }
+
+    /// What states where the images of a report of this format were loaded, for people: "the answer of `image list`".
+    #[must_use]
+    pub fn image_list(&self) -> &'static str {
+        self.image_list
     }
 
     /// A line of a report of this format. It is recognised as a report by itself. Empty for a binary format.

@@ -1,11 +1,13 @@
 //! Frames that are JSON objects: their symbols, and the members for their answers.
 
+use std::borrow::Cow;
+
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::json::{Descendant, Json, Value};
 use crate::formats::json_edit::{Member, NewValue, with_objects_before};
+use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 
 /// The members of a frame's object in one format.
@@ -79,18 +81,13 @@ impl FrameObject {
         };
         let before = inlined.iter().map(|resolved| {
             let copied = self.copied.iter().filter_map(|key| copy(key));
-            copied.chain(self.answer(resolved, object, resolution)).chain([(INLINED, true.into())]).collect()
+            copied.chain(self.answer(resolved, resolution)).chain([(INLINED, true.into())]).collect()
         });
-        Some(with_objects_before(text, object, before, &self.answer(concrete, object, resolution)))
+        Some(with_objects_before(text, object, before, &self.answer(concrete, resolution)))
     }
 
-    fn answer<'s>(
-        &self,
-        resolved: &'s Function,
-        object: Value<'_>,
-        resolution: &Resolution<'_>,
-    ) -> Vec<Member<'s>> {
-        let start = || (self.address)(object)?.checked_sub(resolution.function_offset(resolved)?);
+    fn answer<'s>(&self, resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
+        let start = || resolution.address.checked_sub(resolution.function_offset(resolved)?);
         let start = self.start.zip(resolved.readable().and_then(|_| start()));
         let members = [
             resolved.readable().map(|function| (self.function, function.into())),
@@ -100,6 +97,12 @@ impl FrameObject {
         ];
         members.into_iter().flatten().collect()
     }
+}
+
+/// The text of a member of the object that a frame is.
+pub(crate) fn member<'t>(object: &'t [u8], key: &str) -> Option<Cow<'t, str>> {
+    let json = Json::parse(object, 0).ok()?;
+    Some(json.root().get(key)?.text()?.into_owned().into())
 }
 
 /// Reads a number: hexadecimal digits in a string, with or without `0x`, or a decimal number.

@@ -10,12 +10,12 @@ use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::formats::frame_object::{hexadecimal, lists};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, NewValue, with_members};
+use crate::formats::rules::is_nameless;
 use crate::info::{ReportInfo, set};
 use crate::registers::{Register, in_order};
 use crate::report::{

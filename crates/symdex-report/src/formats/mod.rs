@@ -18,6 +18,7 @@ pub(crate) mod metrickit;
 pub(crate) mod minidump;
 pub(crate) mod native;
 pub(crate) mod protobuf;
+pub(crate) mod rules;
 pub(crate) mod sentry;
 pub(crate) mod steps;
 pub(crate) mod unknown;
@@ -108,11 +109,10 @@ impl<'t> Report<'t> {
         let (mark, text) = split_mark(text);
         let format = FORMATS.iter().position(|format| (format.recognises)(text));
         let format = format.ok_or_else(|| unknown(text, &FORMATS))?;
-        let parsed = (FORMATS[format].parse)(text).map_err(|error| error.after(mark.len()))?;
-        let unread = unread::lines_of_others(text, &FORMATS[format], &parsed, &FORMATS);
-        let Parsed { mut images, threads, info, mut extent } = parsed;
-        extent.frames += unread;
-        images.iter_mut().for_each(ReportImage::drop_zero_id);
+        let mut parsed = (FORMATS[format].parse)(text).map_err(|error| error.after(mark.len()))?;
+        parsed.extent.frames += unread::lines_of_others(text, &FORMATS[format], &parsed, &FORMATS);
+        rules::apply(&mut parsed, &FORMATS[format], text);
+        let Parsed { images, threads, info, extent } = parsed;
         Ok(Report { mark, text, format, images, threads, info, extent })
     }
 

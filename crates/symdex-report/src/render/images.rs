@@ -9,7 +9,8 @@ use crate::report::{Base, Report, ReportImage};
 /// Writes the images in the order of the report.
 pub(crate) fn write_images(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Binary Images:")?;
-    report.images.iter().try_for_each(|image| writeln!(out, "{}", line(image)))
+    let images = report.images.iter().filter(|image| image.base != Base::Unknown);
+    images.map(line).try_for_each(|line| writeln!(out, "{line}"))
 }
 
 /// `       0x104a34000 -        0x104a3ffff MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`

@@ -61,7 +61,7 @@ impl<'s> Stacks<'s> {
     fn answers(&self, thread: usize, frame: usize) -> Vec<String> {
         let address = self.symbolicated.report.threads[thread].frames[frame].address;
         let raw = match self.image(thread, frame) {
-            Some(image) if address >= image.load_address => {
+            Some(image) if image.is_placed() && address >= image.load_address => {
                 format!("{:#x} + {}", image.load_address, address - image.load_address)
             }
             _ => "???".to_owned(),

@@ -10,6 +10,7 @@ use crate::engine::near::{KnownImage, KnownImageMap};
 use crate::engine::outcome::ImageOutcome;
 use crate::engine::source::MatchedBy;
 use crate::engine::symbolicate::Symbolicated;
+use crate::engine::totals::Totals;
 use crate::formats::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
 use crate::registers::Register;
@@ -24,6 +25,7 @@ pub struct ReportView<'s> {
     threads: ThreadList<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<UnreadView>,
+    totals: Totals,
 }
 
 /// The parts of a report that are not read.
@@ -242,8 +244,8 @@ pub struct FunctionWithOffset<'s> {
 }
 
 impl Symbolicated<'_, '_> {
-    /// Returns the report for JSON: `{"format", "header", "images", "threads"}`, and `"unread"` unless the whole
-    /// report is read.
+    /// Returns the report for JSON: `{"format", "header", "images", "threads", "totals"}`, and `"unread"` unless the
+    /// whole report is read.
     ///
     /// A missing image lists the images of `known` that are near it. Pass the images of which the source has indexes or
     /// debug files, or an empty slice.
@@ -282,6 +284,7 @@ impl Symbolicated<'_, '_> {
                 malformed_frames: report.extent.malformed,
                 bytes: report.extent.bytes,
             }),
+            totals: self.totals(),
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) const ID: &str = "4c4c447055553144a1a22a1f1f7676f4";
 pub(crate) const BASE: u64 = 0x1_0000_0000;
 
 /// Where the image lies in the process.
-pub(super) const LOAD: u64 = 0x1_04a3_4000;
+pub(crate) const LOAD: u64 = 0x1_04a3_4000;
 
 /// The frames, innermost first, as offsets from the start of the image.
 pub(crate) const OFFSETS: [u64; 8] = [0x3d4, 0x3f0, 0x404, 0x390, 0x3b8, 0x3e0, 0x3d8, 0x38c];

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::engine::function::Function;
 use crate::formats::format::{Edits, Format};
-use crate::text::{Cursor, lossy, opening_bracket};
+use crate::formats::rules::is_nameless;
+use crate::text::{Cursor, lossy, lossy_text, opening_bracket};
 
 /// The format of gdb's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -19,14 +20,13 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(|report| existing_symbols(report, &DIALECT)),
+    stated_image: |line| Some(lossy_text(&line[memchr::memmem::rfind(line, b") from ")? + 7..])),
+    image_list: "the answer of `info proc mappings`",
     edits: Edits::Frames(|text, site, resolution| with_symbols(text, site, resolution, &DIALECT, symbol)),
     ..Format::TEXT
 };
 
 const DIALECT: Dialect = Dialect { frame, images: memory_map::images, title, ..Dialect::PLAIN };
-
-/// The placeholder for an unknown function.
-const NO_NAME: &[u8] = b"??";
 
 /// The text after an address: ` in main (argc=1) at main.c:5`.
 pub(crate) struct Symbol<'l> {
@@ -49,7 +49,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let address = cursor.hexadecimal()?;
     let Symbol { name, location, .. } = Symbol::of(cursor.rest())?;
     let (head, start) = (cursor.at(), cursor.at() + IN.len());
-    let function = (name != NO_NAME).then(|| start..start + name.len());
+    let function = (!is_nameless(name)).then(|| start..start + name.len());
     Some(FrameLine::of_symbol(line, (number, address), ImageReference::Address, head, function, location))
 }
 

@@ -72,7 +72,7 @@ pub(super) fn is_load_address(load_address: u64, address: u64) -> bool {
 }
 
 /// Parses a word as an id, with or without angle brackets.
-pub(super) fn id(word: &[u8]) -> Option<ImageId> {
+pub(crate) fn id(word: &[u8]) -> Option<ImageId> {
     let word = word.strip_prefix(b"<").and_then(|word| word.strip_suffix(b">")).unwrap_or(word);
     let id: ImageId = std::str::from_utf8(word).ok()?.parse().ok()?;
     (id.as_bytes().len() >= MIN_ID).then_some(id)

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::format::{Edits, Format};
+use crate::formats::rules::is_nameless;
 use crate::report::ReportImage;
 use crate::text::{Cursor, lossy, lossy_text};
 
@@ -24,6 +24,8 @@ pub(crate) const FORMAT: Format = Format {
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
     existing_symbols: Some(|report| existing_symbols(report, &DIALECT)),
+    stated_image: |line| frame(line)?.stated_image(),
+    image_list: "the answer of `image list`",
     edits: Edits::Frames(|text, site, resolution| {
         with_symbols(text, site, resolution, &DIALECT, |resolved, line, frame| {
             // A function that the answer does not name keeps its name.
@@ -54,10 +56,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let symbol = rest.get(len + 1..).unwrap_or_default();
     let (name, location) = location(symbol.strip_suffix(INLINED).unwrap_or(symbol));
     let (name, offset) = distance(name);
-    let is_placeholder =
-        name == NO_NAME.as_bytes() || memmem::find(name, b"___lldb_unnamed_symbol").is_some();
-    let is_named = !is_nameless(name) && !is_placeholder;
-    let function = is_named.then(|| head + 1..head + 1 + name.len());
+    let function = (!is_nameless(name)).then(|| head + 1..head + 1 + name.len());
     let image = ImageReference::Name(&rest[..len]);
     Some(FrameLine {
         offset,

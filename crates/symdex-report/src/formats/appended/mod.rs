@@ -17,6 +17,7 @@ pub(crate) mod runtime;
 pub(crate) mod rust;
 pub(crate) mod swift;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use symdex_demangle::printable;
@@ -236,6 +237,14 @@ impl<'l> FrameLine<'l> {
         };
         let bare = Self::of_address(line, Some(number), address, kind, image);
         Self { detail, function, head, location, ..bare }
+    }
+
+    /// The name or the path of the image that the line names.
+    fn stated_image(&self) -> Option<Cow<'l, str>> {
+        match self.image {
+            ImageReference::Name(path) | ImageReference::Loaded { path, .. } => Some(lossy_text(path)),
+            ImageReference::Address | ImageReference::Function { .. } => None,
+        }
     }
 
     fn placed(self, image: Option<usize>, line: Span) -> Frame {

@@ -10,10 +10,10 @@
 use memchr::memmem::find;
 
 use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, list, parse};
-use crate::formats::apple_text::is_nameless;
 use crate::formats::format::Format;
+use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, SymbolDetail};
-use crate::text::{Cursor, lossy_text};
+use crate::text::Cursor;
 
 /// The format of these stacks.
 pub(crate) const FORMAT: Format = Format {
@@ -23,10 +23,7 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Native stacktrace:", "=== Crash occurred", "LogMac: Error:"],
     recognises: |text| has_frame(text, &DIALECT),
     parse: |text| Ok(parse(text, &DIALECT)),
-    stated_image: |line| match frame(line)?.image {
-        ImageReference::Loaded { path, .. } | ImageReference::Name(path) => Some(lossy_text(path)),
-        _ => None,
-    },
+    stated_image: |line| frame(line)?.stated_image(),
     edits: APPENDED,
     ..Format::TEXT
 };

@@ -9,9 +9,9 @@ use super::{
     Dialect, FrameLine, existing_symbols, has_frame, mapped, mapped_or_executable, parse, with_symbols,
 };
 use crate::engine::function::Function;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::file_and_line;
 use crate::formats::format::{Edits, Format};
+use crate::formats::rules::is_nameless;
 use crate::report::AddressKind;
 use crate::text::{Cursor, lossy};
 

@@ -6,7 +6,7 @@ use symdex::ImageId;
 use super::{APPENDED, Dialect, FrameLine, ImageReference, images_in_lines, parse};
 use crate::formats::format::Format;
 use crate::report::{AddressKind, ReportImage, SymbolDetail};
-use crate::text::{Cursor, lines, lossy};
+use crate::text::{Cursor, lines, lossy, lossy_text};
 
 /// The format of Swift's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -16,6 +16,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Program crashed", "Images ("],
     recognises: |text| lines(text).any(|(_, line)| is_marked(line) && frame(line).is_some()),
     parse: |text| Ok(parse(text, &DIALECT)),
+    stated_image: |line| Some(lossy_text(&line[memchr::memmem::rfind(line, b" in ")? + 4..])),
+    image_list: "the `Images` of the report",
     edits: APPENDED,
     ..Format::TEXT
 };

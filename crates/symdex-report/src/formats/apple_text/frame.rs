@@ -2,7 +2,8 @@
 
 use symdex::ImageId;
 
-use super::lines::is_nameless;
+use crate::engine::images::without_signature;
+use crate::formats::rules::{is_nameless, missing_uuid, uuid};
 use crate::report::{Span, SymbolDetail};
 use crate::text::{Cursor, opening_bracket, rfind};
 
@@ -17,7 +18,7 @@ pub(crate) struct FrameLine<'l> {
     pub(crate) address: u64,
     /// The load address of the image, if the line states it.
     pub(crate) load_address: Option<u64>,
-    /// The id of the image, if the line states it. The address is then an offset in the image.
+    /// The id of the image, if the line states it. If the load address is 0, the address is an offset in it.
     pub(crate) id: Option<ImageId>,
     /// The text that an answer replaces. It follows the address. The text after it stays.
     pub(crate) answer: Span,
@@ -163,7 +164,12 @@ impl FrameText {
         let text = without_side(text.trim_ascii_end());
         let of_image = Self { len: text.len(), ..Self::default() };
         if let Some(offset) = text.strip_prefix(image).and_then(offset_alone) {
-            return Self { load_address: address.checked_sub(offset), ..of_image };
+            return Self { load_address: without_signature(address).checked_sub(offset), ..of_image };
+        }
+        if let Some((id, offset)) = rfind(text, b" + ").map(|plus| text.split_at(plus))
+            && let (id @ Some(_), Some(offset)) = (uuid(id), offset_alone(offset))
+        {
+            return Self { load_address: without_signature(address).checked_sub(offset), id, ..of_image };
         }
         // The address is an offset.
         if let Some(id) = missing_uuid(text) {
@@ -179,7 +185,8 @@ impl FrameText {
         };
         let function_len = function_len(answer);
         let detail = match &answer[..function_len] {
-            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            // The name of the image alone, without a distance, is no function.
+            name if is_nameless(name) || answer == image => SymbolDetail::AddressOnly,
             _ if has_line(answer) => SymbolDetail::Line,
             _ => SymbolDetail::Function,
         };
@@ -203,12 +210,6 @@ fn offset_alone(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor::new(text);
     cursor.take(b" + ")?;
     cursor.decimal().filter(|_| cursor.rest().is_empty())
-}
-
-/// Reads `(Missing UUID 6dcd4e9d...)`, which Crashlytics writes for images without a dSYM.
-fn missing_uuid(text: &[u8]) -> Option<ImageId> {
-    let digits = text.strip_prefix(b"(Missing UUID ")?.strip_suffix(b")")?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Removes the text after an answer. Either it follows a file and a line, or it is a second symbol in parentheses, such

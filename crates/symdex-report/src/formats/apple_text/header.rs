@@ -79,6 +79,7 @@ impl HeaderReader {
             b"Application Specific Information" => {
                 return self.begin(Section::ApplicationInformation, value);
             }
+            b"Fatal Exception" => return set(&mut info.exception().kind, value),
             b"Kernel Triage" => return self.begin(Section::KernelTriage, value),
             b"VM Region Info" => return self.begin(Section::VmRegion, value),
             other => match other.strip_prefix(b"Exception ") {

@@ -9,15 +9,6 @@ use crate::text::{Cursor, lossy, rfind};
 /// The lowest address of the kernel.
 pub(crate) const KERNEL: u64 = 1 << 63;
 
-/// Whether `name` is a placeholder.
-pub(crate) fn is_nameless(name: &[u8]) -> bool {
-    name.is_empty() || NAMELESS.contains(&name)
-}
-
-/// Placeholders for names.
-const NAMELESS: [&[u8]; 6] =
-    [b"<redacted>", b"<unknown>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
-
 /// Whether the line is the title of a list of images: `Binary Images:`, `Binary Images (App Store):`.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
     let more = line.trim_ascii().strip_prefix(b"Binary Images");
@@ -163,15 +154,22 @@ pub(super) fn is_of_kotlin(name: &str) -> bool {
     name.as_bytes().starts_with(KOTLIN)
 }
 
+/// What the titles of Crashlytics's first stack begin with: that of an exception, and that of a thread.
+pub(super) const FATAL: &str = "Fatal Exception: ";
+pub(super) const CRASHED: &str = "Crashed: ";
+
 /// Whether all addresses of the stack with this title are return addresses, because an exception recorded it.
 pub(crate) fn is_of_exception(name: &str) -> bool {
-    name.contains("Backtrace") || name.as_bytes().starts_with(THROW)
+    name.contains("Backtrace") || name.as_bytes().starts_with(THROW) || name.starts_with(FATAL)
 }
 
-/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`, `First throw call stack`. `None` for
-/// another kind of line.
+/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`, `First throw call stack`, `Crashed:
+/// NAME`. `None` for another kind of line.
 pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
+    if [FATAL, CRASHED].iter().any(|title| line.starts_with(title.as_bytes())) {
+        return Some(lossy(line));
+    }
     let ends_with_colon = line.ends_with(b":");
     if ends_with_colon && let Some(throw) = memchr::memmem::find(line, THROW) {
         return Some(lossy(&line[throw..throw + THROW.len()]));
@@ -184,7 +182,7 @@ pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
         // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are not titles.
         let after = &rest[digits..];
         const MARKS: [&[u8]; 4] = [b":", b" Crashed:", b" Attributed:", b" Highlighted:"];
-        digits != 0 && MARKS.iter().any(|mark| after.starts_with(mark))
+        digits != 0 && (after.is_empty() || MARKS.iter().any(|mark| after.starts_with(mark)))
     });
     let is_backtrace = ends_with_colon
         && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));

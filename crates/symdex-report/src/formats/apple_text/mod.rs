@@ -24,9 +24,7 @@ use crate::report::{Parsed, Span};
 use crate::text::{line_end, lines, lossy_text};
 pub(crate) use frame::{FrameLine, frame};
 pub(crate) use header::HeaderReader;
-pub(crate) use lines::{
-    KERNEL, Lists, code_type, image, is_images_header, is_nameless, is_of_exception, stack_name,
-};
+pub(crate) use lines::{KERNEL, Lists, code_type, image, is_images_header, is_of_exception, stack_name};
 use reader::Reader;
 
 /// The format of Apple's text reports.
@@ -38,6 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     stated_image,
+    image_list: "the `Binary Images:` of the report",
     edits: Edits::Written(write),
     ..Format::TEXT
 };

@@ -6,8 +6,9 @@ use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
-use super::lines::{self, BareStack, KERNEL, Lists, is_nameless};
+use super::lines::{self, BareStack, CRASHED, FATAL, KERNEL, Lists};
 use crate::engine::limits::ReadLimit;
+use crate::formats::rules::is_nameless;
 use crate::registers::MAX_REGISTERS;
 use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, SymbolDetail, Thread};
 use crate::text::{lossy, lossy_text};
@@ -42,6 +43,8 @@ pub(super) struct Reader<'t> {
     /// Whether frames may have no numbers, and the image that lines below the stack then state.
     is_umeng: bool,
     stated: ReportImage,
+    /// Whether a title is one of Crashlytics. The names of threads are then titles, too.
+    is_crashlytics: bool,
 }
 
 /// An image as a frame's line states it.
@@ -49,7 +52,7 @@ pub(super) struct Reader<'t> {
 struct FrameImage<'t> {
     /// The load address of the image, if the frame's line states it. Lines with a function's name do not.
     load_address: Option<u64>,
-    /// The id of the image, if the line states it. The load address is then 0.
+    /// The id of the image, if the line states it.
     id: Option<ImageId>,
     image: &'t [u8],
 }
@@ -85,7 +88,9 @@ impl<'t> Reader<'t> {
         } else if let Some(name) = lines::stack_name(line) {
             // `Thread 3:: Dispatch queue: q`, `Thread 3 Crashed: worker`. The titles of exceptions have no label.
             let title = lossy_text(line);
-            if let Some((_, label)) = title.split_once(':').filter(|_| name.starts_with("Thread ")) {
+            self.is_crashlytics |= [FATAL, CRASHED].iter().any(|title| name.starts_with(title));
+            let is_of_thread = name.starts_with("Thread ") || name.starts_with(CRASHED);
+            if let Some((_, label)) = title.split_once(':').filter(|_| is_of_thread) {
                 let known = std::mem::take(&mut self.thread);
                 let (label, queue) = label_and_queue(label.trim_start_matches(':'));
                 (self.thread.label, self.thread.queue) = (label.or(known.label), queue.or(known.queue));
@@ -105,6 +110,8 @@ impl<'t> Reader<'t> {
             self.bare_stack(stack);
         } else if self.is_umeng {
             lines::stated_image(line, &mut self.stated);
+        } else if self.is_crashlytics && self.name.is_empty() {
+            self.name = lossy(line.trim_ascii());
         }
     }
 
@@ -153,14 +160,20 @@ impl<'t> Reader<'t> {
                 parsed.images.len() - 1
             };
             numbers.push(match (load_address, id) {
-                (Some(_), Some(id)) => Some(*with_ids.entry((*image, id)).or_insert_with(|| push(0))),
+                (Some(0), Some(id)) => Some(*with_ids.entry((*image, id)).or_insert_with(|| push(0))),
                 (Some(load_address), None) if is_nameless(image) => loaded.get(load_address).copied(),
-                (Some(load_address), None) => Some(*loaded.entry(*load_address).or_insert_with(|| {
-                    // An excerpt of a report has frames of images that it does not list.
-                    let number = push(*load_address);
-                    unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
-                    number
-                })),
+                (Some(load_address), id) => {
+                    let number = *loaded.entry(*load_address).or_insert_with(|| {
+                        // An excerpt of a report has frames of images that it does not list.
+                        let number = push(*load_address);
+                        unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
+                        number
+                    });
+                    // One line of an image can state its id.
+                    let known = &mut parsed.images[number];
+                    known.id = known.id.take().or_else(|| id.clone());
+                    Some(number)
+                }
                 (None, _) => None,
             });
         }
@@ -235,7 +248,7 @@ impl<'t> Reader<'t> {
         } else if first == 0 && !lines::is_of_exception(&name) {
             frames[0].kind = AddressKind::ProgramCounter;
         }
-        let crashed = name.contains("Crashed");
+        let crashed = name.contains("Crashed") || name.starts_with(FATAL);
         frames.shrink_to_fit();
         self.crashed = if crashed { Some(self.parsed.threads.len()) } else { self.crashed };
         self.limit.take_stack();

@@ -1,7 +1,8 @@
 //! The lines of call trees: `+   2761 main  (in App) + 24  [0x101671d68]` as `sample` prints them, and `1001  main + 24
 //! (App + 3432) [0x101671d68]` as `spindump` does.
 
-use crate::formats::apple_text::is_nameless;
+use crate::engine::images::without_signature;
+use crate::formats::rules::is_nameless;
 use crate::report::{Span, SymbolDetail};
 use crate::text::{Cursor, rfind};
 
@@ -170,7 +171,7 @@ impl<'l> FrameText<'l> {
         Some(FrameText {
             tool: Tool::Spindump,
             image: location.map_or(image, |at| &image[at + 4..]),
-            load_address: address.checked_sub(offset),
+            load_address: without_signature(address).checked_sub(offset),
             function_len: distance.filter(is_distance).unwrap_or(name.len()),
             has_line: location.is_some(),
         })

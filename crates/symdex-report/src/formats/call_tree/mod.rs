@@ -13,10 +13,11 @@ use std::io;
 use crate::engine::function::Function;
 use crate::engine::symbolicate::{Resolution, Symbolicated};
 use crate::error::Error;
+use crate::formats::apple_text;
 use crate::formats::format::{Edits, Format};
 use crate::formats::write::Editor;
 use crate::report::{Parsed, Report};
-use crate::text::{line_end, lines, lossy};
+use crate::text::{line_end, lines, lossy, lossy_text};
 use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
@@ -28,6 +29,8 @@ pub(crate) const FORMAT: Format = Format {
     marks: &["Call graph:", "Analysis of sampling", "Heaviest stack", "Binary Images:"],
     recognises,
     parse,
+    stated_image: |line| Some(lossy_text(lines::sample_line(line)?.node()?.image)),
+    image_list: apple_text::FORMAT.image_list,
     edits: Edits::Written(write),
     ..Format::TEXT
 };

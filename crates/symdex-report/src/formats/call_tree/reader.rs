@@ -9,8 +9,10 @@ use std::collections::hash_map::Entry;
 use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
+use crate::engine::images::without_signature;
 use crate::engine::limits::ReadLimit;
-use crate::formats::apple_text::{HeaderReader, KERNEL, code_type, image, is_images_header, is_nameless};
+use crate::formats::apple_text::{HeaderReader, KERNEL, code_type, image, is_images_header};
+use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, Base, Frame, Number, Parsed, ReportImage, Span, Thread};
 use crate::text::lossy;
 
@@ -231,7 +233,8 @@ impl<'t> Reader<'t> {
             frame.image = Some(number.into());
             if !ends.get(number).is_some_and(|is_known| *is_known) {
                 let image = &mut parsed.images[number];
-                let reach = (frame.address - image.load_address.min(frame.address)).saturating_add(1);
+                let distance = without_signature(frame.address).saturating_sub(image.load_address);
+                let reach = distance.saturating_add(1);
                 image.size = Some(image.size.unwrap_or_default().max(reach));
             }
         }

@@ -20,6 +20,7 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, NewValue, with_objects_before};
+use crate::formats::rules::is_nameless;
 use crate::report::{
     AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
 };
@@ -171,7 +172,7 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option
     };
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
     let address = base.wrapping_add(offset?.number()?);
-    let symbol = symbol.filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
+    let symbol = symbol.filter(|symbol| !is_nameless(symbol.unescaped()));
     let detail = match symbol {
         Some(_) if file.is_some() || line.is_some() => SymbolDetail::Line,
         Some(_) => SymbolDetail::Function,

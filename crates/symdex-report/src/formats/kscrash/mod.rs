@@ -12,12 +12,13 @@ use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
+use crate::formats::frame_object::member;
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, NewValue, with_objects_before};
 use crate::formats::json_images::image;
+use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, Frame, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::text::is_object;
 
@@ -33,6 +34,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
+    stated_image: |object| member(object, "object_name"),
     edits: Edits::Frames(replacement),
     ..Format::JSON
 };
@@ -161,16 +163,15 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
         let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", name.into()));
         address_members
             .chain(name)
-            .chain(answer(resolved, object, resolution))
+            .chain(answer(resolved, resolution))
             .chain([("inlined", true.into())])
             .collect()
     });
-    Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
+    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }
 
-fn answer<'s>(resolved: &'s Function, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
-    let address = object.get("instruction_addr").and_then(Value::number);
-    let start = || address?.checked_sub(resolution.function_offset(resolved)?);
+fn answer<'s>(resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
+    let start = || resolution.address.checked_sub(resolution.function_offset(resolved)?);
     let members = [
         ("symbol_addr", resolved.readable().and_then(|_| start()).map(NewValue::from)),
         ("symbol_name", resolved.readable().map(NewValue::from)),

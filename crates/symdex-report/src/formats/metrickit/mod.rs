@@ -18,12 +18,12 @@ use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::{Resolution, Symbolicated};
 use crate::error::Error;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
 use crate::formats::ips;
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, more_members};
+use crate::formats::rules::is_nameless;
 use crate::formats::write::Editor;
 use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread, to_u32};
 

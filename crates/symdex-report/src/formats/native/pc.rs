@@ -9,7 +9,7 @@ use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
 use super::header;
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
-use crate::formats::apple_text::is_nameless;
+use crate::formats::rules::is_nameless;
 use crate::report::{FoundBy, Span, SymbolDetail};
 use crate::text::{Cursor, line_end};
 

@@ -9,9 +9,9 @@ use super::{Answers, Message, push_bytes, push_number, rewritten, without};
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Symbolicated;
 use crate::error::Error;
-use crate::formats::apple_text::is_nameless;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
+use crate::formats::rules::is_nameless;
 use crate::info::{ReportInfo, set};
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::text::lossy;
@@ -152,7 +152,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
     let new = rewritten(&report, &paths, &mut |frame| {
         let resolution = answers.of(frame)?;
         let concrete = resolution.frames.last()?;
-        let start = frame.number(PC)?.checked_sub(resolution.function_offset(concrete)?)?;
+        let start = resolution.address.checked_sub(resolution.function_offset(concrete)?)?;
         let mut symbol = Vec::new();
         push_bytes(&mut symbol, SYMBOL_NAME, concrete.readable()?.as_bytes());
         push_number(&mut symbol, SYMBOL_START, start);

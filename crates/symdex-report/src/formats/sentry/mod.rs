@@ -11,8 +11,10 @@ use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
+use crate::formats::frame_object::member;
 use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{Member, NewValue, object_like, with_members};
+use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
 use crate::text::is_object;
 use symdex::debug_id;
@@ -29,6 +31,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
+    stated_image: |object| member(object, "package"),
     edits: Edits::Frames(replacement),
     ..Format::JSON
 };
@@ -194,7 +197,7 @@ fn stack(value: Value<'_>, limit: &ReadLimit) -> Option<Thread> {
             true => AddressKind::ProgramCounter,
             false => AddressKind::ReturnAddress,
         };
-        let function = object.get("function").filter(|name| !matches!(name.unescaped(), b"" | b"<redacted>"));
+        let function = object.get("function").filter(|name| !is_nameless(name.unescaped()));
         let detail = match function {
             Some(_) if object.get("lineno").is_some() => SymbolDetail::Line,
             Some(_) => SymbolDetail::Function,
