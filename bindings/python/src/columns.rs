@@ -89,7 +89,7 @@ struct Row {
 }
 
 /// The answers so far.
-pub(crate) struct Answers {
+pub(crate) struct AnswerColumns {
     names: Strings,
     files: Strings,
     /// In the order of the answers.
@@ -98,7 +98,7 @@ pub(crate) struct Answers {
     places: Vec<std::ops::Range<usize>>,
 }
 
-impl Answers {
+impl AnswerColumns {
     /// No answers yet for this many offsets.
     pub(crate) fn new(offsets: usize) -> Self {
         let (names, files, rows) = Default::default();

@@ -10,7 +10,7 @@ use symdex::{FrameAddress, Frames, ImageOffset, LinePolicy, Scratch};
 use symdex_store::{IndexAccess, IndexBytes, OpenImage, StoredImage};
 
 use crate::arguments::{Offsets, line_policy};
-use crate::columns::{Answers, Columns};
+use crate::columns::{AnswerColumns, Columns};
 use crate::errors::{MissingError, UnsupportedError, of_index, of_index_file, of_store};
 use crate::frame::Frame;
 use crate::metadata::Metadata;
@@ -253,7 +253,7 @@ impl Index {
     fn lookup_columns(&self, py: Python<'_>, offsets: Offsets, lines: &str) -> PyResult<Columns> {
         let (Offsets(offsets), policy) = (offsets, line_policy(lines)?);
         let answers = py.detach(|| {
-            let mut answers = Answers::new(offsets.len());
+            let mut answers = AnswerColumns::new(offsets.len());
             self.each(&offsets, policy, |place, found| answers.add(place, found))?;
             PyResult::Ok(answers)
         })?;

@@ -11,7 +11,7 @@ use crate::expected::{Expected, Frame, SearchBuffer};
 use crate::explain::explain;
 use crate::facts::Facts;
 use crate::image::Reader;
-use crate::peer::{Answers, AskedPeer, Peer, PeerAnswer, Question};
+use crate::peer::{AskedPeer, Peer, PeerAnswer, PeerFrames, Question};
 use crate::report::{AuditReport, Difference};
 use crate::statements::InstanceLines;
 use crate::{AuditOptions, around, text};
@@ -22,7 +22,7 @@ struct Comparison<'f, 'd, B> {
     index: &'f Index<B>,
     addr2line: addr2line::Context<Reader<'d>>,
     /// The peer that the caller adds, and its answers at the next addresses.
-    asked: Option<(&'f dyn Peer, Answers<'f>)>,
+    asked: Option<(&'f dyn Peer, PeerFrames<'f>)>,
     buffer: SearchBuffer,
     exact: Scratch,
     statement: Scratch,

@@ -65,7 +65,7 @@ use self::comparison::{compare_batch, our_frames};
 pub use self::expected::{Expected, Frame, Position};
 use self::facts::Facts;
 pub use self::names::Link;
-pub use self::peer::{Answers, Ask, AskedPeer, FramePair, Peer, Question};
+pub use self::peer::{Ask, AskedPeer, FramePair, Peer, PeerFrames, Question};
 pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport};
 use self::statements::InstanceLines;
 pub use self::units::Unit;

@@ -55,11 +55,11 @@ pub trait Peer: Sync {
 }
 
 /// The answers of a symbolizer in the order of the questions: the frames of each, innermost first.
-pub type Answers<'a> = Box<dyn Iterator<Item = Result<Vec<Frame<'static>>, Error>> + 'a>;
+pub type PeerFrames<'a> = Box<dyn Iterator<Item = Result<Vec<Frame<'static>>, Error>> + 'a>;
 
 /// Asks a symbolizer about sorted SVMAs. Its answers must have names as they are in the debug file, and all inlined
 /// functions.
-pub type Ask<'a> = dyn Fn(Vec<u64>) -> Result<Answers<'a>, Error> + Sync + 'a;
+pub type Ask<'a> = dyn Fn(Vec<u64>) -> Result<PeerFrames<'a>, Error> + Sync + 'a;
 
 /// A peer that the caller of the audit asks.
 #[derive(Clone, Copy)]

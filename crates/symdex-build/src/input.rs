@@ -52,7 +52,7 @@ pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
 /// The debug files, companions, indexes and archives of an input, as [`search`] finds them.
 #[non_exhaustive]
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundFiles {
     /// What [`find`] returns.
     pub debug_files: Vec<Result<PathBuf, Error>>,
     /// Files in the folder to which debug files refer, in the order of their paths: packages of split units (`.dwp`),
@@ -104,8 +104,8 @@ impl fmt::Display for SpecialFiles {
 /// # assert!(found.archives.is_empty() && found.debug_files.iter().all(Result::is_ok));
 /// ```
 #[must_use]
-pub fn search(input: &Path) -> Found {
-    let only = |found| Found { debug_files: vec![found], ..Found::default() };
+pub fn search(input: &Path) -> FoundFiles {
+    let only = |found| FoundFiles { debug_files: vec![found], ..FoundFiles::default() };
     match std::fs::metadata(input) {
         Err(source) => only(Err(unreadable(input, source))),
         Ok(metadata) if metadata.is_dir() => search_below(input),
@@ -118,14 +118,14 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Io { doing: "read", path: path.to_owned(), source }
 }
 
-fn search_below(folder: &Path) -> Found {
+fn search_below(folder: &Path) -> FoundFiles {
     // Links can make a number of paths that is exponential in the depth, so each folder is searched once.
     let mut seen = HashSet::new();
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
     let entries = walk.filter_entry(|entry| {
         is_wanted(entry) && (!entry.file_type().is_dir() || is_new(entry.path(), &mut seen))
     });
-    let mut found = Found::default();
+    let mut found = FoundFiles::default();
     for entry in entries {
         if let Ok(entry) = &entry {
             let (kind, path) = (entry.file_type(), || entry.path().to_owned());

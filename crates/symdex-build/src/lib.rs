@@ -97,7 +97,7 @@ pub use dwarf::{Declaration, Variables};
 pub use error::Error;
 pub use file_symbols::{DataSymbol, FileSymbols};
 pub use image::{Identity, Image, ImageKind};
-pub use input::{Found, SpecialFiles, find, may_be_debug_file, search};
+pub use input::{FoundFiles, SpecialFiles, find, may_be_debug_file, search};
 pub use limits::StopFlag;
 pub use options::{BuildOptions, Built, build};
 pub use readable::Demangle;

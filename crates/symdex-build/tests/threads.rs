@@ -4,8 +4,8 @@ use symdex_build::debug_files::{
     DebugFile, FileError, FindImageError, ImageFiles, InputFiles, JoinedImage, ListedImage,
 };
 use symdex_build::{
-    BuildOptions, BuildReport, Built, Companions, DirectLookup, Error, Found, Identity, Image, SharedCache,
-    SharedCacheImage, Slice, SymbolMap, SymbolMaps,
+    BuildOptions, BuildReport, Built, Companions, DirectLookup, Error, FoundFiles, Identity, Image,
+    SharedCache, SharedCacheImage, Slice, SymbolMap, SymbolMaps,
 };
 
 fn is_send<T: Send>() {}
@@ -20,7 +20,7 @@ fn images_and_what_they_are_made_of_can_be_shared() {
     is_shared::<SharedCacheImage<'_>>();
     is_shared::<SymbolMap>();
     is_shared::<SymbolMaps>();
-    is_shared::<Found>();
+    is_shared::<FoundFiles>();
     is_shared::<Error>();
 }
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use symdex::{Grade, ImageId, Metadata};
 use symdex_build::debug_files::{FileError, ListedImage, images_in, slices_of};
-use symdex_build::{Error, Found};
+use symdex_build::{Error, FoundFiles};
 use symdex_pipeline::Batch;
 use symdex_store::{Store, StoredImage};
 
@@ -199,7 +199,7 @@ impl ImageRow {
 
 /// The debug files and indexes at or below `path`, sorted by path.
 fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
-    let Found { debug_files, indexes, special, .. } = symdex_build::search(path);
+    let FoundFiles { debug_files, indexes, special, .. } = symdex_build::search(path);
     if !special.is_empty() {
         complain(&format!("warning: {special}"));
     }

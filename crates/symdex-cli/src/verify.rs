@@ -84,14 +84,14 @@ Exit codes:
 If several apply, the first of these after 0 counts.";
 
 /// An index, or the failure for a path without one.
-pub(crate) type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
+pub(crate) type IndexPath = Result<PathBuf, (PathBuf, Failure)>;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let pool = pool(0)?;
     let unpacked = args.against.as_deref().map(archive::only_debug_files).transpose()?.flatten();
     let maps = symdex_build::SymbolMaps::find(&args.symbol_map)
         .map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
-    let indexes: Vec<FoundIndex> =
+    let indexes: Vec<IndexPath> =
         args.indexes.iter().flat_map(|path| indexes_of(path, args.id.as_ref())).collect();
     let are_many = indexes.len() > 1;
     let mut output = Output::new(args.json);
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 }
 
 /// The indexes at `path`: the index itself, or those of the folder, only that of `id` if it is given.
-pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<FoundIndex> {
+pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<IndexPath> {
     if id.is_some() || !path.is_dir() {
         let index = open::index_path(path, id);
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
@@ -166,7 +166,7 @@ struct Comparison {
 
 /// Checks an index and compares it with the debug file, if one is given. `unpacked` has its files if it is an archive
 /// or a pipe.
-fn check(found: FoundIndex, args: &Args, unpacked: Option<&Batch>, maps: &SymbolMaps) -> CheckedIndex {
+fn check(found: IndexPath, args: &Args, unpacked: Option<&Batch>, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {
             let index = open::index(&path, args.id.as_ref(), args.access);

@@ -120,6 +120,14 @@ mod tests {
         thread.join().expect("no overflow");
     }
 
+    /// symbolic-demangle 13.9.0 ends the process: the requirements are in no generic signature.
+    #[test]
+    fn requirements_without_a_signature_do_not_end_the_process() {
+        for name in ["$sSiRvs", "$sSSRvsRvs"] {
+            assert_eq!(simplified(name), None, "{name}");
+        }
+    }
+
     /// The demangler mangles the declaration of an opaque type again: 4 KiB of nested types took 147 ms.
     #[test]
     fn long_names_with_opaque_types_stay_raw() {

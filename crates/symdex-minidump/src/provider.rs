@@ -112,7 +112,7 @@ impl<'s> Provider<'s> {
     pub(crate) fn is_signal_return(&self, module: &(dyn Module + Sync), address: u64) -> bool {
         let place = self.place(module, address);
         place.is_some_and(|(image, offset)| {
-            matches!(self.state().code_at(image, offset), Found::Code(Code::SignalReturn))
+            matches!(self.state().code_at(image, offset), CodeAt::Code(Code::SignalReturn))
         })
     }
 
@@ -140,12 +140,12 @@ impl SymbolProvider for Provider<'_> {
         let Some((image, offset)) = self.place(module, address) else { return Err(FillSymbolError {}) };
         let found = self.state().code_at(image, offset);
         match found {
-            Found::Code(Code::Function | Code::Entry | Code::SignalReturn) => {
+            CodeAt::Code(Code::Function | Code::Entry | Code::SignalReturn) => {
                 frame.set_function("?", address, 0)
             }
-            Found::Code(Code::Nothing) => {}
-            Found::NoImage => return Err(FillSymbolError {}),
-            Found::Stopped => pending().await,
+            CodeAt::Code(Code::Nothing) => {}
+            CodeAt::NoImage => return Err(FillSymbolError {}),
+            CodeAt::Stopped => pending().await,
         }
         Ok(())
     }
@@ -182,7 +182,7 @@ enum Code {
 }
 
 /// The answer for an address.
-enum Found {
+enum CodeAt {
     Code(Code),
     /// The source does not have the image, so that any address may be code.
     NoImage,
@@ -215,16 +215,16 @@ impl State<'_> {
         self.stop = Some(why);
     }
 
-    fn code_at(&mut self, image: usize, offset: u64) -> Found {
+    fn code_at(&mut self, image: usize, offset: u64) -> CodeAt {
         if self.missing.contains(&image) {
-            return Found::NoImage;
+            return CodeAt::NoImage;
         }
         if let Some(known) = self.known.get(&(image, offset)) {
-            return Found::Code(*known);
+            return CodeAt::Code(*known);
         }
         if self.lookups_left == 0 {
             self.stop(Stop::Limit);
-            return Found::Stopped;
+            return CodeAt::Stopped;
         }
         self.lookups_left -= 1;
         let offsets = [ImageOffset(offset)];
@@ -232,13 +232,13 @@ impl State<'_> {
         let answered = self.source.answer(&[question]).into_iter().next();
         let Some(Ok(answers)) = answered else {
             self.missing.insert(image);
-            return Found::NoImage;
+            return CodeAt::NoImage;
         };
         let code = match answers.answers.first() {
             Some(Answer::Functions(functions)) => {
                 if !self.answer_bytes.take_functions(functions) {
                     self.stop(Stop::Limit);
-                    return Found::Stopped;
+                    return CodeAt::Stopped;
                 }
                 functions.last().map_or(Code::Nothing, |function| code_of(function, offset))
             }
@@ -247,7 +247,7 @@ impl State<'_> {
             _ => Code::Nothing,
         };
         self.known.insert((image, offset), code);
-        Found::Code(code)
+        CodeAt::Code(code)
     }
 
     fn walk(&mut self, place: Option<(usize, u64)>, walker: &mut (dyn FrameWalker + Send)) -> Walked {
@@ -285,8 +285,8 @@ impl State<'_> {
         let call = return_address.checked_sub(1)?;
         let image = self.images.iter().position(|image| image.contains(call))?;
         match self.code_at(image, call - self.images[image].load_address) {
-            Found::Code(Code::Nothing) | Found::Stopped => None,
-            Found::Code(_) | Found::NoImage => {
+            CodeAt::Code(Code::Nothing) | CodeAt::Stopped => None,
+            CodeAt::Code(_) | CodeAt::NoImage => {
                 walker.set_cfa(cfa)?;
                 walker.set_ra(return_address)?;
                 Some(Caller::Returned)

@@ -184,21 +184,21 @@ impl Pipeline {
         let share = self.share(plan.tasks.len());
         // They are empty if children open the shared caches.
         let caches = if self.options.isolation.is_none() { caches(&plan) } else { Vec::new() };
-        let place = match &self.options.isolation {
+        let runner = match &self.options.isolation {
             None => {
                 let mut maps = self.symbol_maps.clone();
                 add_unpacked_maps(&mut maps, &batch.maps);
-                Place::Here {
+                Runner::Here {
                     maps,
                     caches: caches.iter().map(|(file, cache)| (*file, cache.images())).collect(),
                 }
             }
-            Some(isolation) => Place::Children {
+            Some(isolation) => Runner::Children {
                 isolation: isolation.clone().limits(self.limits(share.threads)),
                 folders: Folders::new(&self.options.temporary)?,
             },
         };
-        let build = Build { pipeline: self, batch, plan: &plan, ids, share, host, place };
+        let build = Build { pipeline: self, batch, plan: &plan, ids, share, host, runner };
         let work = |task| build.task(task).into_iter().map(&each).collect::<Vec<T>>();
         in_order(&self.pool, share.at_once, plan.tasks.iter().cloned(), work, |images| {
             images.into_iter().try_for_each(&mut done)
@@ -286,7 +286,7 @@ fn caches(plan: &Plan) -> Vec<(usize, SharedCache)> {
 }
 
 /// Where the tasks of a batch are done.
-enum Place<'c> {
+enum Runner<'c> {
     Here { maps: SymbolMaps, caches: CachedImages<'c> },
     Children { isolation: Isolation, folders: Folders },
 }
@@ -343,7 +343,7 @@ struct Build<'b, H> {
     ids: &'b [ImageId],
     share: Share,
     host: &'b H,
-    place: Place<'b>,
+    runner: Runner<'b>,
 }
 
 impl<H: Host> Build<'_, H> {
@@ -356,9 +356,9 @@ impl<H: Host> Build<'_, H> {
         let Some(joins) = self.plan.joins(&task, &self.pipeline.options.archs, self.ids) else {
             return Vec::new();
         };
-        match &self.place {
-            Place::Here { maps, caches } => self.here(&task, &joins, maps, caches, &progress),
-            Place::Children { isolation, folders } => {
+        match &self.runner {
+            Runner::Here { maps, caches } => self.here(&task, &joins, maps, caches, &progress),
+            Runner::Children { isolation, folders } => {
                 self.in_child(&task, joins, isolation, folders, &progress)
             }
         }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
-use crate::packed::{Found, PackedScratch};
+use crate::packed::{PackedScratch, TableAnswer};
 use crate::recent_strings::RecentStrings;
 
 /// The most bytes that a scratch space caches by default.
@@ -192,12 +192,12 @@ impl<B: AsRef<[u8]>> Index<B> {
         at_most: usize,
         packed: &mut PackedScratch,
         frames: &mut Vec<FoundFrame>,
-    ) -> Result<Found, Error> {
+    ) -> Result<TableAnswer, Error> {
         let span = u64::from(self.metadata().chunk_span);
         let index = offset.0 / span;
         match self.chunk_reader().chunk(table, index)? {
             Some(chunk) => chunk.find(offset.0, policy.is_statement(), at_most, packed, frames),
-            None => Ok(Found::gap(index, span)),
+            None => Ok(TableAnswer::gap(index, span)),
         }
     }
 
@@ -240,7 +240,7 @@ impl<B: AsRef<[u8]>> Index<B> {
 /// many as its second argument says. Returns the image offsets around the address with the same answer.
 pub(crate) fn both_tables(
     frames: &mut Vec<FoundFrame>,
-    mut find: impl FnMut(Table, usize, &mut Vec<FoundFrame>) -> Result<Found, Error>,
+    mut find: impl FnMut(Table, usize, &mut Vec<FoundFrame>) -> Result<TableAnswer, Error>,
 ) -> Result<Range<u64>, Error> {
     let dwarf = find(Table::Dwarf, usize::MAX, frames)?;
     if dwarf.is_answer && frames.last().is_none_or(|frame| frame.function_start.is_some()) {

@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use symdex::{Cause, Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testkit::images::seal::{seal, seal_header};
-use symdex_testkit::images::{Answer, Image};
+use symdex_testkit::images::{Image, ScannedFrame};
 
 /// A small image with all features: gaps, inlining, both tables, different answers under the two policies, aliases,
 /// readable names, and strings of all kinds.
@@ -22,7 +22,7 @@ fn small() -> Image {
 }
 
 /// For each offset, the answers under both policies and the names of the function that starts there.
-type Answers = Vec<(u64, [Option<Vec<Answer>>; 2], Vec<Vec<u8>>)>;
+type Answers = Vec<(u64, [Option<Vec<ScannedFrame>>; 2], Vec<Vec<u8>>)>;
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
@@ -50,7 +50,8 @@ fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usiz
         for (policy, answer) in POLICIES.into_iter().zip(answers) {
             match index.lookup(ImageOffset(*offset), policy, &mut scratch) {
                 Ok(frames) => {
-                    let found = frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>());
+                    let found =
+                        frames.map(|frames| frames.iter().map(ScannedFrame::from).collect::<Vec<_>>());
                     assert_eq!(found, *answer, "{what}, offset {offset:#x}");
                 }
                 Err(error) => fails(error),
@@ -186,7 +187,7 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
         for (policy, answer) in POLICIES.into_iter().zip(answers) {
             let mut ask = |index: &Index<Vec<u8>>| {
                 let frames = index.lookup(ImageOffset(offset), policy, &mut scratch).expect("intact");
-                frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>())
+                frames.map(|frames| frames.iter().map(ScannedFrame::from).collect::<Vec<_>>())
             };
             assert_eq!(ask(&forged), other.scan(offset, policy));
             assert_eq!(ask(&victim), answer);
@@ -304,7 +305,7 @@ fn every_flipped_bit_of_a_golden_index_that_a_lookup_reads_is_noticed_by_it() {
             for offset in (*start..*end).step_by(16) {
                 let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
                 all.push(frames.ok().map(|frames| {
-                    frames.iter().flat_map(|frames| frames.iter().map(Answer::from)).collect::<Vec<_>>()
+                    frames.iter().flat_map(|frames| frames.iter().map(ScannedFrame::from)).collect::<Vec<_>>()
                 }));
             }
         }

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, SectionInfo};
-use symdex_testkit::images::{Answer, Image, Random};
+use symdex_testkit::images::{Image, Random, ScannedFrame};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
@@ -22,9 +22,9 @@ fn answers(
     offset: u64,
     policy: LinePolicy,
     scratch: &mut Scratch,
-) -> Option<Vec<Answer>> {
+) -> Option<Vec<ScannedFrame>> {
     let frames = index.lookup(ImageOffset(offset), policy, scratch).expect("an intact index");
-    frames.map(|frames| frames.iter().map(Answer::from).collect())
+    frames.map(|frames| frames.iter().map(ScannedFrame::from).collect())
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
         let mut answered = vec![None; offsets.len()];
         index.lookup_many(&offsets, LinePolicy::Exact, &mut scratch, |place, answer| {
             let frames = answer.expect("an intact index");
-            let frames: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+            let frames: Option<Vec<_>> = frames.map(|frames| frames.iter().map(ScannedFrame::from).collect());
             assert!(answered[place].replace(frames).is_none(), "called once for each");
         });
         for (offset, found) in offsets.iter().zip(answered) {
@@ -107,7 +107,8 @@ fn ascending_offsets_are_answered_as_a_linear_scan_answers_them() {
             index.lookup_ascending(offsets.iter().copied().map(ImageOffset), policy, |offset, answer| {
                 assert_eq!(Some(&offset.0), asked.next());
                 let frames = answer.expect("an intact index");
-                let found: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+                let found: Option<Vec<_>> =
+                    frames.map(|frames| frames.iter().map(ScannedFrame::from).collect());
                 assert_eq!(found, image.scan(offset.0, policy), "seed {seed}, offset {offset}, {policy:?}");
             });
             assert_eq!(asked.next(), None);
@@ -125,7 +126,7 @@ fn a_large_batch_is_answered_in_the_order_of_its_places() {
     index.lookup_many(&offsets, LinePolicy::Exact, &mut scratch, |place, answer| {
         assert!(!std::mem::replace(&mut seen[place], true), "called once for each");
         let frames = answer.expect("an intact index");
-        let found: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+        let found: Option<Vec<_>> = frames.map(|frames| frames.iter().map(ScannedFrame::from).collect());
         assert_eq!(found, image.scan(offsets[place].0, LinePolicy::Exact), "place {place}");
     });
     assert!(seen.iter().all(|seen| *seen));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{DebugFile, FileError};
 use crate::error::Error;
-use crate::input::{Found, SpecialFiles, search};
+use crate::input::{FoundFiles, SpecialFiles, search};
 
 /// The debug files of a build, in order, and the companions to which they may refer. At most the first 48 bytes of each
 /// were read.
@@ -36,7 +36,7 @@ impl InputFiles {
 
     /// Adds the debug files that `path` stands for, and the companions in it if it is a folder.
     pub fn add(&mut self, path: &Path) {
-        let Found { debug_files, companions, archives, special, .. } = search(path);
+        let FoundFiles { debug_files, companions, archives, special, .. } = search(path);
         self.special.extend(special);
         // The error for a folder without debug files names the archives itself.
         let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);

@@ -32,7 +32,7 @@ pub(crate) struct Walker<'a, 'd> {
 }
 
 /// An entry at which a walk stops.
-pub(crate) struct Found {
+pub(crate) struct WalkedEntry {
     pub(crate) offset: UnitOffset,
     pub(crate) depth: isize,
     /// Entries at this depth or deeper have ended.
@@ -48,7 +48,7 @@ pub(crate) struct Found {
 /// The walk passes over subprograms without code only at depths less than this.
 const MAX_HIDING: isize = 64;
 
-impl Found {
+impl WalkedEntry {
     /// Whether a subprogram without code lies between this entry and its ancestor at `depth`.
     pub(crate) fn is_hidden_from(&self, depth: isize) -> bool {
         let between = self.depth.min(MAX_HIDING) - 1 - depth.max(-1);
@@ -87,14 +87,14 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// The next subprogram or inlined subroutine that states code. At depth [`MAX_HIDING`] or deeper, subprograms with
     /// children but without code are returned as well.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Found>, UnitError> {
+    pub(crate) fn next(&mut self) -> Result<Option<WalkedEntry>, UnitError> {
         let deep = |shape: &Shape, depth| shape.hides() && !(0..MAX_HIDING).contains(&depth);
         let stops = |shape: &Shape, depth| shape.states_code || deep(shape, depth);
         self.next_of(&self.shapes.functions, stops, |shape| shape.states_code)
     }
 
     /// The next namespace, type or subprogram.
-    pub(crate) fn next_in_scopes(&mut self) -> Result<Option<Found>, UnitError> {
+    pub(crate) fn next_in_scopes(&mut self) -> Result<Option<WalkedEntry>, UnitError> {
         let stops = |shape: &Shape, _| shape.is_scope_or_in_one();
         self.next_of(&self.shapes.scopes, stops, Shape::is_scope)
     }
@@ -106,7 +106,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         passes: &Passes,
         stops: impl Fn(&Shape, isize) -> bool,
         reads: impl Fn(&Shape) -> bool,
-    ) -> Result<Option<Found>, UnitError> {
+    ) -> Result<Option<WalkedEntry>, UnitError> {
         let shapes = self.shapes;
         loop {
             self.pass(passes);
@@ -141,7 +141,7 @@ impl<'a, 'd> Walker<'a, 'd> {
                     continue;
                 }
             }
-            return Ok(Some(Found {
+            return Ok(Some(WalkedEntry {
                 offset: self.offset_of(start),
                 depth,
                 ended: std::mem::replace(&mut self.lowest, self.depth).min(depth),

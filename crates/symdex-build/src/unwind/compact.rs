@@ -42,9 +42,9 @@ pub(super) fn rows<'d>(
         lost += u64::from(start > end);
         let code = || tables.others.from(start);
         let mut rules = match machine.rules(function.encoding, code) {
-            Found::Rules(rules) => rules,
-            Found::Elsewhere => continue,
-            Found::Unknown => {
+            CompactRules::Rules(rules) => rules,
+            CompactRules::Elsewhere => continue,
+            CompactRules::Unknown => {
                 unknown += 1;
                 UnwindRules::new(UnwindValue::Unknown, machine.return_register)
             }
@@ -138,7 +138,7 @@ impl Pages<'_> {
 }
 
 /// What an encoding says.
-enum Found {
+enum CompactRules {
     Rules(UnwindRules<'static>),
     /// There is no unwind information, or it is in `__eh_frame`.
     Elsewhere,
@@ -186,9 +186,9 @@ impl Machine {
     }
 
     /// The rules of an encoding. `code` returns the bytes of the function.
-    fn rules<'d>(&self, encoding: u32, code: impl Fn() -> Option<&'d [u8]>) -> Found {
+    fn rules<'d>(&self, encoding: u32, code: impl Fn() -> Option<&'d [u8]>) -> CompactRules {
         let rules = match (self.kind, encoding >> 24 & 0xf) {
-            (_, 0) | (Kind::X86(_), 4) | (Kind::Arm64 { .. }, 3) => return Found::Elsewhere,
+            (_, 0) | (Kind::X86(_), 4) | (Kind::Arm64 { .. }, 3) => return CompactRules::Elsewhere,
             (Kind::X86(machine), 1) => machine.framed(encoding, self.return_register),
             (Kind::X86(machine), 2) => {
                 let size = i64::from(encoding >> 16 & 0xff) * machine.word;
@@ -209,7 +209,7 @@ impl Machine {
             }
             _ => None,
         };
-        rules.map_or(Found::Unknown, Found::Rules)
+        rules.map_or(CompactRules::Unknown, CompactRules::Rules)
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
 
     fn rules(arch: &str, encoding: u32, code: &'static [u8]) -> UnwindRules<'static> {
         match Machine::of(arch).expect("known").rules(encoding, || Some(code)) {
-            Found::Rules(rules) => rules,
+            CompactRules::Rules(rules) => rules,
             _ => panic!("{encoding:#x} has no rules"),
         }
     }
@@ -348,9 +348,9 @@ mod tests {
         let large = rules("x86_64", 0x0306_e000, code);
         assert_eq!(large.cfa, UnwindValue::Register { register: 7, offset: 0x148 + 56 });
         let machine = Machine::of("x86_64").expect("known");
-        assert!(matches!(machine.rules(0x0306_e000, || None), Found::Unknown));
-        assert!(matches!(machine.rules(0x0f00_0000, || None), Found::Unknown));
-        assert!(matches!(machine.rules(0x0400_1234, || None), Found::Elsewhere));
+        assert!(matches!(machine.rules(0x0306_e000, || None), CompactRules::Unknown));
+        assert!(matches!(machine.rules(0x0f00_0000, || None), CompactRules::Unknown));
+        assert!(matches!(machine.rules(0x0400_1234, || None), CompactRules::Elsewhere));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use symdex_build::Section;
 use super::each_lines;
 use super::modules::{Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
-use super::request::{Place, gnu_place};
+use super::request::{ModulePlace, gnu_place};
 use crate::failure::{Cause, CommandError, CommandResult, Failure, complain};
 
 /// Answer addresses as GNU's addr2line does, from an index or a debug file
@@ -106,8 +106,8 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     // Of several symbols of a name, the first one counts. A name that the file does not have is address 0.
     let svma = |line: &str, modules: &mut Modules| -> Result<u64, Failure> {
         Ok(match gnu_place(line) {
-            Place::Address(address) => address.wrapping_add(section.start),
-            Place::Symbol { name, offset } => {
+            ModulePlace::Address(address) => address.wrapping_add(section.start),
+            ModulePlace::Symbol { name, offset } => {
                 let first = modules.symbol(&module, &name)?.first().map(|symbol| symbol.start);
                 first.map_or(section.start, |start| start.wrapping_add(offset))
             }

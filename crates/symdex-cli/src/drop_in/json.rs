@@ -6,7 +6,7 @@ use symdex_build::DataSymbol;
 use super::modules::{Frame, ModuleInfo};
 use super::names::{Functions, Naming};
 use super::plain::start_address;
-use super::request::{Place, Request};
+use super::request::{ModulePlace, Request};
 use crate::failure::Failure;
 
 /// The answer for an address, which is missing if the request could not be read.
@@ -21,7 +21,7 @@ fn answer(module: &str, address: Option<u64>, member: &str, value: Value) -> Val
 /// The answer to `request`, which names an address or a symbol.
 fn answer_to(request: &Request, member: &str, value: Value) -> Value {
     let mut answer = answer(&request.module_text, request.place.address(), member, value);
-    if let Place::Symbol { name, .. } = &request.place {
+    if let ModulePlace::Symbol { name, .. } = &request.place {
         answer["SymName"] = name.as_str().into();
     }
     answer

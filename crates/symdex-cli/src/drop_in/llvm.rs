@@ -11,7 +11,7 @@ use super::modules::{Data, Frame, ModuleInfo, ModuleName, Modules, SourceArgs};
 use super::names::{Demangling, Functions, Naming};
 use super::plain::Plain;
 use super::printer::{Form, Printer};
-use super::request::{self, Defaults, Kind, Malformed, Place, Request};
+use super::request::{self, Defaults, Kind, Malformed, ModulePlace, Request};
 use crate::failure::{Cause, CommandError, CommandResult, complain};
 
 /// Answer addresses as llvm-symbolizer does, from indexes or debug files
@@ -238,7 +238,7 @@ impl Symbolizer<'_> {
         while let Some((first, rest)) = left.split_first() {
             left = rest;
             match first {
-                Ok(request @ Request { kind: Kind::Code, place: Place::Address(_), .. }) => {
+                Ok(request @ Request { kind: Kind::Code, place: ModulePlace::Address(_), .. }) => {
                     let more = rest.iter().map_while(|next| next.as_ref().ok()?.code_in(&request.module));
                     let addresses: Vec<_> =
                         request.code_in(&request.module).into_iter().chain(more).collect();
@@ -310,7 +310,7 @@ impl Symbolizer<'_> {
         };
         let svma = request.place.address().map(|given| self.svma(given, info));
         match (request.kind, &request.place) {
-            (Kind::Code, Place::Symbol { name, offset }) => self.symbol(request, name, *offset, info),
+            (Kind::Code, ModulePlace::Symbol { name, offset }) => self.symbol(request, name, *offset, info),
             (Kind::Code | Kind::Data, _) => {
                 let data =
                     svma.map_or(Ok(Data::default()), |svma| self.modules.data(&request.module, svma))?;
@@ -361,7 +361,9 @@ impl Request {
     /// The address, if this is a request for code in `module`.
     fn code_in(&self, module: &ModuleName) -> Option<u64> {
         match self.place {
-            Place::Address(address) if self.kind == Kind::Code && self.module == *module => Some(address),
+            ModulePlace::Address(address) if self.kind == Kind::Code && self.module == *module => {
+                Some(address)
+            }
             _ => None,
         }
     }

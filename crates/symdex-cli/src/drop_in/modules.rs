@@ -117,7 +117,7 @@ pub(super) struct Data {
 }
 
 /// The answer of a module for one address.
-enum Answer {
+enum ModuleAnswer {
     Code(Frames),
     Data(Data),
     Symbol(Vec<Range<u64>>),
@@ -129,7 +129,7 @@ struct Module {
     name: ModuleName,
     info: Result<ModuleInfo, Failure>,
     questions: SyncSender<Question>,
-    answers: Receiver<Answer>,
+    answers: Receiver<ModuleAnswer>,
 }
 
 /// All modules of a run of the command.
@@ -182,7 +182,7 @@ impl Modules {
         let asked = module.questions.send(Question::Code(addresses.to_vec()));
         for address in addresses {
             let answer = match (&asked, module.answers.recv()) {
-                (Ok(()), Ok(Answer::Code(frames))) => frames,
+                (Ok(()), Ok(ModuleAnswer::Code(frames))) => frames,
                 _ => Err(stopped(name)),
             };
             each(*address, answer)?;
@@ -197,7 +197,7 @@ impl Modules {
     /// If the module cannot be opened.
     pub(super) fn data(&mut self, name: &ModuleName, address: u64) -> Result<Data, Failure> {
         match self.ask(name, Question::Data(address))? {
-            Answer::Data(data) => Ok(data),
+            ModuleAnswer::Data(data) => Ok(data),
             _ => Err(stopped(name)),
         }
     }
@@ -209,7 +209,7 @@ impl Modules {
     /// If the module cannot be opened.
     pub(super) fn symbol(&mut self, name: &ModuleName, symbol: &str) -> Result<Vec<Range<u64>>, Failure> {
         match self.ask(name, Question::Symbol(symbol.to_owned()))? {
-            Answer::Symbol(addresses) => Ok(addresses),
+            ModuleAnswer::Symbol(addresses) => Ok(addresses),
             _ => Err(stopped(name)),
         }
     }
@@ -221,13 +221,13 @@ impl Modules {
     /// If the module cannot be opened.
     pub(super) fn sections(&mut self, name: &ModuleName) -> Result<Vec<Section>, Failure> {
         match self.ask(name, Question::Sections)? {
-            Answer::Sections(sections) => Ok(sections),
+            ModuleAnswer::Sections(sections) => Ok(sections),
             _ => Err(stopped(name)),
         }
     }
 
     /// Asks a question that has one answer.
-    fn ask(&mut self, name: &ModuleName, question: Question) -> Result<Answer, Failure> {
+    fn ask(&mut self, name: &ModuleName, question: Question) -> Result<ModuleAnswer, Failure> {
         let module = self.module(name);
         module.info.clone()?;
         let asked = module.questions.send(question).ok();
@@ -289,7 +289,7 @@ fn answer_all(
     sources: &Sources,
     image: Option<&ImageFiles>,
     asked: &Receiver<Question>,
-    answered: &SyncSender<Answer>,
+    answered: &SyncSender<ModuleAnswer>,
 ) {
     let mut scratch = Scratch::default();
     lookup.state_columns();
@@ -331,19 +331,19 @@ fn answer_all(
                     Ok(found.map_or_else(Vec::new, |frames| frames.iter().map(Frame::from).collect()))
                 };
                 let mut answers = offsets.iter().copied().map(answer);
-                answers.try_for_each(|frames| answered.send(Answer::Code(frames)))
+                answers.try_for_each(|frames| answered.send(ModuleAnswer::Code(frames)))
             }
             Question::Data(address) => {
                 let symbol = symbols().iter().find_map(|file| file.data(address));
-                answered.send(Answer::Data(Data { symbol, declaration: declaration(address) }))
+                answered.send(ModuleAnswer::Data(Data { symbol, declaration: declaration(address) }))
             }
             Question::Symbol(symbol) => {
                 let mut found = symbols().iter().map(|file| file.named(symbol.as_bytes()));
-                answered.send(Answer::Symbol(found.find(|found| !found.is_empty()).unwrap_or_default()))
+                answered.send(ModuleAnswer::Symbol(found.find(|found| !found.is_empty()).unwrap_or_default()))
             }
             Question::Sections => {
                 let found = mapped().first().and_then(|file| sections(file, arch));
-                answered.send(Answer::Sections(found.unwrap_or_default()))
+                answered.send(ModuleAnswer::Sections(found.unwrap_or_default()))
             }
         };
         if sent.is_err() {

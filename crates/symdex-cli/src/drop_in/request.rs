@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 /// The place in a module that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ModulePlace {
     Address(u64),
     /// The byte `offset` bytes after the start of a symbol.
     Symbol {
@@ -25,7 +25,7 @@ pub(super) enum Place {
     },
 }
 
-impl Place {
+impl ModulePlace {
     /// The address, unless this is a symbol.
     pub(super) fn address(&self) -> Option<u64> {
         match self {
@@ -42,7 +42,7 @@ pub(super) struct Request {
     pub(super) module: ModuleName,
     /// The name of the module as given.
     pub(super) module_text: String,
-    pub(super) place: Place,
+    pub(super) place: ModulePlace,
 }
 
 /// A line that is not a request.
@@ -117,9 +117,9 @@ pub(super) fn parse(line: &str, defaults: &Defaults) -> Result<Request, Malforme
 
 /// The place that a word names: an address, if the word is a `number` to the program; otherwise `NAME` or
 /// `NAME+OFFSET`. Returns `None` for a word that begins with a digit and is no number.
-fn place(word: &str, number: Option<u64>) -> Option<Place> {
+fn place(word: &str, number: Option<u64>) -> Option<ModulePlace> {
     match number {
-        Some(address) => Some(Place::Address(address)),
+        Some(address) => Some(ModulePlace::Address(address)),
         None if word.starts_with(|c: char| c.is_ascii_digit()) => None,
         None => Some(symbol(word)),
     }
@@ -127,19 +127,19 @@ fn place(word: &str, number: Option<u64>) -> Option<Place> {
 
 /// The place that addr2line reads at the beginning of `text`. A word of hexadecimal digits is an address, even if it
 /// could be a name. GNU's program reads the rest of a word that begins with a digit as far as it is a number.
-pub(super) fn gnu_place(text: &str) -> Place {
+pub(super) fn gnu_place(text: &str) -> ModulePlace {
     let word = text.split_ascii_whitespace().next().unwrap_or_default();
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     let is_number = digits.chars().all(|digit| digit.is_ascii_hexdigit());
     let address = leading_hexadecimal(word);
-    place(word, is_number.then_some(address)).unwrap_or(Place::Address(address))
+    place(word, is_number.then_some(address)).unwrap_or(ModulePlace::Address(address))
 }
 
 /// The place `NAME+OFFSET` or `NAME`.
-fn symbol(text: &str) -> Place {
+fn symbol(text: &str) -> ModulePlace {
     let parts = text.rsplit_once('+').filter(|(name, _)| !name.is_empty());
     let (name, offset) = parts.and_then(|(name, offset)| Some((name, number(offset)?))).unwrap_or((text, 0));
-    Place::Symbol { name: name.to_owned(), offset }
+    ModulePlace::Symbol { name: name.to_owned(), offset }
 }
 
 /// The module of the file at `path`, which may end with a colon and an architecture.
@@ -184,7 +184,7 @@ fn leading_hexadecimal(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn read(line: &str, module: Option<&str>) -> Result<(Kind, String, Place), (String, bool)> {
+    fn read(line: &str, module: Option<&str>) -> Result<(Kind, String, ModulePlace), (String, bool)> {
         let module = module.map(|path| (file(path, None), path.to_owned()));
         let defaults = Defaults { module, arch: Some("arm64".to_owned()) };
         match parse(line, &defaults) {
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn lines_name_a_kind_a_module_and_an_address() {
-        let address = |kind, module: &str, address| Ok((kind, module.to_owned(), Place::Address(address)));
+        let address =
+            |kind, module: &str, address| Ok((kind, module.to_owned(), ModulePlace::Address(address)));
         assert_eq!(read("a.so 0x10", None), address(Kind::Code, "a.so", 16));
         assert_eq!(read("CODE \"a b.so\" 0x10", None), address(Kind::Code, "a b.so", 16));
         assert_eq!(read("DATA 'a b.so' 12\r", None), address(Kind::Data, "a b.so", 12));
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(read("0x10", Some("a.so")), address(Kind::Code, "a.so", 16));
         assert_eq!(read("BUILDID:abcd 0x10", Some("a.so")), address(Kind::Code, "ABCD", 16));
         let symbol = |name: &str, offset| {
-            Ok((Kind::Code, "a.so".to_owned(), Place::Symbol { name: name.to_owned(), offset }))
+            Ok((Kind::Code, "a.so".to_owned(), ModulePlace::Symbol { name: name.to_owned(), offset }))
         };
         assert_eq!(read("a.so main", None), symbol("main", 0));
         assert_eq!(read("a.so a+b+0x10", None), symbol("a+b", 16));
@@ -232,17 +233,17 @@ mod tests {
 
     #[test]
     fn addr2line_reads_names_and_hexadecimal_numbers() {
-        let symbol = |name: &str, offset| Place::Symbol { name: name.to_owned(), offset };
+        let symbol = |name: &str, offset| ModulePlace::Symbol { name: name.to_owned(), offset };
         for (text, expected) in [
             ("main", symbol("main", 0)),
             (" main+0x10 more", symbol("main", 16)),
             ("frame_dummy", symbol("frame_dummy", 0)),
             ("add+4", symbol("add", 4)),
-            ("add", Place::Address(0xadd)),
-            ("0x10", Place::Address(16)),
-            ("10foo", Place::Address(0x10f)),
-            ("1+4", Place::Address(1)),
-            ("", Place::Address(0)),
+            ("add", ModulePlace::Address(0xadd)),
+            ("0x10", ModulePlace::Address(16)),
+            ("10foo", ModulePlace::Address(0x10f)),
+            ("1+4", ModulePlace::Address(1)),
+            ("", ModulePlace::Address(0)),
         ] {
             assert_eq!(gnu_place(text), expected, "{text}");
         }

@@ -70,7 +70,7 @@ struct FrameView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     function_offset: Option<String>,
     #[serde(flatten)]
-    place: Place<'r>,
+    place: FileAndLine<'r>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     inlines: Vec<Inline<'r>>,
 }
@@ -81,11 +81,11 @@ struct Inline<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<Cow<'r, str>>,
     #[serde(flatten)]
-    place: Place<'r>,
+    place: FileAndLine<'r>,
 }
 
 #[derive(Default, Serialize)]
-struct Place<'r> {
+struct FileAndLine<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<Cow<'r, str>>,
     /// Only together with a file. Line 0 is left out.
@@ -93,7 +93,7 @@ struct Place<'r> {
     line: Option<u32>,
 }
 
-impl<'r> Place<'r> {
+impl<'r> FileAndLine<'r> {
     fn of(function: &'r Function) -> Self {
         let file = function.file().filter(|file| !file.is_empty()).map(Cow::Borrowed);
         let line = function.line.filter(|line| *line != 0 && file.is_some());
@@ -108,7 +108,7 @@ impl<'r> FrameView<'r> {
         let hex = |offset: u64| format!("{offset:#x}");
         let module_offset = frame.offset.map_or_else(|| "-0x1".to_owned(), hex);
         let Some((concrete, inlined)) = lookup.functions(job, frame).split_last() else {
-            let (function, place, inlines) = (None, Place::default(), Vec::new());
+            let (function, place, inlines) = (None, FileAndLine::default(), Vec::new());
             return Self {
                 frame: at,
                 module,
@@ -122,7 +122,7 @@ impl<'r> FrameView<'r> {
         let distance = frame.offset.and_then(|offset| concrete.distance(ImageOffset(offset)));
         let inline = |function: &'r Function| Inline {
             function: function.readable().map(Cow::Borrowed),
-            place: Place::of(function),
+            place: FileAndLine::of(function),
         };
         Self {
             frame: at,
@@ -130,7 +130,7 @@ impl<'r> FrameView<'r> {
             module_offset,
             function: concrete.readable().map(Cow::Borrowed),
             function_offset: distance.map(hex),
-            place: Place::of(concrete),
+            place: FileAndLine::of(concrete),
             inlines: inlined.iter().map(inline).collect(),
         }
     }

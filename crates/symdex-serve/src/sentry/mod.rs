@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use self::pending::{Answer, Running};
+use self::pending::{JsonResult, Running};
 use self::request::Request;
 use self::response::{Complete, Failed};
 use self::symbolicate::Symbolicated;
@@ -185,7 +185,7 @@ fn parameters(parameters: Result<Query<Parameters>, QueryRejection>) -> Result<P
 async fn respond(
     app: &SharedApp,
     parameters: &Parameters,
-    work: impl FnOnce(&App) -> Answer + Send + 'static,
+    work: impl FnOnce(&App) -> JsonResult + Send + 'static,
 ) -> Result<Response, Problem> {
     let running = {
         let app = SharedApp::clone(app);
@@ -200,7 +200,7 @@ async fn respond(
 }
 
 /// Waits for the answer as long as the client wants. `None` if it is not ready then.
-async fn wait(app: &App, parameters: &Parameters, running: &mut Running) -> Option<Answer> {
+async fn wait(app: &App, parameters: &Parameters, running: &mut Running) -> Option<JsonResult> {
     match parameters.timeout {
         None => Some(running.answer().await),
         // Before the time-out of the server ends the request.

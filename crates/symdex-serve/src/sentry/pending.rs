@@ -19,16 +19,16 @@ const KEPT: Duration = Duration::from_secs(90);
 const MAX_PENDING: usize = 4096;
 
 /// The answer of a request, as JSON.
-pub(super) type Answer = Result<Bytes, Problem>;
+pub(super) type JsonResult = Result<Bytes, Problem>;
 
 /// A request that is being answered.
 #[derive(Clone, Debug)]
-pub(super) struct Running(watch::Receiver<Option<Answer>>);
+pub(super) struct Running(watch::Receiver<Option<JsonResult>>);
 
 impl Running {
     /// A request that `work` answers, also if its client goes away while the request is kept. `work` is dropped when
     /// nobody can ask for the answer any more.
-    pub(super) fn start(work: impl Future<Output = Answer> + Send + 'static) -> Self {
+    pub(super) fn start(work: impl Future<Output = JsonResult> + Send + 'static) -> Self {
         let (sender, receiver) = watch::channel(None);
         tokio::spawn(async move {
             tokio::select! {
@@ -40,14 +40,14 @@ impl Running {
     }
 
     /// The answer.
-    pub(super) async fn answer(&mut self) -> Answer {
+    pub(super) async fn answer(&mut self) -> JsonResult {
         let failed = || Problem::new(ProblemKind::Internal, "the request failed on the server");
         let answer = self.0.wait_for(Option::is_some).await.map(|answer| Option::clone(&answer));
         answer.ok().flatten().unwrap_or_else(|| Err(failed()))
     }
 
     /// The answer; `None` if it is not ready within `wait`. A time of 0 does not wait at all.
-    pub(super) async fn answer_within(&mut self, wait: Duration) -> Option<Answer> {
+    pub(super) async fn answer_within(&mut self, wait: Duration) -> Option<JsonResult> {
         if wait.is_zero() { None } else { tokio::time::timeout(wait, self.answer()).await.ok() }
     }
 }

@@ -9,7 +9,9 @@ use symdex_report::Function;
 use super::apple::CrashInfo;
 use super::modules::Module;
 use super::request::{AddrMode, Frame, FrameOrder, Stacktrace};
-use super::symbolicate::{Candidate, CandidateOutcome, FoundIndex, FramePlace, ModuleOutcome, Symbolicated};
+use super::symbolicate::{
+    Candidate, CandidateOutcome, FramePlace, IndexFeatures, ModuleOutcome, Symbolicated,
+};
 use crate::v1::Address;
 
 /// The status of a request that is answered. Symbolicator's documentation says `complete`, but its program says
@@ -313,7 +315,7 @@ struct Features {
 impl<'r> ModuleView<'r> {
     fn new(module: &'r Module, outcome: &'r ModuleOutcome) -> Self {
         let found = outcome.found.as_ref().filter(|_| outcome.status() == "found");
-        let features = |&FoundIndex { has_debug_info, has_symbols, .. }: &FoundIndex| Features {
+        let features = |&IndexFeatures { has_debug_info, has_symbols, .. }: &IndexFeatures| Features {
             has_debug_info,
             has_symbols,
             ..Features::default()

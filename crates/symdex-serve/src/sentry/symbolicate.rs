@@ -28,7 +28,7 @@ pub(super) struct Symbolicated {
 pub(super) struct ModuleOutcome {
     /// Whether a frame lies in the module.
     is_used: bool,
-    pub(super) found: Option<FoundIndex>,
+    pub(super) found: Option<IndexFeatures>,
     /// `None` if the module is not used, or states no id.
     answers: Option<ImageAnswers>,
     /// The stores that were asked, in their order. Empty unless the request wants to know.
@@ -54,7 +54,7 @@ pub(super) enum CandidateOutcome {
 }
 
 /// What the index of a module has.
-pub(super) struct FoundIndex {
+pub(super) struct IndexFeatures {
     pub(super) arch: Arch,
     pub(super) has_debug_info: bool,
     pub(super) has_symbols: bool,
@@ -87,7 +87,7 @@ impl Symbolicated {
             outcomes[*at].found = index.map(|index| {
                 let metadata = index.metadata();
                 *id = Some(metadata.id.clone());
-                FoundIndex {
+                IndexFeatures {
                     arch: metadata.arch.clone(),
                     has_debug_info: metadata.counts.ranges != 0,
                     has_symbols: metadata.counts.symbols != 0,

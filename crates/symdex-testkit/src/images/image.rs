@@ -47,7 +47,7 @@ pub struct Image {
 
 /// A frame as tests compare it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ScannedFrame {
     pub name: Option<Vec<u8>>,
     pub readable: Option<Vec<u8>>,
     pub file: Option<Vec<u8>>,
@@ -57,7 +57,7 @@ pub struct Answer {
     pub table: Table,
 }
 
-impl From<symdex::Frame<'_>> for Answer {
+impl From<symdex::Frame<'_>> for ScannedFrame {
     fn from(frame: symdex::Frame<'_>) -> Self {
         Self {
             name: frame.name.map(Vec::from),
@@ -172,7 +172,7 @@ impl Image {
     }
 
     /// The answer of a linear scan of one table.
-    pub fn scan_table(&self, table: Table, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
+    pub fn scan_table(&self, table: Table, offset: u64, policy: LinePolicy) -> Option<Vec<ScannedFrame>> {
         let ChunkRanges { ranges, frames } = self.table(table);
         let range = ranges.iter().find(|range| range.start <= offset && offset < range.end)?;
         let string = |strings: &[Vec<u8>], id: Option<NonMaxU32>| id.map(|id| strings[id.index()].clone());
@@ -182,7 +182,7 @@ impl Image {
             let InlineFrame { parent, name, file, line } = frames[frame as usize];
             // In the symbol table, the parents of a function are its other names.
             next = parent.map(NonMaxU32::get).filter(|_| table == Table::Dwarf);
-            answers.push(Answer {
+            answers.push(ScannedFrame {
                 name: string(&self.names, name),
                 readable: name.and_then(|id| self.readable.get(id.index())?.clone()),
                 file: string(&self.files, file),
@@ -197,7 +197,7 @@ impl Image {
 
     /// The expected answer of a lookup: the `dwarf` table; the symbol table in its gaps, and for the name of a line
     /// without a function.
-    pub fn scan(&self, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
+    pub fn scan(&self, offset: u64, policy: LinePolicy) -> Option<Vec<ScannedFrame>> {
         let symbol = self.scan_table(Table::SymbolTable, offset, policy);
         let Some(mut answers) = self.scan_table(Table::Dwarf, offset, policy) else { return symbol };
         let last = answers.last_mut().expect("no chain is empty");

@@ -14,6 +14,6 @@ mod image;
 pub mod seal;
 pub mod shared_cache;
 
-pub use image::{Answer, Image, Random, cut};
+pub use image::{Image, Random, ScannedFrame, cut};
 /// The types of an image's tables.
 pub use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};

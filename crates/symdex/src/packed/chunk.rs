@@ -29,14 +29,14 @@ pub(crate) struct ChunkReader<'a> {
 }
 
 /// What a table has at an image offset.
-pub(crate) struct Found {
+pub(crate) struct TableAnswer {
     /// The image offsets around it with the same answer: a range, or a part of a gap. It lies in one chunk.
     pub(crate) range: Range<u64>,
     /// Whether there is an answer. Otherwise this is a gap.
     pub(crate) is_answer: bool,
 }
 
-impl Found {
+impl TableAnswer {
     /// The gap that an empty or missing chunk is: chunk `index`, if chunks cover `span` bytes.
     pub(crate) fn gap(index: u64, span: u64) -> Self {
         let start = index.saturating_mul(span);
@@ -126,7 +126,7 @@ impl<'a> Chunk<'a> {
         at_most: usize,
         scratch: &mut PackedScratch,
         frames: &mut Vec<FoundFrame>,
-    ) -> Result<Found, Error> {
+    ) -> Result<TableAnswer, Error> {
         let at = self.place_of(offset)?;
         let (mut block, end_of_bits) = self.block_at(at, &mut scratch.block)?;
         self.read_to(&mut block, end_of_bits, at)?;
@@ -172,7 +172,7 @@ impl<'a> Chunk<'a> {
         at_most: usize,
         scratch: &mut PackedScratch,
         frames: &mut Vec<FoundFrame>,
-    ) -> Result<Found, Error> {
+    ) -> Result<TableAnswer, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let Progress { start, at, answers: [exact, answer], .. } = *progress;
         let function_start = progress.function_start.map(ImageOffset);
@@ -184,7 +184,7 @@ impl<'a> Chunk<'a> {
             frames.push(FoundFrame { source, function_start, table: self.table });
         }
         let range = self.start + u64::from(start)..self.start + u64::from(at);
-        Ok(Found { range, is_answer: link != 0 })
+        Ok(TableAnswer { range, is_answer: link != 0 })
     }
 
     /// Block `number`, and where its bits end in the section.

@@ -13,7 +13,7 @@ mod sources;
 mod tests;
 mod walk;
 
-pub(crate) use chunk::{ChunkReader, Found};
+pub(crate) use chunk::{ChunkReader, TableAnswer};
 pub(crate) use codes::Codes;
 pub(crate) use sequence::TableReader;
 pub(crate) use sources::SourceLocation;

@@ -2,7 +2,7 @@
 
 use super::PackedScratch;
 use super::block::{Block, OpenBlock};
-use super::chunk::{Chunk, ChunkReader, Found};
+use super::chunk::{Chunk, ChunkReader, TableAnswer};
 use crate::answer::FoundFrame;
 use crate::error::Error;
 use crate::format::Table;
@@ -30,7 +30,7 @@ impl<'a> TableReader<'a> {
         statement: bool,
         at_most: usize,
         frames: &mut Vec<FoundFrame>,
-    ) -> Result<Found, Error> {
+    ) -> Result<TableAnswer, Error> {
         let span = u64::from(self.reader.metadata.chunk_span);
         let index = offset / span;
         if self.chunk.as_ref().is_none_or(|chunk| chunk.index != index) {
@@ -38,7 +38,7 @@ impl<'a> TableReader<'a> {
             (self.chunk, self.block) = (None, None);
             self.chunk = self.reader.chunk(self.table, index)?;
         }
-        let Some(chunk) = &self.chunk else { return Ok(Found::gap(index, span)) };
+        let Some(chunk) = &self.chunk else { return Ok(TableAnswer::gap(index, span)) };
         let at = chunk.place_of(offset)?;
         let open = self.block.take().filter(|(block, _)| block.can_continue_to(at));
         let (mut block, end_of_bits) = match open {

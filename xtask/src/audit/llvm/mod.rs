@@ -83,7 +83,7 @@ impl LlvmSymbolizer {
         file: &Path,
         arch: &str,
         svmas: Vec<u64>,
-    ) -> Result<symdex_audit::Answers<'a>, Error> {
+    ) -> Result<symdex_audit::PeerFrames<'a>, Error> {
         let (empty, file) = (self.links.path(), self.asked(file).map_err(failed)?);
         let debug_dirs = std::iter::once(empty).chain(self.debug_dirs.iter().map(PathBuf::as_path));
         let mut command = Command::new(&self.program);
@@ -107,7 +107,7 @@ impl LlvmSymbolizer {
             // An error here means that the process ended. The reader of the answers reports that.
             questions.iter().try_for_each(|svma| writeln!(stdin, "{svma:#x}")).and_then(|()| stdin.flush())
         });
-        Ok(Box::new(Answers {
+        Ok(Box::new(ProcessAnswers {
             child,
             stdout: BufReader::new(stdout),
             svmas: svmas.into_iter(),
@@ -121,14 +121,14 @@ fn failed(source: io::Error) -> Error {
 }
 
 /// The answers of a process, in the order of the questions.
-struct Answers {
+struct ProcessAnswers {
     child: Child,
     stdout: BufReader<ChildStdout>,
     svmas: std::vec::IntoIter<u64>,
     line: Vec<u8>,
 }
 
-impl Iterator for Answers {
+impl Iterator for ProcessAnswers {
     type Item = Result<Vec<Frame<'static>>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -137,7 +137,7 @@ impl Iterator for Answers {
     }
 }
 
-impl Answers {
+impl ProcessAnswers {
     /// Reads one answer: the address, two lines for each frame with its name and its location, and an empty line.
     fn answer(&mut self, svma: u64) -> io::Result<Vec<Frame<'static>>> {
         let invalid = |line: &[u8]| {
@@ -172,7 +172,7 @@ impl Answers {
     }
 }
 
-impl Drop for Answers {
+impl Drop for ProcessAnswers {
     fn drop(&mut self) {
         // After the last answer it ends by itself. Before that, the remaining answers are not needed.
         if self.svmas.len() != 0 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use gimli::constants as dw;
 use object::elf;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
+use symdex_audit::{ADDR2LINE, AskedPeer, AuditOptions, AuditReport, Frame, PeerFrames, PeerReport};
 use symdex_build::{Companions, Image, slices};
 use symdex_testkit::images::debug_file::{
     BASE, CODE, CODE_FLAGS, Die, Elf, ElfSymbol, ID, MachO, Section, Symbol, Unit, Value, debug_addr,
@@ -21,7 +21,7 @@ fn audited(file: &[u8], path: &Path, answer: impl Fn(u64) -> Vec<Frame<'static>>
     let image = Image::load(&slices(file).expect("a debug file")[0], path, &companions).expect("loads");
     let ask = |svmas: Vec<u64>| {
         let answers: Vec<_> = svmas.into_iter().map(|svma| Ok(answer(svma))).collect();
-        Ok(Box::new(answers.into_iter()) as Answers<'_>)
+        Ok(Box::new(answers.into_iter()) as PeerFrames<'_>)
     };
     let asked = AskedPeer { peer: &LlvmPeer::of(&image), ask: &ask };
     AuditOptions::new().peer(asked).audit(&image, &index(&image)).expect("is read")

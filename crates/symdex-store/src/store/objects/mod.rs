@@ -104,7 +104,7 @@ impl std::fmt::Debug for ObjectsStore {
 }
 
 /// The object of an image.
-enum Found {
+enum ObjectState {
     Object(GetResult),
     /// The index was removed: this is the mark of [`gc`].
     Mark(UpdateVersion),
@@ -171,15 +171,15 @@ impl ObjectsStore {
     }
 
     /// The object of `id`; `None` if there is none.
-    fn find(&self, id: &ImageId, options: GetOptions) -> Result<Option<Found>, Error> {
+    fn find(&self, id: &ImageId, options: GetOptions) -> Result<Option<ObjectState>, Error> {
         let key = self.key(id);
         match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
             Ok(object) if gc::is_mark(&object.attributes) => {
-                Ok(Some(Found::Mark(gc::version_of(&object.meta))))
+                Ok(Some(ObjectState::Mark(gc::version_of(&object.meta))))
             }
-            Ok(object) => Ok(Some(Found::Object(object))),
+            Ok(object) => Ok(Some(ObjectState::Object(object))),
             Err(error) if error.is_not_found() => Ok(None),
-            Err(Failed::Client(object_store::Error::NotModified { .. })) => Ok(Some(Found::Unchanged)),
+            Err(Failed::Client(object_store::Error::NotModified { .. })) => Ok(Some(ObjectState::Unchanged)),
             Err(error) => Err(error.at(self.location_of(&key), "read")),
         }
     }
@@ -313,7 +313,7 @@ impl Store for ObjectsStore {
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
-        let Some(Found::Object(object)) = self.find(id, GetOptions::new().with_head(true))? else {
+        let Some(ObjectState::Object(object)) = self.find(id, GetOptions::new().with_head(true))? else {
             return Ok(None);
         };
         let attributes = &object.attributes;
@@ -339,7 +339,7 @@ impl Store for ObjectsStore {
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
         match self.find(id, GetOptions::new())? {
-            Some(Found::Object(object)) => self.fetch(id, object).map(Some),
+            Some(ObjectState::Object(object)) => self.fetch(id, object).map(Some),
             _ => Ok(None),
         }
     }
@@ -358,7 +358,7 @@ impl Store for ObjectsStore {
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
         // Object stores record no uses. Their age counts, and only writing an object again would change it.
-        Ok(matches!(self.find(id, GetOptions::new().with_head(true))?, Some(Found::Object(_))))
+        Ok(matches!(self.find(id, GetOptions::new().with_head(true))?, Some(ObjectState::Object(_))))
     }
 
     fn remove(&self, id: &ImageId) -> Result<bool, Error> {

@@ -7,7 +7,7 @@ use symdex::{Cause, ImageId, Index};
 
 use super::body::{Body, decode};
 use super::cache::{Cache, Cached};
-use super::{Found, ObjectsStore, SIZE_FIELD, errors};
+use super::{ObjectState, ObjectsStore, SIZE_FIELD, errors};
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
 use crate::store::Store as _;
@@ -66,13 +66,13 @@ impl ObjectsStore {
         };
         let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
         match (self.find(id, options), index) {
-            (Ok(Some(Found::Unchanged)), Some(index)) => {
+            (Ok(Some(ObjectState::Unchanged)), Some(index)) => {
                 cache.renew(id);
                 Ok(Some(index))
             }
             // Old answers are better than none.
             (Err(error), Some(index)) if error.cause() == Cause::Unavailable => Ok(Some(index)),
-            (Ok(Some(Found::Object(object))), _) => {
+            (Ok(Some(ObjectState::Object(object))), _) => {
                 let tag = object.meta.e_tag.clone();
                 let mut file = cache.file(id)?;
                 self.read(id, object, file.as_file_mut())?;

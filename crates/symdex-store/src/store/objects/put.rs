@@ -14,7 +14,7 @@ use super::body::transfer_time;
 use super::errors::Failed;
 use super::gc::{age, version_of};
 use super::{
-    DIGEST_FIELD, Found, GRADE_FIELD, MAX_NAME, NAME_FIELD, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD,
+    DIGEST_FIELD, GRADE_FIELD, MAX_NAME, NAME_FIELD, ObjectState, ObjectsStore, PROVENANCE_FIELD, SIZE_FIELD,
     digest_of, provenance_of,
 };
 use crate::buffer::IndexBytes;
@@ -125,13 +125,13 @@ impl ObjectsStore {
         let id = index.id();
         let is_same = |object: &GetResult| may_trust && digest_of(&object.attributes) == Some(index.digest());
         let found = match self.find(id, GetOptions::new().with_head(true))? {
-            Some(Found::Object(object)) if !is_same(&object) => self.find(id, GetOptions::new())?,
+            Some(ObjectState::Object(object)) if !is_same(&object) => self.find(id, GetOptions::new())?,
             found => found,
         };
         let object = match found {
-            Some(Found::Object(object)) => object,
-            Some(Found::Mark(version)) => return Ok(Existing::Mark(version)),
-            Some(Found::Unchanged) | None => return Ok(Existing::Nothing),
+            Some(ObjectState::Object(object)) => object,
+            Some(ObjectState::Mark(version)) => return Ok(Existing::Mark(version)),
+            Some(ObjectState::Unchanged) | None => return Ok(Existing::Nothing),
         };
         if is_same(&object) {
             return Ok(Existing::Same(Stated::new(&object)));

@@ -72,7 +72,7 @@ fn an_object_is_named_by_the_id_and_states_its_encoding_and_size() {
     let store = store(&client, &StoreOptions::new());
     let bytes = index(0xab, 2);
     put(&store, &bytes);
-    let Ok(Some(Found::Object(object))) = store.find(&id(0xab), GetOptions::new()) else {
+    let Ok(Some(ObjectState::Object(object))) = store.find(&id(0xab), GetOptions::new()) else {
         panic!("no object")
     };
     assert_eq!(object.meta.location.as_ref(), format!("some/prefix/ab/{}.symdex", id(0xab)));
@@ -129,7 +129,8 @@ fn a_damaged_object_is_read_by_a_put_that_replaces_and_by_one_that_knows_of_the_
     let good = index(0xab, 2);
     put(&first, &good);
     let damage = || {
-        let Ok(Some(Found::Object(object))) = first.find(&id(0xab), GetOptions::new().with_head(true)) else {
+        let Ok(Some(ObjectState::Object(object))) = first.find(&id(0xab), GetOptions::new().with_head(true))
+        else {
             panic!("no object")
         };
         let mut changed = good.clone();

@@ -6,8 +6,8 @@ use symdex::ImageId;
 
 use super::client::{Client, Reply, typed};
 use super::failure::Failure;
-use super::found::{command, find};
 use super::keys::{START, ids_key};
+use super::metadata::{command, find};
 use crate::store::begins_with;
 
 /// The ids of the images that begin with each of `starts`, sorted. Ids of more than [`START`] bytes are found by

@@ -8,11 +8,11 @@ use symdex::ImageId;
 
 use super::client::{Client, Node, typed};
 use super::failure::Failure;
-use super::found::{Found, find};
 use super::keys::{METADATA_PATTERN, id_of_metadata_key};
+use super::metadata::{StoredMetadata, find};
 
 /// Gets an image. Returns whether to go on.
-pub(super) type VisitImage<'v> = dyn FnMut(ImageId, Found) -> ControlFlow<()> + 'v;
+pub(super) type VisitImage<'v> = dyn FnMut(ImageId, StoredMetadata) -> ControlFlow<()> + 'v;
 
 /// How many keys the server looks at in one step. It answers others between two steps.
 const KEYS_PER_STEP: u32 = 5000;

@@ -7,10 +7,10 @@ mod change;
 mod client;
 mod config;
 mod failure;
-mod found;
 mod ids;
 mod keys;
 mod list;
+mod metadata;
 mod put;
 mod record;
 mod seal;
@@ -29,8 +29,8 @@ use self::change::{FOREVER, change, renew};
 use self::client::{Client, typed};
 use self::config::Config;
 use self::failure::Failure;
-use self::found::{Found, find, find_one};
 use self::keys::metadata_key;
+use self::metadata::{StoredMetadata, find, find_one};
 use self::record::{BadRecord, Record, milliseconds};
 use self::values::RedisValues;
 use super::{
@@ -80,7 +80,7 @@ impl RedisStore {
         self.client.counts()
     }
 
-    fn find(&self, id: &ImageId, action: &'static str) -> Result<Option<Found>, Error> {
+    fn find(&self, id: &ImageId, action: &'static str) -> Result<Option<StoredMetadata>, Error> {
         find_one(&self.client, id).map_err(|failure| self.error(id, action, failure))
     }
 
@@ -88,11 +88,11 @@ impl RedisStore {
     fn image(
         &self,
         id: &ImageId,
-        found: Result<Option<Found>, Failure>,
+        found: Result<Option<StoredMetadata>, Failure>,
     ) -> Result<Option<StoredImage>, Error> {
         let location = self.location(id);
         let found = found.map_err(|failure| self.error(id, "read", failure))?;
-        let Some(Found { record, bytes, ttl }) = found else { return Ok(None) };
+        let Some(StoredMetadata { record, bytes, ttl }) = found else { return Ok(None) };
         match record {
             Err(BadRecord::Damaged(what)) => Err(Error::DamagedObject { location, what }),
             Err(BadRecord::Unsupported(error)) => Err(Error::Index { path: location.into(), error }),
@@ -106,13 +106,13 @@ impl RedisStore {
     }
 
     /// Removes the image that was found, if it would expire in `below` milliseconds or less.
-    fn remove_found(&self, id: &ImageId, found: &Found, below: u64) -> Result<bool, Error> {
+    fn remove_found(&self, id: &ImageId, found: &StoredMetadata, below: u64) -> Result<bool, Error> {
         let removed = typed::<i64>(self.client.send_one(change(id, found.version(), None, below)));
         Ok(removed.map_err(|failure| self.error(id, "remove", failure))? == 1)
     }
 
     /// Puts off the expiry of what was found if it is time to.
-    fn renew(&self, found: &Found) -> Result<(), Failure> {
+    fn renew(&self, found: &StoredMetadata) -> Result<(), Failure> {
         match &found.record {
             Ok(record) if found.ttl.is_none_or(|ttl| ttl < record.renew_below()) => {
                 self.client.renew(renew(&found.bytes, record))
@@ -197,7 +197,7 @@ impl Store for RedisStore {
     }
 
     fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
-        let stated = |(id, found): (&ImageId, Result<Option<Found>, _>)| {
+        let stated = |(id, found): (&ImageId, Result<Option<StoredMetadata>, _>)| {
             let found = found.map_err(|failure| self.error(id, "read", failure))?;
             Ok(found.map(|found| found.entry(id.clone(), self.location(id))))
         };
@@ -217,7 +217,7 @@ impl Store for RedisStore {
         let any: &dyn Any = target;
         let Some(target) = any.downcast_ref::<Self>() else { return self.get(id).map(|_| None) };
         let source = match self.find(id, "read")? {
-            Some(Found { record: Ok(record), .. }) => record,
+            Some(StoredMetadata { record: Ok(record), .. }) => record,
             // Damage is an error.
             found => return self.image(id, Ok(found)).map(|_| None),
         };

@@ -9,8 +9,8 @@ use super::RedisStore;
 use super::change::{FOREVER, change};
 use super::client::typed;
 use super::failure::Failure;
-use super::found::{Found, command};
 use super::keys::value_key;
+use super::metadata::{StoredMetadata, command};
 use super::record::{BadRecord, MAX_VALUES, Record, milliseconds};
 use super::value::ValueName;
 use super::values::{damage, get};
@@ -60,7 +60,7 @@ impl RedisStore {
                 // A server without free memory needs the space of what was written before it was full.
                 new.stored_size = upload(&new).inspect_err(|_| self.discard(&new))?;
             }
-            let old = found.as_ref().map(Found::version).unwrap_or_default();
+            let old = found.as_ref().map(StoredMetadata::version).unwrap_or_default();
             let change = change(&id, old, Some((&new.encode(), &new)), FOREVER);
             match typed::<i64>(self.client.send_one(change)).map_err(failed)? {
                 1 => return Ok(outcome),
@@ -84,7 +84,7 @@ impl RedisStore {
     fn compare(
         &self,
         new: &Record,
-        found: Option<&Found>,
+        found: Option<&StoredMetadata>,
         options: &PutOptions,
     ) -> Result<PublishOutcome, Error> {
         let failed = |failure| self.error(&new.metadata.id, "write", failure);

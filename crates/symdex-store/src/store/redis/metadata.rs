@@ -15,7 +15,7 @@ use crate::store::{StoreEntry, StoredLayout};
 
 /// The metadata of an image, as the store has it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct StoredMetadata {
     pub(super) bytes: Vec<u8>,
     pub(super) record: Result<Record, BadRecord>,
     /// The milliseconds until the metadata expires. `None` if it does not.
@@ -23,7 +23,7 @@ pub(super) struct Found {
 }
 
 /// Reads the metadata of `ids` in one round trip. `None` stands for an image that is not there.
-pub(super) fn find(client: &Arc<Client>, ids: &[ImageId]) -> Vec<Result<Option<Found>, Failure>> {
+pub(super) fn find(client: &Arc<Client>, ids: &[ImageId]) -> Vec<Result<Option<StoredMetadata>, Failure>> {
     let commands = |id| {
         let key = metadata_key(id);
         [command("GET", &key), command("PTTL", &key)]
@@ -34,7 +34,7 @@ pub(super) fn find(client: &Arc<Client>, ids: &[ImageId]) -> Vec<Result<Option<F
 }
 
 /// Reads the metadata of one image.
-pub(super) fn find_one(client: &Arc<Client>, id: &ImageId) -> Result<Option<Found>, Failure> {
+pub(super) fn find_one(client: &Arc<Client>, id: &ImageId) -> Result<Option<StoredMetadata>, Failure> {
     find(client, std::slice::from_ref(id)).pop().unwrap_or(Ok(None))
 }
 
@@ -44,10 +44,10 @@ pub(super) fn command(name: &str, key: &str) -> Cmd {
     command
 }
 
-fn read(id: &ImageId, bytes: Reply, ttl: Reply) -> Result<Option<Found>, Failure> {
+fn read(id: &ImageId, bytes: Reply, ttl: Reply) -> Result<Option<StoredMetadata>, Failure> {
     let (bytes, ttl) = (typed::<Option<Vec<u8>>>(bytes)?, typed::<i64>(ttl)?);
     // It may have expired between the two commands.
-    let found = bytes.filter(|_| ttl != -2).map(|bytes| Found {
+    let found = bytes.filter(|_| ttl != -2).map(|bytes| StoredMetadata {
         record: Record::decode(id, &bytes),
         bytes,
         ttl: u64::try_from(ttl).ok(),
@@ -55,7 +55,7 @@ fn read(id: &ImageId, bytes: Reply, ttl: Reply) -> Result<Option<Found>, Failure
     Ok(found)
 }
 
-impl Found {
+impl StoredMetadata {
     pub(super) fn version(&self) -> Version<'_> {
         (&self.bytes, self.record.as_ref().ok())
     }
