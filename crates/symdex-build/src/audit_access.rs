@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use gimli::{Dwarf, UnitHeader};
 
-use crate::image::Image;
+use crate::image::{Image, Reader};
 pub use crate::limits::Deadline;
-use crate::reader::Reader;
 pub use crate::unwind::Section;
 
 /// A unit whose debug information is in a separate file, or in a package of such files.

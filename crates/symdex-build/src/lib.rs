@@ -75,7 +75,6 @@ mod queue;
 #[cfg(test)]
 mod random;
 mod readable;
-mod reader;
 mod report;
 mod sections;
 mod shared_cache;

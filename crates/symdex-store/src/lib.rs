@@ -71,14 +71,14 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use json::rfc3339;
-pub use provenance::{OnConflict, ParseOnConflictError, Provenance, PutOptions};
+pub use provenance::{OnConflict, Orphan, ParseOnConflictError, Provenance, PutOptions};
 pub use publish::{PublishOutcome, Published};
 pub use reader::{Breaker, OpenImage, ReaderOptions, SharedStore, StoreCounts, StoreReader};
 pub use replace::{Durability, replace_file};
 #[cfg(any(feature = "object-store", feature = "redis"))]
 pub use store::wait_for;
 pub use store::{
-    FetchedValue, FetchedValues, GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
+    FetchedValue, FetchedValues, GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl,
     StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_indexes, open_store,
 };
 #[cfg(feature = "object-store")]

@@ -20,6 +20,18 @@ const MAX_TEXT: usize = 1024;
 /// The most characters of each word of a provenance.
 const MAX_WORD: usize = 128;
 
+/// A file that states who has put an index that is not there, in a folder. No reader can find it.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The image.
+    pub id: ImageId,
+    /// Its path.
+    pub location: String,
+    /// The time since it was written. `None` if the clock was set back since.
+    pub unused: Option<Duration>,
+}
+
 /// Who has put an index into a store, and from which input.
 ///
 /// A store keeps it as a line of ASCII text: in a file beside the index (`<id>.provenance`), in the metadata field

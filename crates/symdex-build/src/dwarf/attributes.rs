@@ -5,7 +5,7 @@ use gimli::{AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, Section a
 use super::lists::each_of_list;
 use super::shapes::{Step, Then, leb, sized};
 use super::slots::{Class, SLOTS, Slot};
-use crate::reader::Reader;
+use crate::image::Reader;
 use crate::symbols::name_at;
 
 /// The attributes that a build needs of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::tables::{Table, TableRef, UnitTable};
 use super::units::{EntryId, UnitEntry, Units};
+use crate::image::Reader;
 use crate::limits::{Reads, UnitError};
-use crate::reader::Reader;
 
 /// The tables of units that are not kept in memory, each read once. Entries of a unit may refer to those of another one
 /// in turn.

@@ -3,8 +3,8 @@
 
 use gimli::{Format, Reader as _, constants};
 
+use crate::image::Reader;
 use crate::limits;
-use crate::reader::Reader;
 
 /// Checks that the header of the line program at `offset` lists no more than [`limits::FILES`] directories and files.
 /// gimli reports other errors.

@@ -13,10 +13,9 @@ use super::opcodes::run;
 use super::rows::{Row, SequenceEnd};
 use super::sequences::{Exceeded, SequenceReader, in_address_order};
 use super::units::UnitEntry;
-use crate::image::Image;
+use crate::image::{Image, Reader};
 use crate::limits::{self, Deadline};
 use crate::memory::Share;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// A unit's line table.

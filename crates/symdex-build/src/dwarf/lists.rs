@@ -2,7 +2,7 @@
 
 use gimli::{Dwarf, RangeListsOffset, RawRngListEntry, Section as _};
 
-use crate::reader::Reader;
+use crate::image::Reader;
 
 /// Calls `each` with the ranges of a list, in SVMAs. Returns how many entries state no code: empty and inverted ranges,
 /// and ranges of code that the linker dropped.

@@ -12,9 +12,8 @@ use super::slots::Slot;
 use super::tables::TableRef;
 use super::units::{EntryId, UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
-use crate::image::Image;
+use crate::image::{Image, Reader};
 use crate::limits::{self, Reads, UnitError};
-use crate::reader::Reader;
 use crate::symbols::FunctionSymbol;
 
 /// A name. Most borrow from the debug file; qualified names are built.

@@ -5,8 +5,8 @@ use gimli::{LineProgramHeader, Reader as _, constants};
 
 use super::rows::{Registers, column, file};
 use super::sequences::SequenceReader;
+use crate::image::Reader;
 use crate::limits;
-use crate::reader::Reader;
 
 /// The number of opcodes between two checks of the time.
 const CHECKED: u32 = 1 << 16;

@@ -4,8 +4,8 @@ use gimli::{AttributeValue, DebuggingInformationEntry, DwAt, constants};
 
 use super::entries::Entries;
 use super::units::EntryId;
+use crate::image::Reader;
 use crate::limits;
-use crate::reader::Reader;
 
 /// An entry, its abstract origin or specification (DWARF 5, 2.13.2 and 3.3.8.1), that of this one, and so on, at most
 /// [`limits::ORIGINS`]. Each with the number of its unit.

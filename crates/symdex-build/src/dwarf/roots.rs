@@ -10,8 +10,8 @@ use gimli::{
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
+use crate::image::Reader;
 use crate::limits;
-use crate::reader::Reader;
 
 /// The unit headers of a section.
 #[derive(Default)]

@@ -10,11 +10,10 @@ use symdex::write::NonMaxU32;
 use super::instances::StatedSequence;
 use super::rows::{Registers, Row, SequenceEnd, column, file};
 use crate::flatten::{Interval, flatten};
-use crate::image::{Image, short};
+use crate::image::{Image, Reader, short};
 use crate::keyed::KeyedMap;
 use crate::limits::{self, Deadline};
 use crate::memory::Share;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// A sequence: its address range and the indexes of its rows.

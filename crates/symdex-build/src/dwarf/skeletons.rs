@@ -4,7 +4,7 @@ use gimli::{Dwarf, DwoId, Section as _, UnitHeader, UnitType};
 
 use super::roots::{Root, headers, offset_of};
 use super::tables::tables;
-use crate::reader::Reader;
+use crate::image::Reader;
 use crate::report::Problems;
 
 /// A unit whose functions are in another file.

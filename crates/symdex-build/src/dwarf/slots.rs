@@ -6,7 +6,7 @@ use gimli::{
     constants,
 };
 
-use crate::reader::Reader;
+use crate::image::Reader;
 
 /// An attribute of a function that the build reads.
 #[derive(Clone, Copy, PartialEq, Eq)]

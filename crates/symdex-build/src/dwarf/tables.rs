@@ -13,9 +13,9 @@ use rustc_hash::FxHashMap;
 
 use super::roots::offset_of;
 use super::shapes::Shapes;
+use crate::image::Reader;
 use crate::keyed::KeyedMap;
 use crate::limits;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// An abbreviation table.

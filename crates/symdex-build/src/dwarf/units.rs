@@ -18,9 +18,8 @@ use super::attributes::Attributes;
 use super::roots::{HeaderError, Headers, Root, headers, offset_of};
 use super::tables::{Table, TableRef, UnitTable, tables};
 use crate::error::Error;
-use crate::image::{Image, Split};
+use crate::image::{Image, Reader, Split};
 use crate::limits::UnitLimits;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// A unit. Its line program is read later, because the header alone can be large. Its abbreviations are in `table`.

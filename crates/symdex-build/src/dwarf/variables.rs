@@ -11,11 +11,10 @@ use super::origins::Origins;
 use super::type_size::type_size;
 use super::units::{UnitEntry, Units};
 use crate::error::Error;
-use crate::image::Image;
+use crate::image::{Image, Reader};
 use crate::limits::{Reads, UnitError, UnitLimits};
 use crate::memory::Memory;
 use crate::options::MAX_MEMORY;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// How many variables that start before an address are asked whether they contain it.

@@ -6,8 +6,8 @@ use super::attributes::Attributes;
 use super::shapes::{Of, Passes, Shape, Shapes, leb};
 use super::tables::Table;
 use super::units::UnitEntry;
+use crate::image::Reader;
 use crate::limits::{Reads, UnitError};
-use crate::reader::Reader;
 
 /// Reads a unit's entries by their shapes. gimli reads entries that have no shape or are damaged.
 pub(crate) struct Walker<'a, 'd> {

@@ -15,8 +15,8 @@ use super::compressed::{Format, decompress, decompress_xz};
 use crate::chunker::CHUNK_SPAN;
 use crate::companions::{Companions, shown};
 use crate::error::Error;
+use crate::image::Reader;
 use crate::limits;
-use crate::reader::Reader;
 use crate::symbols;
 
 pub(super) const ENDIAN: Little = Little;

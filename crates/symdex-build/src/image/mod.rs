@@ -14,12 +14,11 @@ mod supplementary;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gimli::Section as _;
+use gimli::{EndianSlice, LittleEndian, Section as _};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
 use crate::limits;
-use crate::reader::Reader;
 use crate::report::{Problems, TOO_FAR};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbols;
@@ -30,6 +29,9 @@ pub(crate) use self::elf_file::ElfFile;
 pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
 pub(crate) use self::name::ImageName;
 pub(crate) use self::split::{Split, Splits};
+
+/// The type that gimli reads debug sections from. Every architecture that crash reports come from is little-endian.
+pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
 /// One slice of a debug file, ready to be indexed.
 ///

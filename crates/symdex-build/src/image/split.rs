@@ -13,9 +13,9 @@ use super::elf_file::ElfFile;
 use crate::companions::{Candidate, Companions, NOT_FOUND, Reference, Refusal, path_of, shown};
 use crate::dwarf::{Root, Skeleton, Table, TableReader, headers, skeletons};
 use crate::error::Error;
+use crate::image::Reader;
 use crate::keyed::{KeyedMap, KeyedSet};
 use crate::limits;
-use crate::reader::Reader;
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
 pub(crate) type Splits<'d> = KeyedMap<usize, Split<'d>>;

@@ -9,7 +9,7 @@ use symdex::ImageId;
 
 use super::elf_file::ElfFile;
 use crate::companions::{Companions, Reference, Refusal, path_of, shown};
-use crate::reader::Reader;
+use crate::image::Reader;
 
 /// The reference of a debug file to its supplementary file.
 struct Link<'d> {

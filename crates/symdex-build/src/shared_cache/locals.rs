@@ -13,8 +13,8 @@ use object::ReadRef;
 use object::endian::U32;
 use symdex::MappedFile;
 
-use super::header::{ENDIAN, Header};
 use super::parts::Part;
+use super::{ENDIAN, Header};
 use crate::symbols::macho::LocalSymbols;
 
 /// Where the local symbols are.

@@ -4,7 +4,6 @@
 //! addresses. An image may use several parts; its bytes are found by their addresses. The local symbols of all images
 //! are in one table, in the main file or in a part without addresses (`.symbols`).
 
-mod header;
 mod locals;
 mod parts;
 
@@ -14,16 +13,26 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::Path;
 
-use symdex::Arch;
-use symdex::MappedFile;
+use object::Endianness;
+use object::macho::DyldCacheHeader;
+use symdex::{Arch, MappedFile};
 
-use self::header::{ENDIAN, Header, MAGIC, malformed};
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
 use crate::image::{CachedParts, Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
+
+const ENDIAN: Endianness = Endianness::Little;
+const MAGIC: &[u8] = b"dyld_v1";
+
+type Header = DyldCacheHeader<Endianness>;
+
+/// Makes errors that name the part of the shared cache that does not parse.
+fn malformed(what: &str) -> impl FnOnce(object::Error) -> Error {
+    move |error| Error::Malformed { what: format!("{what} of the shared cache: {error}") }
+}
 
 /// A shared cache: its files, mapped into memory.
 ///

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use object::read::macho::{DyldCacheMappingSlice, DyldSubCacheSlice};
 use symdex::MappedFile;
 
-use super::header::{ENDIAN, Header, MAGIC, malformed};
+use super::{ENDIAN, Header, MAGIC, malformed};
 use crate::error::Error;
 
 /// The most parts of a cache. Real ones have less than a hundred.

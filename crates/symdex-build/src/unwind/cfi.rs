@@ -11,8 +11,8 @@ use symdex::{Arch, UnwindRule, UnwindValue};
 use super::layer::Layer;
 use super::{Allowance, Section, UnwindTables};
 use crate::error::Error;
+use crate::image::Reader;
 use crate::keyed::KeyedMap;
-use crate::reader::Reader;
 use crate::report::Problems;
 
 /// Calls `each` for each entry that describes code, up to the first damage. Returns that damage.

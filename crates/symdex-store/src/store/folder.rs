@@ -11,13 +11,13 @@ use std::time::{Duration, SystemTime};
 use symdex::{ImageId, Index, Metadata};
 
 use super::{
-    GcCounts, Orphan, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, again_if_damaged,
+    GcCounts, RecordedUses, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout, again_if_damaged,
     begins_with,
 };
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::{EXTENSION, IndexFolder, record_use};
-use crate::provenance::{self, PutOptions};
+use crate::provenance::{self, Orphan, PutOptions};
 use crate::publish::{PublishOutcome, is_abandoned};
 
 fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {

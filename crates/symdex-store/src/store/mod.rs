@@ -5,7 +5,6 @@ mod folder;
 mod objects;
 mod open;
 mod options;
-mod orphan;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "object-store", feature = "redis"))]
@@ -24,14 +23,13 @@ use symdex::{Grade, ImageId, Index};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::json::{id_as_text, some_time_as_text};
-use crate::provenance::{Provenance, PutOptions};
+use crate::provenance::{Orphan, Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
 #[cfg(feature = "object-store")]
 pub use self::objects::{ObjectBody, ObjectReader};
 pub use self::open::{open_indexes, open_store};
 pub use self::options::StoreOptions;
-pub use self::orphan::Orphan;
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
 #[cfg(any(feature = "object-store", feature = "redis"))]

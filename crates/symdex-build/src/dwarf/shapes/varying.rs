@@ -2,7 +2,7 @@
 
 use gimli::{DwForm, Reader as _, constants};
 
-use crate::reader::Reader;
+use crate::image::Reader;
 
 /// Attributes of variable size. Their bytes state the size.
 #[derive(Clone, Copy)]
