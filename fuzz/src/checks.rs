@@ -10,7 +10,7 @@ use symdex::write::ChunkRanges;
 use symdex::{
     Cause, Frame, FrameState, Frames, ImageId, ImageOffset, Index, LinePolicy, NonMaxU32, Scratch, Table,
 };
-use symdex_build::{BuildOptions, Companions, DirectLookup, Image, SymbolFile, slices};
+use symdex_build::{BuildOptions, Companions, DirectLookup, Image, slices};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many chunks are walked, and how many offsets are looked up.
@@ -202,7 +202,7 @@ pub fn symbol_file(bytes: &[u8]) {
 }
 
 fn symbol_file_on_this_thread(bytes: &[u8]) {
-    let Ok(mut file) = SymbolFile::read(bytes) else { return };
+    let Ok(mut file) = symdex_symbol_files::read(bytes) else { return };
     if file.id().is_none() {
         file = file.with_id(ImageId::of_hash(1));
     }

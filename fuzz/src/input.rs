@@ -59,7 +59,7 @@ pub fn debug_files() -> Vec<Vec<u8>> {
 /// What `export` writes of each of the [`indexes`].
 #[must_use]
 pub fn exported(
-    export: impl Fn(&Index<Vec<u8>>, &mut Vec<u8>) -> Result<(), symdex_export::Error>,
+    export: impl Fn(&Index<Vec<u8>>, &mut Vec<u8>) -> Result<(), symdex_symbol_files::Error>,
 ) -> Vec<Vec<u8>> {
     let exported = |bytes: Vec<u8>| {
         let (index, mut out) = (Index::open(bytes).expect("an index"), Vec::new());

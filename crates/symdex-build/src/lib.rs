@@ -11,7 +11,7 @@
 //! | an image, and a few addresses | [`DirectLookup`]: no index is built |
 //! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
 //! | a dyld shared cache | [`SharedCache::open`], then [`SharedCacheImage::load`] |
-//! | a symbol file of Breakpad, or GSYM | [`SymbolFile::read`], then [`BuildOptions::build_symbol_file_into`] |
+//! | functions as another tool states them | [`symbol_file`], then [`BuildOptions::build_symbol_file_into`] |
 //! | an address relative to a section | [`sections()`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
@@ -20,6 +20,7 @@
 //! to which the debug file refers. It also has the folders to search for such files.
 //!
 //! The crate `symdex` reads indexes, and `symdex-store` publishes them where readers look for them.
+//! `symdex-symbol-files` reads symbol files of Breakpad and GSYM.
 //!
 //! # Example
 //!
@@ -81,7 +82,7 @@ mod shared_cache;
 mod slice;
 mod spill;
 mod spool;
-mod symbol_file;
+pub mod symbol_file;
 mod symbol_map;
 mod symbol_ranges;
 mod symbols;
@@ -103,8 +104,7 @@ pub use readable::Demangle;
 pub use report::{BuildReport, TextCoverage, can_be_avoided, meaning_of};
 pub use sections::{Section, sections};
 pub use shared_cache::{SharedCache, SharedCacheImage};
-pub use slice::{Slice, slices, slices_for};
-pub use symbol_file::SymbolFile;
+pub use slice::{Slice, describe, slices, slices_for};
 pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::{FunctionSymbol, FunctionSymbols};
 pub use up_to_date::up_to_date;

@@ -54,9 +54,6 @@ pub(crate) const CALLED_CODE: u64 = 16 << 20;
 pub(crate) const STRING_BYTES: u64 = 1 << 20;
 /// How many further such bytes are read for each byte of the records of these functions. Records may share strings.
 pub(crate) const STRING_BYTES_PER_BYTE: u64 = 64;
-/// How many bytes of records the functions of a symbol file may have, for each byte of the file. Functions may share
-/// records.
-pub(crate) const SHARED_RECORDS: usize = 2;
 
 /// How many symbol stubs of an image are named. Large programs have some ten thousand.
 pub(crate) const STUBS: usize = 1 << 18;
@@ -235,7 +232,6 @@ mod tests {
             ("CALLED_CODE", CALLED_CODE),
             ("STRING_BYTES", STRING_BYTES),
             ("STRING_BYTES_PER_BYTE", STRING_BYTES_PER_BYTE),
-            ("SHARED_RECORDS", SHARED_RECORDS as u64),
             ("SEARCHED", SEARCHED as u64),
             ("GIVEN", GIVEN as u64),
             ("UNWIND_BYTES", UNWIND_BYTES),

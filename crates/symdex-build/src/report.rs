@@ -177,7 +177,7 @@ pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved"
 
 /// Reasons and counts of what an index lacks. They do not depend on the number of threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Problems {
+pub struct Problems {
     lost: BTreeMap<String, u64>,
     dropped: BTreeMap<&'static str, u64>,
     failed_units: BTreeSet<usize>,
@@ -194,14 +194,14 @@ impl Problems {
     }
 
     /// Counts answers that are lost.
-    pub(crate) fn add(&mut self, reason: &str, count: u64) {
+    pub fn add(&mut self, reason: &str, count: u64) {
         if count != 0 {
             *self.lost.entry(reason.to_owned()).or_default() += count;
         }
     }
 
     /// Counts answers that are lost because of a limit.
-    pub(crate) fn limit(&mut self, reason: &str, count: u64) {
+    pub fn limit(&mut self, reason: &str, count: u64) {
         self.add(reason, count);
         if count != 0 {
             self.exceeded.insert(reason.to_owned());

@@ -138,7 +138,8 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
 }
 
 /// The kind of a file that is not a debug file, from its first bytes.
-pub(crate) fn describe(file: &[u8]) -> String {
+#[must_use]
+pub fn describe(file: &[u8]) -> String {
     let kinds: [(&[u8], &str); 10] = [
         (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),
         (b"\x89SYMDEX\n", "a symdex index"),

@@ -18,7 +18,6 @@ mod shared_cache;
 mod sharing;
 mod split;
 mod stated_ranges;
-mod symbol_file;
 mod testdata;
 mod threads;
 mod up_to_date;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy};
 use symdex_store::{Durability, IdPrefix, IndexBytes, StoredImage, replace_file};
+use symdex_symbol_files as symbol_files;
 
 use crate::failure::{Cause, CommandError, CommandResult, Failure};
 use crate::open;
@@ -116,7 +117,7 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
     };
     let mut temporary = BufWriter::new(tempfile::tempfile().map_err(failed)?);
     export(args, index, &mut temporary).map_err(|error| match error {
-        symdex_export::Error::Output(error) => failed(error).into(),
+        symbol_files::Error::Output(error) => failed(error).into(),
         error => failure(path, error),
     })?;
     let mut file = temporary.into_inner().map_err(|error| failed(error.into_error()))?;
@@ -125,17 +126,19 @@ fn write(args: &Args, index: &Index<IndexBytes>, path: &Path) -> CommandResult {
     Ok(None)
 }
 
-fn export(args: &Args, index: &Index<IndexBytes>, out: &mut impl Write) -> Result<(), symdex_export::Error> {
+fn export(args: &Args, index: &Index<IndexBytes>, out: &mut impl Write) -> Result<(), symbol_files::Error> {
     let readable = args.demangle || args.format == ExportFormat::Breakpad && !args.no_demangle;
-    let demangler: symdex_export::Demangler<'_> = if readable {
+    let demangler: symbol_files::Demangler<'_> = if readable {
         &|name| symdex_demangle::demangle(name).into_owned().into_bytes()
     } else {
         &|name| name.to_vec()
     };
     match args.format {
-        ExportFormat::Breakpad => symdex_export::breakpad(index, args.lines, demangler, args.os(index), out),
-        ExportFormat::Gsym => symdex_export::gsym(index, args.lines, demangler, out),
-        ExportFormat::Json => symdex_export::json(index, args.lines, demangler, out),
+        ExportFormat::Breakpad => {
+            symbol_files::write_breakpad(index, args.lines, demangler, args.os(index), out)
+        }
+        ExportFormat::Gsym => symbol_files::write_gsym(index, args.lines, demangler, out),
+        ExportFormat::Json => symbol_files::write_json(index, args.lines, demangler, out),
     }
 }
 
@@ -153,9 +156,9 @@ impl Args {
     }
 }
 
-fn failure(path: &Path, error: symdex_export::Error) -> CommandError {
+fn failure(path: &Path, error: symbol_files::Error) -> CommandError {
     match error {
-        symdex_export::Error::Output(error) => error.into(),
+        symbol_files::Error::Output(error) => error.into(),
         error => Failure::of_file(path, error.cause(), &error.to_string()).into(),
     }
 }

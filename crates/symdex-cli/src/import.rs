@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use symdex::{Arch, ImageId};
-use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions, SymbolFileInput};
+use symdex_pipeline::{BuiltIndex, Pipeline, PipelineOptions};
 
 use crate::build::{self, BuildLimits, BuildOutput, Destination, Reporting, UnwindOption};
 use crate::failure::{Cause, CommandResult, Failure};
@@ -93,12 +93,25 @@ pub(crate) fn run(args: &Args) -> CommandResult {
 
 /// Builds the index of the symbol file at `path`, or of standard input.
 fn import(path: &Path, args: &Args, pipeline: &Pipeline) -> Result<BuiltIndex, Failure> {
-    let (id, arch) = (args.id.as_ref(), args.arch.as_ref());
     if path == "-" {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes).map_err(|error| stdin_failed(&error))?;
-        return pipeline.import(&SymbolFileInput { path: "stdin".as_ref(), bytes: &bytes, id, arch });
+        return import_bytes("stdin".as_ref(), &bytes, args, pipeline);
     }
     let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
-    pipeline.import(&SymbolFileInput { path, bytes: &bytes, id, arch })
+    import_bytes(path, &bytes, args, pipeline)
+}
+
+fn import_bytes(path: &Path, bytes: &[u8], args: &Args, pipeline: &Pipeline) -> Result<BuiltIndex, Failure> {
+    let mut file = symdex_symbol_files::read(bytes).map_err(|error| Failure::debug_file(path, &error))?;
+    if let Some(name) = path.file_name() {
+        file = file.named(&name.to_string_lossy());
+    }
+    if let Some(id) = &args.id {
+        file = file.with_id(id.clone());
+    }
+    if let Some(arch) = &args.arch {
+        file = file.with_arch(arch.clone());
+    }
+    pipeline.import(path, &file)
 }

@@ -1,4 +1,4 @@
-//! `symdex export`. What other tools read in its output is compared in the tests of `symdex-export`.
+//! `symdex export`. What other tools read in its output is compared in the tests of `symdex-symbol-files`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `symdex import`. What the imported indexes answer is compared in the tests of `symdex-export`.
+//! `symdex import`. What the imported indexes answer is compared in the tests of `symdex-symbol-files`.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

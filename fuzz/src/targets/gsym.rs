@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = input::exported(|index, out| {
-        symdex_export::gsym(index, LinePolicy::Exact, &|name| name.to_vec(), out)
+        symdex_symbol_files::write_gsym(index, LinePolicy::Exact, &|name| name.to_vec(), out)
     });
     // The byte that chooses the order replaces the magic number.
     seeds.iter_mut().for_each(|seed| drop(seed.splice(..4, [0])));

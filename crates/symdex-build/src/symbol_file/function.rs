@@ -1,4 +1,4 @@
-//! Functions as symbol files state them.
+//! A function as a symbol file states it.
 
 use std::ops::Range;
 
@@ -6,39 +6,43 @@ use crate::limits::{STRING_BYTES, STRING_BYTES_PER_BYTE};
 
 /// A function with its inlined calls and lines. Addresses are image offsets.
 #[derive(Debug, Default)]
-pub(super) struct Function<'d> {
+pub struct Function<'d> {
     pub(super) range: Range<u64>,
-    pub(super) name: Option<&'d [u8]>,
+    /// Its name; `None` if it is not known.
+    pub name: Option<&'d [u8]>,
     /// In any order.
-    pub(super) calls: Vec<InlinedCall>,
-    /// The ranges of all calls, each with the number of its call.
-    pub(super) call_ranges: Vec<(Range<u64>, u32)>,
+    pub calls: Vec<InlinedCall>,
+    /// The ranges of all calls, each with the place of its call in `calls`. A range of no call is ignored.
+    pub call_ranges: Vec<(Range<u64>, u32)>,
     /// The lines of the innermost functions, in any order. Of two that overlap, the one that starts last counts.
-    pub(super) lines: Vec<Line>,
+    pub lines: Vec<Line>,
     /// Whether calls are missing, so that lines may be those of functions that are called.
-    pub(super) are_calls_lost: bool,
+    pub are_calls_lost: bool,
 }
 
 /// A call that is inlined.
 #[derive(Debug)]
-pub(super) struct InlinedCall {
+pub struct InlinedCall {
     /// 0 for a call by the function itself. At each address, a call is inlined into the call of the next lower depth.
-    pub(super) depth: u32,
+    pub depth: u32,
     /// The function that is called, by the number that the file has for its name.
-    pub(super) name: u64,
+    pub name: u64,
     /// The file of the call, by the number that the symbol file has for it. `None` if only the line is stated: the file
     /// is that of the function with the call.
-    pub(super) file: Option<u64>,
-    pub(super) line: u32,
+    pub file: Option<u64>,
+    /// The line of the call.
+    pub line: u32,
 }
 
 /// Addresses of one line.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) range: Range<u64>,
+pub struct Line {
+    /// What is outside of the function is ignored.
+    pub range: Range<u64>,
     /// By the number that the symbol file has for it.
-    pub(super) file: u64,
-    pub(super) line: u32,
+    pub file: u64,
+    /// The line; 0 is line zero.
+    pub line: u32,
 }
 
 /// How many bytes of names and paths may still be read. Records may share them.
@@ -68,9 +72,15 @@ impl TextsLeft {
 }
 
 impl Function<'_> {
-    /// Empties it, and keeps its buffers.
-    pub(super) fn clear(&mut self) {
-        (self.range, self.name) = (0..0, None);
+    /// Its code, as image offsets.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
+    }
+
+    /// Empties it, for the function with the code `range`, and keeps its buffers.
+    pub(super) fn begin(&mut self, range: Range<u64>) {
+        (self.range, self.name) = (range, None);
         self.calls.clear();
         self.call_ranges.clear();
         self.lines.clear();

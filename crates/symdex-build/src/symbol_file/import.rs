@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use symdex::Counts;
 
-use super::stack_cfi::unwind_rows;
 use super::unit::UnitMaker;
-use super::{Function, Strings, SymbolFile};
+use super::{Function, SymbolFile};
 use crate::build::{Build, Encoded, MORE_STRINGS, Stop};
 use crate::chunker::CHUNK_SPAN;
 use crate::error::Error;
@@ -17,13 +16,10 @@ use crate::options::{BuildOptions, Built};
 use crate::queue::Queue;
 use crate::report::Problems;
 use crate::unit_ranges::UnitRanges;
+use crate::unwind::Limits;
 
 /// About how many bytes of records are read at a time.
 const BATCH: usize = 64 << 10;
-/// How many bytes of memory a byte of the records of a function may take. A line takes 8 bytes of Breakpad's text, or
-/// one byte of GSYM.
-const BREAKPAD_MEMORY: usize = 32;
-const GSYM_MEMORY: usize = 160;
 
 /// Functions that are read at a time: their numbers in the file, and the size of their records.
 struct Batch {
@@ -32,8 +28,8 @@ struct Batch {
 }
 
 impl BuildOptions<'_> {
-    /// Builds the index of the image of a symbol file and writes it to `out`. The same memory and time limits hold as
-    /// for a debug file. Under both line policies, the index answers as the file states.
+    /// Builds the index of the image of a [symbol file](crate::symbol_file) and writes it to `out`. The same memory and
+    /// time limits hold as for a debug file. Under both line policies, the index answers as the file states.
     ///
     /// # Errors
     ///
@@ -52,7 +48,7 @@ impl BuildOptions<'_> {
         }
         let budget = Budget::new(self.max_memory, file.memory())?;
         let batches = file.batches(budget)?;
-        let max_strings = file.bytes.len() as u64 + MORE_STRINGS;
+        let max_strings = file.size + MORE_STRINGS;
         let mut build = Build::new(&file.info, max_strings, budget, self.deadline());
         (build.demangle, build.allow_empty) = (self.readable_names, self.allow_empty);
         let (mut problems, mut counts) = (file.problems.clone(), Counts::default());
@@ -61,8 +57,9 @@ impl BuildOptions<'_> {
         build.functions(file, &batches, &mut problems, &mut counts, self.progress)?;
         build.symbols(&file.symbols, &mut counts, &mut problems)?;
         if self.unwind_rows {
-            let (others, deadline) = (build.pools.size(), build.deadline);
-            build.unwind = unwind_rows(file, budget, others, deadline, &mut problems)?;
+            let limits = Limits { budget, others: build.pools.size(), deadline: build.deadline };
+            let check = |rows, table: &_| limits.check(rows, table);
+            build.unwind = file.records.unwind_rows(&file.info.arch, &check, &mut problems)?;
         }
         let report = build.finish(problems, file.has_lines(), counts, &mut out)?;
         Ok(Built { bytes: out, warnings: file.warnings.clone(), report })
@@ -78,7 +75,7 @@ impl<'d> SymbolFile<'d> {
     fn batches(&self, budget: Budget) -> Result<Vec<Batch>, Error> {
         let mut batches: Vec<Batch> = Vec::new();
         for (number, place) in self.functions.iter().enumerate() {
-            if place.size.saturating_mul(self.memory_of_byte()) > budget.of_units_ahead() {
+            if place.size.saturating_mul(self.records.memory_of_byte()) > budget.of_units_ahead() {
                 return Err(Error::TooLarge { limit: budget.limit, what: "one of its functions" });
             }
             match batches.last_mut().filter(|last| last.size < BATCH) {
@@ -92,13 +89,6 @@ impl<'d> SymbolFile<'d> {
         Ok(batches)
     }
 
-    fn memory_of_byte(&self) -> usize {
-        match &self.strings {
-            Strings::Breakpad(_) => BREAKPAD_MEMORY,
-            Strings::Gsym(_) => GSYM_MEMORY,
-        }
-    }
-
     /// The lowest address of a batch, or the end of all addresses after the last one.
     fn low(&self, batch: Option<&Batch>) -> u64 {
         batch
@@ -108,10 +98,11 @@ impl<'d> SymbolFile<'d> {
 
     /// The units of the functions of a batch.
     fn units(&self, batch: &Batch) -> Vec<UnitRanges<'d>> {
-        let mut units = UnitMaker::new(&self.strings, batch.size as u64);
+        let mut units = UnitMaker::new(&*self.records, batch.size as u64);
         let mut function = Function::default();
         for place in &self.functions[batch.functions.clone()] {
-            self.function(place, &mut function, units.problems());
+            function.begin(place.start..place.end);
+            self.records.function(place.at..place.at + place.size, &mut function, units.problems());
             units.add(&mut function);
         }
         units.finish()
@@ -129,7 +120,7 @@ impl<'a, 'd> Build<'a, 'd> {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<(), Stop> {
         let mut merge = Merge::new(CHUNK_SPAN);
-        let ahead_limit = self.budget.of_units_ahead() / file.memory_of_byte();
+        let ahead_limit = self.budget.of_units_ahead() / file.records.memory_of_byte().max(1);
         let total = batches.iter().map(|batch| batch.size as u64).sum();
         let merged = rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let (mut reads, mut chunks) = (Queue::new(scope), Queue::<Encoded>::new(scope));

@@ -1,30 +1,30 @@
-//! Symbol files of other tools: Breakpad's and LLVM's GSYM.
+//! Functions of an image as the symbol file of another tool states them.
 //!
-//! Both have functions with their inlined calls and lines, under one line policy, and no more of the debug information.
-//! [`SymbolFile::read`] finds where the functions are. [`crate::BuildOptions::build_symbol_file_into`] reads them in
-//! the order of their addresses, on several threads, and merges them as it merges the units of a debug file.
+//! Such a file has functions with their inlined calls and lines, under one line policy, and no more of the debug
+//! information. The crate `symdex-symbol-files` reads the formats: it fills [`Contents`] with the places of all
+//! functions, and implements [`Records`], which reads one function. [`BuildOptions::build_symbol_file_into`] reads them
+//! in the order of their addresses, on several threads, and merges them as it merges the units of a debug file.
+//!
+//! [`BuildOptions::build_symbol_file_into`]: crate::BuildOptions::build_symbol_file_into
 
-mod breakpad;
 mod function;
-mod gsym;
 mod import;
-mod stack_cfi;
 mod unit;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
-use symdex::write::ImageInfo;
-use symdex::{Arch, ImageId, debug_id};
+use symdex::write::{EncodedUnwindRows, ImageInfo, UnwindTable};
+use symdex::{Arch, ImageId};
 
-use self::breakpad::{BreakpadStrings, Module};
-use self::function::Function;
-use self::gsym::GsymStrings;
+use self::function::TextsLeft;
+pub use self::function::{Function, InlinedCall, Line};
 use crate::error::Error;
 use crate::image::MAX_OFFSET;
-use crate::report::Problems;
-use crate::slice::describe;
-use crate::symbols::{FunctionSymbols, Start};
+use crate::limits::NAME;
+pub use crate::report::Problems;
+use crate::symbols::{FunctionSymbols, Inside, Start};
 
 /// The last symbol that has no end reaches to the end of its page.
 const PAGE: u64 = 4096;
@@ -32,44 +32,67 @@ const PAGE: u64 = 4096;
 /// The reason that counts parts of a file some of whose names are left out.
 const NAMES_LEFT_OUT: &str = "parts of the symbol file with names left out: they overlap too much";
 
-/// A symbol file of Breakpad or GSYM. It borrows the bytes of the file.
-///
-/// ```
-/// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-/// use symdex_build::{BuildOptions, SymbolFile};
-///
-/// let text = b"MODULE mac arm64 4C4C442D55553144A16F02B9D32D2CE10 Demo\nFILE 0 a.c\nFUNC 100 20 0 f\n100 20 7 0\n";
-/// let file = SymbolFile::read(text)?.named("Demo.sym");
-/// let index = Index::open(BuildOptions::new().build_symbol_file_into(&file, Vec::new())?.bytes)?;
-/// assert_eq!(index.id().to_string(), "4c4c442d55553144a16f02b9d32d2ce1");
-/// let mut scratch = Scratch::default();
-/// let frames = index.lookup(ImageOffset(0x110), LinePolicy::Statement, &mut scratch)?.ok_or("nothing there")?;
-/// assert_eq!(frames.iter().next().and_then(|frame| frame.line), Some(7));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub struct SymbolFile<'d> {
-    bytes: &'d [u8],
-    id: Option<ImageId>,
-    info: ImageInfo,
-    /// Functions with lines or inlined calls, in address order.
-    functions: Vec<Place>,
-    /// The others.
-    symbols: FunctionSymbols<'d>,
-    /// Records `STACK CFI`, in address order.
-    unwind: Vec<Place>,
-    strings: Strings<'d>,
-    problems: Problems,
-    warnings: Vec<String>,
+/// How a format states its functions.
+pub trait Records<'d>: Sync {
+    /// Reads the records of a function, at this place in the file. `function` is empty but for its range.
+    fn function(&self, records: Range<usize>, function: &mut Function<'d>, problems: &mut Problems);
+
+    /// The name of an inlined function, by the number that [`InlinedCall::name`] has.
+    fn name(&self, number: u64) -> Option<&'d [u8]>;
+
+    /// The path of a file, by the number that calls and lines have.
+    fn file(&self, number: u64) -> Option<Cow<'d, [u8]>>;
+
+    /// The number of the file of an inlined function, by the number of its name, if the format states it.
+    fn file_of_name(&self, _number: u64) -> Option<u64> {
+        None
+    }
+
+    /// The unwind rows of an image of this architecture. `check` fails once rows of this number with these rules exceed
+    /// the memory of the build, or its time is over. Call it regularly.
+    ///
+    /// # Errors
+    ///
+    /// Those of `check`, and [`Error::Index`] if the rows cannot be encoded.
+    fn unwind_rows(
+        &self,
+        _arch: &Arch,
+        _check: &dyn Fn(usize, &UnwindTable) -> Result<(), Error>,
+        _problems: &mut Problems,
+    ) -> Result<Option<EncodedUnwindRows>, Error> {
+        Ok(None)
+    }
+
+    /// About how many bytes of memory it takes, without the bytes of the file.
+    fn memory(&self) -> usize;
+
+    /// How many bytes of memory a byte of the records of a function may take while it is merged; at least 1.
+    fn memory_of_byte(&self) -> usize;
 }
 
-/// The strings of a symbol file, by the numbers that its functions use.
-enum Strings<'d> {
-    Breakpad(BreakpadStrings<'d>),
-    Gsym(GsymStrings<'d>),
+/// The image of a symbol file, and where its functions are.
+#[non_exhaustive]
+pub struct Contents<'d> {
+    /// The id that the file states.
+    pub id: Option<ImageId>,
+    /// The architecture.
+    pub arch: Arch,
+    /// The name of the image; empty if the file does not state it.
+    pub image_name: String,
+    /// The address that image offset 0 was linked at.
+    pub base: u64,
+    /// What is odd about the id.
+    pub warnings: Vec<String>,
+    /// What cannot be read.
+    pub problems: Problems,
+    functions: Vec<Place>,
+    symbols: Vec<Start<'d>>,
+    texts: TextsLeft,
+    size: u64,
 }
 
 /// Where a function is: its code, as image offsets, and its records in the file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Place {
     start: u64,
     end: u64,
@@ -77,56 +100,79 @@ struct Place {
     size: usize,
 }
 
-/// What functions a file has.
-#[derive(Debug, Default)]
-struct Contents<'d> {
-    /// Those with lines or inlined calls.
+impl<'d> Contents<'d> {
+    /// Of a file of `size` bytes, which states nothing so far.
+    #[must_use]
+    pub fn new(size: usize) -> Self {
+        Self {
+            id: None,
+            arch: Arch { name: "unknown".to_owned(), cputype: 0, cpusubtype: 0 },
+            image_name: String::new(),
+            base: 0,
+            warnings: Vec::new(),
+            problems: Problems::default(),
+            functions: Vec::new(),
+            symbols: Vec::new(),
+            texts: TextsLeft::of_records(size as u64),
+            size: size as u64,
+        }
+    }
+
+    /// Adds a function with lines or inlined calls: its code, as image offsets, and the place of its records.
+    pub fn add_function(&mut self, code: Range<u64>, records: Range<usize>) {
+        let (at, size) = (records.start, records.len());
+        self.functions.push(Place { start: code.start, end: code.end, at, size });
+    }
+
+    /// Adds a function without lines, as image offsets. It reaches to the next one if its end is not stated. `name` is
+    /// not called if the names so far are too large. Of several at one address, those with an end come first.
+    pub fn add_symbol(&mut self, start: u64, end: Option<u64>, name: impl FnOnce() -> Option<&'d [u8]>) {
+        let name = self.texts.take(|| Some(cut(name()?, NAME))).filter(|name| is_known(name));
+        self.symbols.push(Start { start, rank: end.is_none().into(), name, inside: Inside::Function, end });
+    }
+
+    /// Adds the code of a function of which nothing else is known.
+    pub fn add_code(&mut self, code: Range<u64>) {
+        self.symbols.push(Start { end: Some(code.end), ..Start::nameless(code.start) });
+    }
+}
+
+impl fmt::Debug for Contents<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Contents").field("id", &self.id).field("arch", &self.arch).finish_non_exhaustive()
+    }
+}
+
+/// A symbol file of another tool, ready to be indexed.
+pub struct SymbolFile<'d> {
+    id: Option<ImageId>,
+    info: ImageInfo,
+    /// Functions with lines or inlined calls, in address order.
     functions: Vec<Place>,
-    symbols: Vec<Start<'d>>,
-    unwind: Vec<Place>,
+    /// The others.
+    symbols: FunctionSymbols<'d>,
+    records: Box<dyn Records<'d> + 'd>,
     problems: Problems,
+    warnings: Vec<String>,
+    size: u64,
 }
 
 impl<'d> SymbolFile<'d> {
-    /// Finds the functions of a symbol file. `bytes` is the whole file. Its content says which format it has.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotASymbolFile`] if it is neither Breakpad's nor GSYM, [`Error::Unsupported`] for another version of
-    /// GSYM, [`Error::Truncated`] and [`Error::Malformed`] if the header of GSYM does not describe the file.
-    pub fn read(bytes: &'d [u8]) -> Result<Self, Error> {
-        let mut warnings = Vec::new();
-        let (id, arch, name, base, strings, contents) = if bytes.starts_with(breakpad::BEGIN) {
-            let (module, strings, contents) = breakpad::read(bytes);
-            let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
-            let id = id_of_module(&module, &mut warnings);
-            (
-                id,
-                arch_of_module(&text(module.arch)),
-                text(module.name),
-                0,
-                Strings::Breakpad(strings),
-                contents,
-            )
-        } else if gsym::MAGIC.iter().any(|magic| bytes.starts_with(magic)) {
-            let (id, base, strings, contents) = gsym::read(bytes)?;
-            let unknown = Arch { name: "unknown".to_owned(), cputype: 0, cpusubtype: 0 };
-            (ImageId::new(id), unknown, String::new(), base, Strings::Gsym(strings), contents)
-        } else {
-            return Err(Error::NotASymbolFile { found: describe(bytes) });
-        };
-        let Contents { mut functions, mut symbols, mut unwind, mut problems } = contents;
-        unwind.retain(|place| place.start < place.end);
-        unwind.sort_by_key(|place| place.start);
+    /// The file with these contents, whose functions `records` reads.
+    #[must_use]
+    pub fn new(contents: Contents<'d>, records: Box<dyn Records<'d> + 'd>) -> Self {
+        let Contents { id, arch, image_name, base, warnings, mut problems, .. } = contents;
+        let Contents { mut functions, mut symbols, texts, size, .. } = contents;
+        problems.limit(NAMES_LEFT_OUT, texts.is_used_up().into());
         within_limits(&mut functions, &mut symbols, &mut problems);
         let executable = executable(&functions, &symbols);
         end_before_functions(&mut symbols, &functions);
         let symbols = FunctionSymbols::new(symbols, executable.as_slice());
         // What has no id gets one from the caller.
-        let mut info = ImageInfo::new(id.clone().unwrap_or(ImageId::of_hash(0)), name, arch);
+        let mut info = ImageInfo::new(id.clone().unwrap_or(ImageId::of_hash(0)), image_name, arch);
         (info.base, info.image_size) = (base, executable.map_or(0, |(_, end)| end));
         info.executable = executable.into_iter().collect();
-        Ok(Self { bytes, id, info, functions, symbols, unwind, strings, problems, warnings })
+        Self { id, info, functions, symbols, records, problems, warnings, size }
     }
 
     /// The image's id: the one that the file states, or the one of [`Self::with_id`]. `None` if the file states none.
@@ -135,15 +181,20 @@ impl<'d> SymbolFile<'d> {
         self.id.as_ref()
     }
 
-    /// The image's architecture. Its name is `unknown` in GSYM, which does not state it.
+    /// The image's architecture. Its name is `unknown` if the format does not state it.
     #[must_use]
     pub fn arch(&self) -> &Arch {
         &self.info.arch
     }
 
-    /// Whether the file has lines or inlined calls.
+    /// The size of the file in bytes.
     #[must_use]
-    pub fn has_lines(&self) -> bool {
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Whether the file has lines or inlined calls.
+    fn has_lines(&self) -> bool {
         !self.functions.is_empty()
     }
 
@@ -175,23 +226,7 @@ impl<'d> SymbolFile<'d> {
 
     /// About how many bytes of memory it takes, without the bytes of the file.
     fn memory(&self) -> usize {
-        let strings = match &self.strings {
-            Strings::Breakpad(strings) => strings.memory(),
-            Strings::Gsym(_) => 0,
-        };
-        let places = size_of_val(&self.functions[..]) + size_of_val(&self.unwind[..]);
-        places + self.symbols.memory() + strings
-    }
-
-    /// Reads the function at a place.
-    fn function(&self, place: &Place, function: &mut Function<'d>, problems: &mut Problems) {
-        function.clear();
-        let records = self.bytes.get(place.at..place.at + place.size).unwrap_or_default();
-        let range = place.start..place.end;
-        match &self.strings {
-            Strings::Breakpad(_) => breakpad::function(records, range, function, problems),
-            Strings::Gsym(strings) => strings.function(records, range, function, problems),
-        }
+        size_of_val(&self.functions[..]) + self.symbols.memory() + self.records.memory()
     }
 }
 
@@ -201,74 +236,23 @@ impl fmt::Debug for SymbolFile<'_> {
     }
 }
 
-impl<'d> Strings<'d> {
-    fn name(&self, number: u64) -> Option<&'d [u8]> {
-        match self {
-            Self::Breakpad(strings) => strings.name(number),
-            Self::Gsym(strings) => strings.name(number),
-        }
-    }
-
-    fn file(&self, number: u64) -> Option<Cow<'d, [u8]>> {
-        match self {
-            Self::Breakpad(strings) => strings.file(number).map(Cow::Borrowed),
-            Self::Gsym(strings) => strings.file(number),
-        }
-    }
-
-    /// The number of the file of an inlined function, by the number of its name.
-    fn file_of_name(&self, number: u64) -> Option<u64> {
-        match self {
-            Self::Breakpad(strings) => strings.file_of_name(number),
-            Self::Gsym(_) => None,
-        }
-    }
+/// The first `limit` bytes.
+fn cut(text: &[u8], limit: usize) -> &[u8] {
+    &text[..text.len().min(limit)]
 }
 
-/// The id of a module: the UUID of Mach-O, the GUID of Windows, and else the build id or its first 16 bytes.
-fn id_of_module(module: &Module<'_>, warnings: &mut Vec<String>) -> Option<ImageId> {
-    let stated = String::from_utf8_lossy(module.debug_id);
-    // Breakpad's own tools write `mac`, and Mozilla's `Mac`.
-    if matches!(&module.os.to_ascii_lowercase()[..], b"mac" | b"ios" | b"windows") {
-        return debug_id::uuid(&stated).filter(is_not_zero);
-    }
-    let start = debug_id::build_id_start(&stated).filter(is_not_zero);
-    let whole = std::str::from_utf8(module.code_id).ok().and_then(|id| id.parse::<ImageId>().ok());
-    let is_same = |whole: &ImageId| {
-        let start = start.as_ref().map_or(&[][..], ImageId::as_bytes);
-        whole.as_bytes().iter().zip(start).all(|(a, b)| a == b)
-    };
-    if let Some(whole) = whole.filter(is_same) {
-        return Some(whole);
-    }
-    if start.is_some() {
-        let what = "only the first 16 bytes of the build id are known: the file has no INFO CODE_ID that begins with them";
-        warnings.push(what.to_owned());
-    }
-    start
-}
-
-/// Whether the id is one: files of images without an id have zeros.
-fn is_not_zero(id: &ImageId) -> bool {
-    id.as_bytes().iter().any(|byte| *byte != 0)
-}
-
-/// The architecture by Breakpad's name, which differs from Apple's and LLVM's for some.
-fn arch_of_module(name: &str) -> Arch {
-    let known = match name {
-        "x86" => Arch::from_name("i386"),
-        "amd64" => Arch::from_name("x86_64"),
-        "aarch64" => Arch::from_name("arm64"),
-        name => Arch::from_name(name),
-    };
-    known.unwrap_or_else(|| Arch { name: name.to_owned(), cputype: 0, cpusubtype: 0 })
+/// Whether a text is not the one for what is not known.
+fn is_known(text: &[u8]) -> bool {
+    !text.is_empty() && text != b"??"
 }
 
 /// Sorts the functions, and leaves out what lies beyond the greatest image.
 fn within_limits(functions: &mut Vec<Place>, symbols: &mut Vec<Start<'_>>, problems: &mut Problems) {
     let before = functions.len() + symbols.len();
     functions.retain(|place| place.start < place.end && place.end <= MAX_OFFSET);
-    symbols.retain(|symbol| symbol.start < MAX_OFFSET && symbol.end.is_none_or(|end| end <= MAX_OFFSET));
+    let is_end = |start, end| (start..=MAX_OFFSET).contains(&end);
+    symbols
+        .retain(|Start { start, end, .. }| *start < MAX_OFFSET && end.is_none_or(|end| is_end(*start, end)));
     problems.dropped(
         "functions without code, or beyond 4 GiB",
         (before - functions.len() - symbols.len()) as u64,

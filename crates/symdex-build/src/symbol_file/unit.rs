@@ -1,24 +1,23 @@
 //! Functions of a symbol file as the ranges of units.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use symdex::Seen;
 use symdex::write::NonMaxU32;
 
 use super::function::{Function, InlinedCall, Line, TextsLeft};
-use super::{NAMES_LEFT_OUT, Strings};
+use super::{NAMES_LEFT_OUT, Records, cut, is_known};
 use crate::dwarf::{Callee, InlineFrames};
 use crate::image::short;
 use crate::keyed::KeyedMap;
-use crate::limits::{CALLED_CODE, DEPTH};
+use crate::limits::{CALLED_CODE, DEPTH, NAME, PATH};
 use crate::pools::Hashed;
 use crate::report::Problems;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
 /// Makes units of functions. The functions of one unit do not overlap.
 pub(super) struct UnitMaker<'f, 'd> {
-    strings: &'f Strings<'d>,
+    records: &'f dyn Records<'d>,
     texts: TextsLeft,
     out: Vec<UnitRanges<'d>>,
     unit: Unit<'d>,
@@ -77,9 +76,9 @@ struct Chain {
 
 impl<'f, 'd> UnitMaker<'f, 'd> {
     /// Makes units of functions whose records take `size` bytes of the file.
-    pub(super) fn new(strings: &'f Strings<'d>, size: u64) -> Self {
+    pub(super) fn new(records: &'f dyn Records<'d>, size: u64) -> Self {
         Self {
-            strings,
+            records,
             texts: TextsLeft::of_records(size),
             out: Vec::new(),
             unit: Unit::default(),
@@ -110,7 +109,7 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         self.unit.seen.functions += 1;
         self.unit.seen.inlined += starts_and_ends.len() as u64 / 2;
         self.unit.seen.rows += function.lines.len() as u64;
-        let name = self.texts.take(|| function.name).filter(|name| is_known(name));
+        let name = self.texts.take(|| Some(cut(function.name?, NAME))).filter(|name| is_known(name));
         let name =
             name.map(|name| Hashed::new(name.into())).and_then(|name| push(&mut self.unit.names, name));
         let (start, end) = (function.range.start, function.range.end);
@@ -157,9 +156,10 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         }
         let mut too_deep = 0;
         for (range, call) in &function.call_ranges {
+            let Some(depth) = function.calls.get(*call as usize).map(|call| call.depth) else { continue };
             let at = range.start.max(function.range.start);
             let end = range.end.min(function.range.end);
-            too_deep += u64::from(function.calls[*call as usize].depth >= DEPTH);
+            too_deep += u64::from(depth >= DEPTH);
             if at < end {
                 borders.push(Border { at, begins: true, call: *call });
                 borders.push(Border { at: end, begins: false, call: *call });
@@ -231,7 +231,7 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
                 None => self.chain.file,
                 Some(outer) => {
                     let caller = self.chain.active.get(outer).copied().flatten()?;
-                    self.strings.file_of_name(calls[caller as usize].name)
+                    self.records.file_of_name(calls[caller as usize].name)
                 }
             });
             let Some(left) = self.chain.left.checked_sub(1) else {
@@ -252,7 +252,7 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         if let Some(known) = self.unit.name_numbers.get(&key) {
             return *known;
         }
-        let name = self.texts.take(|| self.strings.name(key)).filter(|name| is_known(name));
+        let name = self.texts.take(|| Some(cut(self.records.name(key)?, NAME))).filter(|name| is_known(name));
         let number =
             name.map(|name| Hashed::new(name.into())).and_then(|name| push(&mut self.unit.names, name));
         self.unit.name_numbers.insert(key, number);
@@ -264,17 +264,11 @@ impl<'f, 'd> UnitMaker<'f, 'd> {
         if let Some(known) = self.unit.file_numbers.get(&key) {
             return *known;
         }
-        let path =
-            self.texts.take(|| self.strings.file(key)).filter(|path| is_known(path)).map(Cow::into_owned);
-        let number = path.and_then(|path| push(&mut self.unit.files, path));
+        let path = self.texts.take(|| Some(cut(&self.records.file(key)?, PATH).to_vec()));
+        let number = path.filter(|path| is_known(path)).and_then(|path| push(&mut self.unit.files, path));
         self.unit.file_numbers.insert(key, number);
         number
     }
-}
-
-/// Whether a text is not the one for what is not known.
-pub(super) fn is_known(text: &[u8]) -> bool {
-    !text.is_empty() && text != b"??"
 }
 
 /// Where the code of an inlined call begins or ends.

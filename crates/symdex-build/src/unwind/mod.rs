@@ -106,16 +106,16 @@ const ROW: usize = 100;
 
 /// What bounds the reading of unwind tables.
 #[derive(Clone, Copy)]
-struct Limits {
-    budget: Budget,
+pub(crate) struct Limits {
+    pub(crate) budget: Budget,
     /// How many bytes of memory the build takes besides.
-    others: usize,
-    deadline: Deadline,
+    pub(crate) others: usize,
+    pub(crate) deadline: Deadline,
 }
 
 impl Limits {
     /// Checks the time, and the memory of this many rows with these rules.
-    fn check(&self, rows: usize, table: &UnwindTable) -> Result<(), Error> {
+    pub(crate) fn check(&self, rows: usize, table: &UnwindTable) -> Result<(), Error> {
         self.deadline.check()?;
         let size = rows.saturating_mul(ROW).saturating_add(table.size()).saturating_add(self.others);
         self.budget.check("its unwind tables", size)

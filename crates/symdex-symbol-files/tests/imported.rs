@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{BuildOptions, SymbolFile, find};
-use symdex_export::{Error, breakpad, gsym, json};
+use symdex_build::{BuildOptions, find};
+use symdex_symbol_files::{Error, write_breakpad, write_gsym, write_json};
 use symdex_testkit::{corpora, program};
 
 use crate::common::{
@@ -36,7 +36,7 @@ pub(crate) fn calls_and_lines_with_gaps_are_exported_once() {
     let calls = (0..COUNT).map(|number| format!("INLINE 0 {} 0 0 {:x} 1", number + 1, 0x1000 + 2 * number));
     let index = of_records(head.into_iter().chain(calls).chain(lines_with_gaps(COUNT)));
     let mut bytes = Vec::new();
-    gsym(&index, LinePolicy::Exact, &raw, &mut bytes).expect("within the limits");
+    write_gsym(&index, LinePolicy::Exact, &raw, &mut bytes).expect("within the limits");
     assert!(bytes.len() < 200 * COUNT, "{}", bytes.len());
     let again = imported(&bytes);
     let mut scratch = Scratch::default();
@@ -65,9 +65,9 @@ pub(crate) fn small_indexes_that_make_much_output_are_refused() {
     let is_refused = |index: &Index<Vec<u8>>| {
         let policy = LinePolicy::Exact;
         [
-            breakpad(index, policy, &raw, "Linux", &mut std::io::sink()),
-            gsym(index, policy, &raw, &mut std::io::sink()),
-            json(index, policy, &raw, &mut std::io::sink()),
+            write_breakpad(index, policy, &raw, "Linux", &mut std::io::sink()),
+            write_gsym(index, policy, &raw, &mut std::io::sink()),
+            write_json(index, policy, &raw, &mut std::io::sink()),
         ]
         .map(|result| match result {
             Ok(()) => false,
@@ -134,7 +134,7 @@ impl RoundTrips {
         for policy in POLICIES {
             let mut bytes = Vec::new();
             let os = if index.id().as_bytes().len() == 16 { "mac" } else { "Linux" };
-            breakpad(index, policy, &raw, os, &mut bytes).expect("exports");
+            write_breakpad(index, policy, &raw, os, &mut bytes).expect("exports");
             let again = imported(&bytes);
             let (old, new) = (index.metadata(), again.metadata());
             assert_eq!(
@@ -144,7 +144,7 @@ impl RoundTrips {
             );
             self.answers(path, (index, &again), policy);
             bytes.clear();
-            gsym(index, policy, &raw, &mut bytes).expect("exports");
+            write_gsym(index, policy, &raw, &mut bytes).expect("exports");
             let again = imported(&bytes);
             assert_eq!((again.id(), again.metadata().base), (index.id(), index.metadata().base), "{path}");
             self.answers(path, (index, &again), policy);
@@ -205,7 +205,7 @@ pub(crate) fn corpora_that_are_imported_again_answer_as_before() {
 
 /// The index of a symbol file whose records are all read.
 fn imported(bytes: &[u8]) -> Index<Vec<u8>> {
-    let file = SymbolFile::read(bytes).expect("a symbol file").named("a.gsym");
+    let file = symdex_symbol_files::read(bytes).expect("a symbol file").named("a.gsym");
     let built = BuildOptions::new().build_symbol_file_into(&file, Vec::new()).expect("builds");
     let index = Index::open(built.bytes).expect("opens");
     index.verify().expect("intact");

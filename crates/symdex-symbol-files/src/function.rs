@@ -6,8 +6,8 @@ use std::ops::Range;
 use symdex::{Index, LinePolicy, NonMaxU32};
 
 use crate::Error;
-use crate::allowance::Allowance;
 use crate::pieces::{Piece, SourceFrame, each_piece};
+use crate::strings::Allowance;
 
 /// Code of one function without a hole.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use blazesym::symbolize::source::{GsymFile, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use symdex::{Index, LinePolicy, Scratch};
-use symdex_export::gsym;
+use symdex_symbol_files::write_gsym;
 use symdex_testkit::corpus;
 
 use crate::common::{Frame, POLICIES, addresses, answer, each_index, each_index_of_testdata, raw};
@@ -35,7 +35,7 @@ fn compare(path: &str, index: &Index<Vec<u8>>, step: usize) -> usize {
     for policy in POLICIES {
         let file = folder.path().join(format!("{policy:?}.gsym"));
         let mut bytes = Vec::new();
-        gsym(index, policy, &raw, &mut bytes).expect("exports");
+        write_gsym(index, policy, &raw, &mut bytes).expect("exports");
         std::fs::write(&file, bytes).expect("written");
         let reader = BlazesymReader::new(&file);
         let mut scratch = Scratch::default();

@@ -1,14 +1,9 @@
-//! What an index may make when it is written as text.
+//! The strings of an index, and how many bytes it may make when it is written as text.
 
 use symdex::{Index, NonMaxU32, StringReader};
 
+use crate::limits::{EXPORT_BYTES, EXPORT_BYTES_RATIO};
 use crate::{Demangler, Error};
-
-/// How many bytes of names, paths and inlined calls an index may make, beside [`EXPORT_BYTES_RATIO`].
-pub(crate) const EXPORT_BYTES: u64 = 64 << 20;
-/// How many further such bytes it may make for each of its bytes. Names share their parts, and lines share paths: a
-/// small hostile index can have gigabytes of both.
-pub(crate) const EXPORT_BYTES_RATIO: u64 = 1 << 10;
 
 /// The bytes that an index may still make.
 pub(crate) struct Allowance {
@@ -58,16 +53,5 @@ impl<'a, B: AsRef<[u8]>> Strings<'a, B> {
         let path = self.reader.file(id)?;
         self.allowance.take(path.len())?;
         Ok(path)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_of_the_document_has_these_limits() {
-        let limits = [("EXPORT_BYTES", EXPORT_BYTES), ("EXPORT_BYTES_RATIO", EXPORT_BYTES_RATIO)];
-        symdex_testkit::limits::are_documented(&limits, include_str!("allowance.rs"));
     }
 }

@@ -2,7 +2,7 @@
 
 use breakpad_symbols::{FrameSymbolizer, SimpleModule, SymbolFile};
 use symdex::{Index, LinePolicy, Scratch};
-use symdex_export::{Error, breakpad, gsym, json};
+use symdex_symbol_files::{Error, write_breakpad, write_gsym, write_json};
 use symdex_testkit::program;
 
 use crate::common::{
@@ -43,7 +43,7 @@ pub(crate) fn breakpad_answers_are_those_of_the_index() {
     each_index_of_testdata(|path, index| {
         for policy in POLICIES {
             let mut file = Vec::new();
-            breakpad(index, policy, &raw, "Linux", &mut file).expect("exports");
+            write_breakpad(index, policy, &raw, "Linux", &mut file).expect("exports");
             let symbols = SymbolFile::from_bytes(&file).expect("is read");
             let mut scratch = Scratch::default();
             for address in addresses(index) {
@@ -72,7 +72,7 @@ pub(crate) fn gsym_answers_are_those_of_the_index() {
         for policy in POLICIES {
             let file = folder.path().join("index.gsym");
             let mut bytes = Vec::new();
-            gsym(index, policy, &raw, &mut bytes).expect("exports");
+            write_gsym(index, policy, &raw, &mut bytes).expect("exports");
             std::fs::write(&file, bytes).expect("written");
             let addresses = addresses(index);
             let found = gsym_answers(&file, addresses.iter().map(|address| base.wrapping_add(*address)));
@@ -97,7 +97,7 @@ pub(crate) fn gsym_answers_are_those_of_the_index() {
 /// The functions of an exported file.
 fn json_functions(index: &Index<Vec<u8>>, policy: LinePolicy) -> Vec<serde_json::Value> {
     let mut text = Vec::new();
-    json(index, policy, &raw, &mut text).expect("exports");
+    write_json(index, policy, &raw, &mut text).expect("exports");
     let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let image: serde_json::Value = serde_json::from_slice(lines.next().expect("a line")).expect("JSON");
     assert_eq!(image["id"], index.id().to_string());
@@ -167,7 +167,7 @@ pub(crate) fn damage_is_an_error() {
     let index = Index::open(damaged).expect("opens: only what is read is checked");
     let policy = LinePolicy::Statement;
     let mut out = Vec::new();
-    assert!(matches!(breakpad(&index, policy, &raw, "mac", &mut out), Err(Error::Index(_))));
-    assert!(matches!(gsym(&index, policy, &raw, &mut out), Err(Error::Index(_))));
-    assert!(matches!(json(&index, policy, &raw, &mut out), Err(Error::Index(_))));
+    assert!(matches!(write_breakpad(&index, policy, &raw, "mac", &mut out), Err(Error::Index(_))));
+    assert!(matches!(write_gsym(&index, policy, &raw, &mut out), Err(Error::Index(_))));
+    assert!(matches!(write_json(&index, policy, &raw, &mut out), Err(Error::Index(_))));
 }

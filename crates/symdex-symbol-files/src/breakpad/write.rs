@@ -1,15 +1,15 @@
-//! Symbol files of Breakpad, as its documentation of symbol files describes them. They are texts with a record in each
-//! line. Numbers are decimal if they are lines or numbers of records, and hexadecimal if they are addresses.
+//! Writes symbol files of Breakpad.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 
 use symdex::{Index, LinePolicy, NonMaxU32, debug_id};
 
-use crate::allowance::Strings;
+use super::stack_cfi::write_stack_cfi;
+use super::{CODE_ID, FILE, FUNC, INFO, INLINE, INLINE_ORIGIN, MODULE, has_uuid, name_of_arch};
 use crate::function::{Function, each_function};
-use crate::stack_cfi::write_stack_cfi;
-use crate::{Demangler, Error};
+use crate::strings::Strings;
+use crate::{Demangler, Error, UNKNOWN};
 
 /// Writes a symbol file of Breakpad. Addresses are image offsets. Code without debug information has a `FUNC` record
 /// without lines, because a `PUBLIC` record does not say where a function ends. What has no name, and a file that is
@@ -25,7 +25,7 @@ use crate::{Demangler, Error};
 ///
 /// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::Expands`] if it has far more
 /// text than any real one of its size.
-pub fn breakpad<B: AsRef<[u8]>>(
+pub fn write_breakpad<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
     demangler: Demangler<'_>,
@@ -34,24 +34,16 @@ pub fn breakpad<B: AsRef<[u8]>>(
 ) -> Result<(), Error> {
     let metadata = index.metadata();
     let image = line(metadata.image_name.as_bytes());
-    let id = match os {
-        "mac" | "ios" => debug_id::of_uuid(index.id()),
-        _ => debug_id::of_build_id(index.id()),
-    };
-    write!(out, "MODULE {os} {} {id} ", arch(&metadata.arch.name))?;
+    let id = if has_uuid(os) { debug_id::of_uuid(index.id()) } else { debug_id::of_build_id(index.id()) };
+    write!(out, "{MODULE} {os} {} {id} ", name_of_arch(&metadata.arch))?;
     write_line(out, &image)?;
-    if !matches!(os, "mac" | "ios") {
-        writeln!(out, "INFO CODE_ID {}", hexadecimal(index.id().as_bytes()))?;
+    if !has_uuid(os) {
+        writeln!(out, "{INFO} {CODE_ID} {}", hexadecimal(index.id().as_bytes()))?;
     }
     let mut strings = Strings::new(index, demangler);
     write_names(index, policy, &mut strings, out)?;
     each_function(index, policy, |function| write_function(function, &mut strings, out))?;
     write_stack_cfi(index, out)
-}
-
-/// Breakpad's name of an architecture. It differs from Apple's for one.
-fn arch(name: &str) -> &str {
-    if name == "i386" { "x86" } else { name }
 }
 
 /// Writes the files, and the names of functions that are inlined. Others are in their `FUNC` records.
@@ -70,13 +62,13 @@ fn write_names<B: AsRef<[u8]>>(
         Ok(())
     })?;
     for file in files {
-        write!(out, "FILE {} ", number(file))?;
-        write_line(out, &line(file.map_or(Ok(&b"??"[..]), |file| strings.file(file))?))?;
+        write!(out, "{FILE} {} ", number(file))?;
+        write_line(out, &line(file.map_or(Ok(UNKNOWN.as_bytes()), |file| strings.file(file))?))?;
     }
     for name in inlined {
-        write!(out, "INLINE_ORIGIN {} ", number(name))?;
+        write!(out, "{INLINE_ORIGIN} {} ", number(name))?;
         let name = name.map(|name| strings.name(name)).transpose()?;
-        write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
+        write_line(out, &line(name.as_deref().unwrap_or(UNKNOWN.as_bytes())))?;
     }
     Ok(())
 }
@@ -87,12 +79,12 @@ fn write_function<B: AsRef<[u8]>>(
     out: &mut impl Write,
 ) -> Result<(), Error> {
     let name = function.name.map(|name| strings.name(name)).transpose()?;
-    write!(out, "FUNC {:x} {:x} 0 ", function.range.start, function.range.end - function.range.start)?;
-    write_line(out, &line(name.as_deref().unwrap_or(b"??")))?;
+    write!(out, "{FUNC} {:x} {:x} 0 ", function.range.start, function.range.end - function.range.start)?;
+    write_line(out, &line(name.as_deref().unwrap_or(UNKNOWN.as_bytes())))?;
     for inlined in &function.calls {
         let call = inlined.call;
         let (line, file, origin) = (call.line.unwrap_or(0), number(call.file), number(call.name));
-        write!(out, "INLINE {} {line} {file} {origin}", inlined.depth)?;
+        write!(out, "{INLINE} {} {line} {file} {origin}", inlined.depth)?;
         for range in &inlined.ranges {
             write!(out, " {:x} {:x}", range.start, range.end - range.start)?;
         }

@@ -1,21 +1,28 @@
-//! Unwind rows from the records `STACK CFI` of Breakpad, whose rules are postfix expressions.
+//! Unwind rows as records `STACK CFI`: a postfix expression for each register of the caller.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::io::Write;
+use std::ops::Range;
 
 use symdex::write::{EncodedUnwindRows, UnwindRange, UnwindRules, UnwindTable};
-use symdex::{Arch, UnwindRule, UnwindValue};
+use symdex::{Arch, Index, UnwindRow, UnwindRule, UnwindValue};
+use symdex_build::Error;
+use symdex_build::symbol_file::Problems;
 
-use super::breakpad::{CFI, Fields, INIT, Lines, STACK, hexadecimal};
-use super::{MAX_OFFSET, Place, SymbolFile};
-use crate::error::Error;
-use crate::limits::Deadline;
-use crate::memory::Budget;
-use crate::report::Problems;
+use super::read::{Fields, Lines, hexadecimal};
+use super::{CFI, INIT, STACK};
 
-/// About how many bytes of memory a row takes while it is encoded.
-const ROW: usize = 100;
 /// How many records are read between two checks of the time and the memory.
 const CHECKED: usize = 256;
+/// The greatest image offset that an index has.
+const MAX_OFFSET: u64 = u32::MAX as u64;
+
+/// How the names of x86 registers begin.
+const REGISTER: char = '$';
+/// The canonical frame address, and the return address.
+const CFA: &str = ".cfa";
+const RETURN_ADDRESS: &str = ".ra";
 
 /// The registers of an architecture by name, and the one that has the return address.
 struct Registers {
@@ -33,35 +40,25 @@ struct Rules {
     lost: u64,
 }
 
-/// The unwind rows of a symbol file. `others` bytes of memory are taken besides. Returns `None` if there are none.
+/// The unwind rows of `records`: the code of each record `STACK CFI INIT`, and its place in `text` with the records
+/// after it. Returns `None` if there are none.
 ///
 /// # Errors
 ///
-/// [`Error::TooLarge`] if the rows take more memory than `budget` has, [`Error::TooSlow`] after the deadline.
+/// Those of `check`, which gets the number of the rows and their rules.
 pub(super) fn unwind_rows(
-    file: &SymbolFile<'_>,
-    budget: Budget,
-    others: usize,
-    deadline: Deadline,
+    text: &[u8],
+    records: &[(Range<u64>, Range<usize>)],
+    arch: &Arch,
+    check: &dyn Fn(usize, &UnwindTable) -> Result<(), Error>,
     problems: &mut Problems,
 ) -> Result<Option<EncodedUnwindRows>, Error> {
-    let Some(registers) = Registers::of(&file.info.arch).filter(|_| !file.unwind.is_empty()) else {
+    let Some(registers) = Registers::of(arch).filter(|_| !records.is_empty()) else {
         return Ok(None);
     };
-    let mut maker = RowMaker {
-        registers,
-        budget,
-        others,
-        deadline,
-        table: UnwindTable::default(),
-        rows: Vec::new(),
-        read: 0,
-        lost: 0,
-        misplaced: 0,
-    };
-    for place in &file.unwind {
-        let records = file.bytes.get(place.at..place.at + place.size).unwrap_or_default();
-        maker.add(records, place)?;
+    let mut maker = RowMaker::new(registers, check);
+    for (code, place) in records {
+        maker.add(text.get(place.clone()).unwrap_or_default(), code)?;
     }
     problems.add("rules of the records STACK CFI that an index cannot express", maker.lost);
     problems
@@ -70,11 +67,9 @@ pub(super) fn unwind_rows(
 }
 
 /// Makes rows of records.
-struct RowMaker {
+struct RowMaker<'c> {
     registers: Registers,
-    budget: Budget,
-    others: usize,
-    deadline: Deadline,
+    check: &'c dyn Fn(usize, &UnwindTable) -> Result<(), Error>,
     table: UnwindTable,
     rows: Vec<UnwindRange>,
     /// How many records were read.
@@ -85,11 +80,16 @@ struct RowMaker {
     misplaced: u64,
 }
 
-impl RowMaker {
+impl<'c> RowMaker<'c> {
+    fn new(registers: Registers, check: &'c dyn Fn(usize, &UnwindTable) -> Result<(), Error>) -> Self {
+        let table = UnwindTable::default();
+        Self { registers, check, table, rows: Vec::new(), read: 0, lost: 0, misplaced: 0 }
+    }
+
     /// Adds the rows of a record `STACK CFI INIT` and the records `STACK CFI` after it, each of which changes some
     /// rules from its address on. They apply in address order, whatever their order in the file.
-    fn add(&mut self, records: &[u8], place: &Place) -> Result<(), Error> {
-        if place.end > MAX_OFFSET {
+    fn add(&mut self, records: &[u8], code: &Range<u64>) -> Result<(), Error> {
+        if code.end > MAX_OFFSET {
             self.misplaced += 1;
             return Ok(());
         }
@@ -97,15 +97,15 @@ impl RowMaker {
         for (_, line) in Lines::new(records) {
             self.check()?;
             let mut fields = Fields::new(line);
-            if (fields.word(), fields.word()) != (STACK, CFI) {
+            if (fields.word(), fields.word()) != (STACK.as_bytes(), CFI.as_bytes()) {
                 continue;
             }
             let mut word = fields.word();
-            if word == INIT {
+            if word == INIT.as_bytes() {
                 // The start and the size were read before.
                 (word, _) = (fields.word(), fields.word());
             }
-            match hexadecimal(word).filter(|start| (place.start..place.end).contains(start)) {
+            match hexadecimal(word).filter(|start| code.contains(start)) {
                 Some(start) => changes.push((start, fields.rest())),
                 None => self.misplaced += 1,
             }
@@ -113,14 +113,14 @@ impl RowMaker {
         changes.sort_by_key(|(start, _)| *start);
         // Of records that overlap, the first one counts.
         let least = self.rows.last().map_or(0, |last| last.end);
-        let (mut rules, mut at) = (Rules::default(), place.start);
+        let (mut rules, mut at) = (Rules::default(), code.start);
         for (start, text) in changes {
             self.check()?;
             self.add_row(&rules, at.max(least), start);
             rules.change(text, &self.registers);
             at = start;
         }
-        self.add_row(&rules, at.max(least), place.end);
+        self.add_row(&rules, at.max(least), code.end);
         self.lost += rules.lost;
         Ok(())
     }
@@ -151,10 +151,8 @@ impl RowMaker {
         if !self.read.is_multiple_of(CHECKED) {
             return Ok(());
         }
-        self.deadline.check()?;
-        let rows = (2 * ROW).saturating_mul(self.rows.len());
-        let size = rows.saturating_add(self.table.size()).saturating_add(self.others);
-        self.budget.check("its unwind rows", size)
+        // While they are encoded, the rows are there twice.
+        (self.check)(2 * self.rows.len(), &self.table)
     }
 }
 
@@ -174,7 +172,7 @@ impl Registers {
     }
 
     fn number(&self, name: &str) -> Option<u16> {
-        self.numbers.get(name.strip_prefix('$').unwrap_or(name)).copied()
+        self.numbers.get(name.strip_prefix(REGISTER).unwrap_or(name)).copied()
     }
 }
 
@@ -188,16 +186,17 @@ impl Rules {
             let expression: Vec<&str> =
                 std::iter::from_fn(|| words.next_if(|word| !word.ends_with(':'))).collect();
             let value = evaluated(&expression, registers);
-            if name == ".cfa" {
+            if name == CFA {
                 let value = value.and_then(Operand::into_value);
                 self.lost += u64::from(value.is_none());
                 self.cfa = Some(value.unwrap_or(UnwindValue::Unknown));
                 continue;
             }
-            let register = if name == ".ra" { Some(registers.of_return) } else { registers.number(name) };
+            let register =
+                if name == RETURN_ADDRESS { Some(registers.of_return) } else { registers.number(name) };
             let rule = match value {
                 // The frame has no caller.
-                Some(Operand::Number(0)) if name == ".ra" => Some(UnwindRule::Undefined),
+                Some(Operand::Number(0)) if name == RETURN_ADDRESS => Some(UnwindRule::Undefined),
                 Some(operand) => operand.into_rule(),
                 None if expression == [".undef"] => Some(UnwindRule::Undefined),
                 None => None,
@@ -277,7 +276,7 @@ fn evaluated(expression: &[&str], registers: &Registers) -> Option<Operand> {
                 _ => return None,
             },
             "^" => Operand::Stored(stack.pop()?.into_value()?),
-            ".cfa" => Operand::Value(UnwindValue::Cfa(0)),
+            CFA => Operand::Value(UnwindValue::Cfa(0)),
             word => match word.parse() {
                 Ok(number) => Operand::Number(number),
                 Err(_) => {
@@ -290,30 +289,97 @@ fn evaluated(expression: &[&str], registers: &Registers) -> Option<Operand> {
     stack.pop().filter(|_| stack.is_empty())
 }
 
+/// Writes a record for each unwind row of the index. Rows whose canonical frame address or return address Breakpad
+/// cannot express are left out, and so are such rules of other registers.
+pub(super) fn write_stack_cfi<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    out: &mut impl Write,
+) -> Result<(), crate::Error> {
+    let mut rules = String::new();
+    for row in index.unwind_rows()? {
+        let row = row?;
+        rules.clear();
+        if write_rules(&mut rules, &row, &index.metadata().arch).is_some() {
+            let (start, end) = (row.range().start.0, row.range().end.0);
+            writeln!(out, "{STACK} {CFI} {INIT} {start:x} {:x}{rules}", end - start)?;
+        }
+    }
+    Ok(())
+}
+
+/// Appends the rules of a row, each after a space. Returns `None` if the row cannot be expressed.
+fn write_rules(text: &mut String, row: &UnwindRow<'_>, arch: &Arch) -> Option<()> {
+    let cfa = Expression { value: row.cfa(), is_stored: false, arch };
+    write!(text, " {CFA}: {cfa}").ok()?;
+    match row.return_address() {
+        // The outermost frame: walkers end at the address 0.
+        UnwindRule::Undefined => write!(text, " {RETURN_ADDRESS}: 0").ok()?,
+        UnwindRule::SameValue => {
+            write!(text, " {RETURN_ADDRESS}: {}", register_name(row.return_register(), arch)?).ok()?
+        }
+        rule => write!(text, " {RETURN_ADDRESS}: {}", expression(rule, arch)?).ok()?,
+    }
+    for (register, rule) in row.rules().filter(|(register, _)| *register != row.return_register()) {
+        // A register without a rule has its value.
+        if let Some((name, expression)) = register_name(register, arch).zip(expression(rule, arch)) {
+            let size = text.len();
+            if write!(text, " {name}: {expression}").is_err() {
+                text.truncate(size);
+            }
+        }
+    }
+    Some(())
+}
+
+fn expression<'a>(rule: UnwindRule<'a>, arch: &'a Arch) -> Option<Expression<'a>> {
+    let (value, is_stored) = match rule {
+        UnwindRule::Stored(value) => (value, true),
+        UnwindRule::Value(value) => (value, false),
+        _ => return None,
+    };
+    Some(Expression { value, is_stored, arch })
+}
+
+/// Breakpad's name of a register: those of x86 begin with `$`.
+fn register_name(register: u16, arch: &Arch) -> Option<String> {
+    let is_x86 = arch.name.starts_with("x86_64") || arch.name == "i386";
+    arch.register_name(register)
+        .map(|name| if is_x86 { format!("{REGISTER}{name}") } else { name.to_owned() })
+}
+
+/// A value, or the word in memory at it, as a postfix expression. It fails if there is no such expression.
+struct Expression<'a> {
+    value: UnwindValue<'a>,
+    is_stored: bool,
+    arch: &'a Arch,
+}
+
+impl fmt::Display for Expression<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |register| register_name(register, self.arch).ok_or(fmt::Error);
+        match self.value {
+            UnwindValue::Cfa(offset) => write!(f, "{CFA} {offset} +")?,
+            UnwindValue::Register { register, offset } => write!(f, "{} {offset} +", name(register)?)?,
+            UnwindValue::Loaded { register, offset, add } => {
+                write!(f, "{} {offset} + ^ {add} +", name(register)?)?;
+            }
+            _ => return Err(fmt::Error),
+        }
+        if self.is_stored { f.write_str(" ^") } else { Ok(()) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     #[test]
     fn the_deadline_holds_within_a_record() {
-        static STOP: AtomicBool = AtomicBool::new(true);
-        let mut maker = RowMaker {
-            registers: Registers::of(&Arch::from_name("x86_64").expect("known")).expect("known"),
-            budget: Budget::new(1 << 30, 0).expect("enough"),
-            others: 0,
-            deadline: Deadline::default().stopped_by(Some(&STOP)),
-            table: UnwindTable::default(),
-            rows: Vec::new(),
-            read: 0,
-            lost: 0,
-            misplaced: 0,
-        };
+        let registers = Registers::of(&Arch::from_name("x86_64").expect("known")).expect("known");
+        let mut maker = RowMaker::new(registers, &|_, _| Err(Error::Stopped));
         let records = |count: usize| "STACK CFI 10 .cfa: $rsp 8 +\n".repeat(count);
-        let place = Place { start: 0, end: 0x100, at: 0, size: 0 };
-        assert!(maker.add(records(100).as_bytes(), &place).is_ok());
-        assert!(matches!(maker.add(records(1000).as_bytes(), &place), Err(Error::Stopped)));
+        assert!(maker.add(records(100).as_bytes(), &(0..0x100)).is_ok());
+        assert!(matches!(maker.add(records(1000).as_bytes(), &(0..0x100)), Err(Error::Stopped)));
         assert_eq!(maker.read, CHECKED);
     }
 }

@@ -1,5 +1,4 @@
-//! LLVM's GSYM, version 1, as `llvm/DebugInfo/GSYM` reads it: a header, sorted addresses, a place for each of them,
-//! files, strings, and for each address a function with its lines and inlined calls. Numbers are little-endian.
+//! Writes GSYM, with little-endian numbers.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -7,30 +6,17 @@ use std::ops::Range;
 
 use symdex::{Index, LinePolicy, NonMaxU32};
 
-use crate::allowance::Strings;
+use super::{
+    ADVANCE_ADDRESS, ADVANCE_LINE, END, END_OF_LINES, FIRST_SPECIAL, HEADER_SIZE, Header, INLINED_CALLS,
+    LINES, MAX_ID, SET_FILE,
+};
 use crate::function::{Function, InlinedCall, Line, each_function};
-use crate::{Demangler, Error};
-
-const MAGIC: u32 = 0x4753_594d;
-const VERSION: u16 = 1;
-const HEADER_SIZE: usize = 48;
-/// The longest id that the header holds.
-const MAX_ID: usize = 20;
+use crate::strings::Strings;
+use crate::{Demangler, Error, UNKNOWN};
 
 /// The place of the name `??` in the strings.
 const NO_NAME: u32 = 1;
 
-/// The parts of a function.
-const LINES: u32 = 1;
-const INLINED_CALLS: u32 = 2;
-const END: u32 = 0;
-
-/// Operations of a line table. All above advance address and line, and add a row.
-const END_OF_LINES: u8 = 0;
-const SET_FILE: u8 = 1;
-const ADVANCE_ADDRESS: u8 = 2;
-const ADVANCE_LINE: u8 = 3;
-const FIRST_SPECIAL: u8 = 4;
 /// The lines by which a special operation advances.
 const LINE_ADVANCES: std::ops::RangeInclusive<i64> = -4..=10;
 
@@ -42,7 +28,7 @@ const LINE_ADVANCES: std::ops::RangeInclusive<i64> = -4..=10;
 ///
 /// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::TooLarge`] for more than 4 GiB,
 /// [`Error::Expands`] if it has far more text than any real one of its size.
-pub fn gsym<B: AsRef<[u8]>>(
+pub fn write_gsym<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
     demangler: Demangler<'_>,
@@ -50,7 +36,7 @@ pub fn gsym<B: AsRef<[u8]>>(
 ) -> Result<(), Error> {
     let mut tables = Tables {
         strings: Strings::new(index, demangler),
-        text: b"\0??\0".to_vec(),
+        text: ["", UNKNOWN, ""].join("\0").into_bytes(),
         names: HashMap::new(),
         files: HashMap::new(),
         places: HashMap::new(),
@@ -66,14 +52,12 @@ pub fn gsym<B: AsRef<[u8]>>(
         })
     })?;
 
-    // Addresses are stored relative to the base, so that readers learn the image offset of each.
-    let base = index.metadata().base;
     // Offsets have 4 bytes unless the image is larger.
     let wide = addresses.last().is_some_and(|last| u32::try_from(*last).is_err());
-    let offset_size = if wide { 8 } else { 4 };
+    let offset_size: u8 = if wide { 8 } else { 4 };
     let mut body = vec![0; HEADER_SIZE];
     for offset in &addresses {
-        body.extend_from_slice(&offset.to_le_bytes()[..offset_size]);
+        body.extend_from_slice(&offset.to_le_bytes()[..offset_size.into()]);
     }
     let places_at = body.len();
     let files_at = places_at + 4 * places.len();
@@ -91,18 +75,15 @@ pub fn gsym<B: AsRef<[u8]>>(
     pad(&mut body, 4);
 
     let id = index.id().as_bytes();
-    let id = &id[..id.len().min(MAX_ID)];
-    let mut header = Vec::with_capacity(HEADER_SIZE);
-    header.extend_from_slice(&MAGIC.to_le_bytes());
-    header.extend_from_slice(&VERSION.to_le_bytes());
-    header.extend_from_slice(&[if wide { 8 } else { 4 }, u8::try_from(id.len()).unwrap_or(0)]);
-    header.extend_from_slice(&base.to_le_bytes());
-    header.extend_from_slice(&size32(addresses.len())?.to_le_bytes());
-    header.extend_from_slice(&size32(text_at)?.to_le_bytes());
-    header.extend_from_slice(&size32(tables.text.len())?.to_le_bytes());
-    header.extend_from_slice(id);
-    header.resize(HEADER_SIZE, 0);
-    body[..HEADER_SIZE].copy_from_slice(&header);
+    let header = Header {
+        offset_size,
+        base: index.metadata().base,
+        address_len: size32(addresses.len())?,
+        strings_at: size32(text_at)?,
+        strings_size: size32(tables.text.len())?,
+        id: &id[..id.len().min(MAX_ID)],
+    };
+    body[..HEADER_SIZE].copy_from_slice(&header.written());
     out.write_all(&body)?;
     Ok(out.write_all(&functions)?)
 }

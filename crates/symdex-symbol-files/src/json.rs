@@ -6,8 +6,8 @@ use std::ops::Range;
 use serde::Serialize;
 use symdex::{Index, LinePolicy};
 
-use crate::allowance::Strings;
 use crate::function::{Function, InlinedCall, each_function};
+use crate::strings::Strings;
 use crate::{Demangler, Error};
 
 /// The image, in the first line.
@@ -57,7 +57,7 @@ struct LineView {
 ///
 /// [`Error::Index`] if the index is damaged, [`Error::Output`] if `out` fails, [`Error::Expands`] if it has far more
 /// text than any real one of its size.
-pub fn json<B: AsRef<[u8]>>(
+pub fn write_json<B: AsRef<[u8]>>(
     index: &Index<B>,
     policy: LinePolicy,
     demangler: Demangler<'_>,

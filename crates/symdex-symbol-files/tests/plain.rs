@@ -2,3 +2,4 @@
 
 mod common;
 mod stack_cfi;
+mod symbol_file;

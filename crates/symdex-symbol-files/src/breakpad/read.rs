@@ -1,81 +1,122 @@
-//! Symbol files of Breakpad, as its documentation of symbol files describes them: texts with a record in each line.
+//! Reads symbol files of Breakpad.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
-use super::function::{Function, InlinedCall, Line};
-use super::unit::is_known;
-use super::{Contents, Place};
-use crate::keyed::KeyedMap;
-use crate::limits::{NAME, PATH};
-use crate::report::Problems;
-use crate::symbols::{Inside, Start};
+use symdex::write::{EncodedUnwindRows, UnwindTable};
+use symdex::{Arch, ImageId, debug_id};
+use symdex_build::Error;
+use symdex_build::symbol_file::{Contents, Function, InlinedCall, Line, Problems, Records, SymbolFile};
 
-/// How the first line begins.
-pub(super) const BEGIN: &[u8] = b"MODULE ";
+use super::stack_cfi::unwind_rows;
+use super::{
+    CFI, CODE_ID, FILE, FUNC, INFO, INIT, INLINE, INLINE_ORIGIN, MODULE, PUBLIC, STACK, arch_of_name,
+    has_uuid,
+};
 
-/// How records of unwind rows begin: `STACK CFI INIT` and `STACK CFI`.
-pub(super) const STACK: &[u8] = b"STACK";
-pub(super) const CFI: &[u8] = b"CFI";
-pub(super) const INIT: &[u8] = b"INIT";
+/// How many bytes of memory a byte of the records of a function may take. A line takes 8 bytes.
+const MEMORY_OF_BYTE: usize = 32;
 
 /// What counts a line that is no record.
 const NO_RECORD: &str = "lines of the symbol file that are not records of Breakpad";
 
 /// The first line, and the id of the code.
-#[derive(Debug, Default)]
-pub(super) struct Module<'d> {
-    pub(super) os: &'d [u8],
-    pub(super) arch: &'d [u8],
+#[derive(Default)]
+struct Module<'d> {
+    os: &'d [u8],
     /// A GUID and an age, in hexadecimal digits.
-    pub(super) debug_id: &'d [u8],
-    pub(super) name: &'d [u8],
+    debug_id: &'d [u8],
     /// The build id of an ELF image, in hexadecimal digits.
-    pub(super) code_id: &'d [u8],
+    code_id: &'d [u8],
 }
 
-/// Names of inlined functions, and files, by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct BreakpadStrings<'d> {
-    names: KeyedMap<u64, &'d [u8]>,
-    files: KeyedMap<u64, &'d [u8]>,
+/// The text, names of inlined functions, and files, by their numbers.
+struct Text<'d> {
+    text: &'d [u8],
+    names: HashMap<u64, &'d [u8]>,
+    files: HashMap<u64, &'d [u8]>,
     /// The number of the file of an inlined function, in records of 2021.
-    files_of_names: KeyedMap<u64, u64>,
+    files_of_names: HashMap<u64, u64>,
+    /// Records `STACK CFI`, in address order: their code and their places in the text.
+    unwind: Vec<(Range<u64>, Range<usize>)>,
 }
 
-/// Reads the lines of a symbol file. Lines, inlined calls and names of functions are read later, with [`function`].
-pub(super) fn read<'d>(text: &'d [u8]) -> (Module<'d>, BreakpadStrings<'d>, Contents<'d>) {
-    let mut read = Reading::default();
-    let mut lines = Lines::new(text);
+/// Reads the lines of a symbol file. Lines, inlined calls and names of functions are read later.
+pub(crate) fn read(bytes: &[u8]) -> SymbolFile<'_> {
+    let text = Text {
+        text: bytes,
+        names: HashMap::new(),
+        files: HashMap::new(),
+        files_of_names: HashMap::new(),
+        unwind: Vec::new(),
+    };
+    let contents = Contents::new(bytes.len());
+    let mut read = Reading { module: Module::default(), text, contents, function: None, unwind: None };
+    let mut lines = Lines::new(bytes);
     if let Some((_, line)) = lines.next()
-        && let Some(rest) = line.strip_prefix(BEGIN)
+        && let Some(rest) = line.strip_prefix(MODULE.as_bytes())
     {
-        let mut fields = Fields::new(rest);
+        let mut fields = Fields::new(rest.trim_ascii_start());
         let [os, arch, debug_id] = [(); 3].map(|()| fields.word());
-        read.module = Module { os, arch, debug_id, name: fields.rest(), code_id: b"" };
+        read.module = Module { os, debug_id, code_id: b"" };
+        read.contents.arch = arch_of_name(&String::from_utf8_lossy(arch));
+        read.contents.image_name = String::from_utf8_lossy(fields.rest()).into_owned();
     }
     for (at, line) in lines {
         if read.line(at..at + line.len(), line).is_none() {
             read.contents.problems.add(NO_RECORD, 1);
         }
     }
-    if text.last().is_some_and(|last| *last != b'\n') {
+    if bytes.last().is_some_and(|last| *last != b'\n') {
         read.contents.problems.add("the symbol file ends within a line: it may be cut short", 1);
     }
-    read.finish(text.len());
-    read.contents.unwind.extend(read.unwind.take());
-    (read.module, read.strings, read.contents)
+    read.finish(bytes.len());
+    read.text.unwind.extend(read.unwind.take());
+    read.text.unwind.retain(|(code, _)| !code.is_empty());
+    read.text.unwind.sort_by_key(|(code, _)| code.start);
+    read.contents.id = read.module.id(&mut read.contents.warnings);
+    SymbolFile::new(read.contents, Box::new(read.text))
+}
+
+impl Module<'_> {
+    /// The id: the UUID of Mach-O, the GUID of Windows, and else the build id or its first 16 bytes.
+    fn id(&self, warnings: &mut Vec<String>) -> Option<ImageId> {
+        let stated = String::from_utf8_lossy(self.debug_id);
+        if has_uuid(&String::from_utf8_lossy(self.os)) {
+            return debug_id::uuid(&stated).filter(is_not_zero);
+        }
+        let start = debug_id::build_id_start(&stated).filter(is_not_zero);
+        let whole = std::str::from_utf8(self.code_id).ok().and_then(|id| id.parse::<ImageId>().ok());
+        let is_same = |whole: &ImageId| {
+            let start = start.as_ref().map_or(&[][..], ImageId::as_bytes);
+            whole.as_bytes().iter().zip(start).all(|(a, b)| a == b)
+        };
+        if let Some(whole) = whole.filter(is_same) {
+            return Some(whole);
+        }
+        if start.is_some() {
+            let what = "only the first 16 bytes of the build id are known: the file has no INFO CODE_ID that begins with them";
+            warnings.push(what.to_owned());
+        }
+        start
+    }
+}
+
+/// Whether the id is one: files of images without an id have zeros.
+fn is_not_zero(id: &ImageId) -> bool {
+    id.as_bytes().iter().any(|byte| *byte != 0)
 }
 
 /// What was read so far.
-#[derive(Default)]
 struct Reading<'d> {
     module: Module<'d>,
-    strings: BreakpadStrings<'d>,
+    text: Text<'d>,
     contents: Contents<'d>,
     /// The last function, unless another record followed it.
     function: Option<OpenFunction<'d>>,
     /// The last record `STACK CFI INIT` and the records `STACK` after it.
-    unwind: Option<Place>,
+    unwind: Option<(Range<u64>, Range<usize>)>,
 }
 
 struct OpenFunction<'d> {
@@ -91,14 +132,15 @@ impl<'d> Reading<'d> {
     /// Reads the line at this place. Returns `None` if it is no record.
     fn line(&mut self, at: Range<usize>, line: &'d [u8]) -> Option<()> {
         let mut fields = Fields::new(line);
-        match fields.word() {
-            b"" => {}
-            b"INLINE" => self.function.as_mut()?.has_lines = true,
-            word if is_keyword(word) => {
+        let word = fields.word();
+        match std::str::from_utf8(word).unwrap_or("?") {
+            "" => {}
+            INLINE => self.function.as_mut()?.has_lines = true,
+            keyword if is_keyword(word) => {
                 self.finish(at.start);
-                self.record(at, word, fields)?;
+                self.record(at, keyword, fields)?;
             }
-            word => {
+            _ => {
                 hexadecimal(word)?;
                 self.function.as_mut()?.has_lines = true;
             }
@@ -107,59 +149,52 @@ impl<'d> Reading<'d> {
     }
 
     /// Reads a record that does not belong to a function.
-    fn record(&mut self, place: Range<usize>, word: &[u8], mut fields: Fields<'d>) -> Option<()> {
+    fn record(&mut self, place: Range<usize>, word: &str, mut fields: Fields<'d>) -> Option<()> {
         let Range { start: at, end } = place;
         if word != STACK {
-            self.contents.unwind.extend(self.unwind.take());
+            self.text.unwind.extend(self.unwind.take());
         }
         match word {
-            b"FUNC" => {
+            FUNC => {
                 let [start, size, _] = fields.numbers(true)?;
                 let range = start..start.checked_add(size)?;
                 self.function = Some(OpenFunction { range, name: fields.rest(), at, has_lines: false });
             }
-            b"PUBLIC" => {
+            PUBLIC => {
                 let [start, _] = fields.numbers(true)?;
-                let name = Some(cut(fields.rest(), NAME)).filter(|name| is_known(name));
-                self.contents.symbols.push(Start {
-                    start,
-                    rank: 1,
-                    name,
-                    inside: Inside::Function,
-                    end: None,
-                });
+                self.contents.add_symbol(start, None, || Some(fields.rest()));
             }
-            b"FILE" => {
+            FILE => {
                 let number = decimal(fields.word())?;
-                self.strings.files.insert(number, cut(fields.rest(), PATH));
+                self.text.files.insert(number, fields.rest());
             }
-            b"INLINE_ORIGIN" => {
+            INLINE_ORIGIN => {
                 let number = decimal(fields.word())?;
                 // Breakpad of 2021 wrote the file of the function before its name.
                 let mut after_file = Fields(fields.0);
                 if let Some(file) = file_number(after_file.word()).filter(|_| !after_file.is_empty()) {
-                    self.strings.files_of_names.insert(number, file);
+                    self.text.files_of_names.insert(number, file);
                     fields = after_file;
                 }
-                self.strings.names.insert(number, cut(fields.rest(), NAME));
+                self.text.names.insert(number, fields.rest());
             }
-            b"INFO" => {
-                if fields.word() == b"CODE_ID" {
+            INFO => {
+                if fields.word() == CODE_ID.as_bytes() {
                     self.module.code_id = fields.word();
                 }
             }
             STACK => {
-                let is_cfi = fields.word() == CFI;
-                if is_cfi && fields.word() == INIT {
-                    self.contents.unwind.extend(self.unwind.take());
+                let is_cfi = fields.word() == CFI.as_bytes();
+                if is_cfi && fields.word() == INIT.as_bytes() {
+                    self.text.unwind.extend(self.unwind.take());
                     let [start, size] = fields.numbers(false)?;
-                    let code_end = start.checked_add(size)?;
-                    self.contents.symbols.push(Start { end: Some(code_end), ..Start::nameless(start) });
-                    self.unwind = Some(Place { start, end: code_end, at, size: 0 });
+                    let code = start..start.checked_add(size)?;
+                    self.contents.add_code(code.clone());
+                    self.unwind = Some((code, at..at));
                 }
                 match &mut self.unwind {
                     // Records that change the rules follow.
-                    Some(unwind) => unwind.size = end - unwind.at,
+                    Some((_, records)) => records.end = end,
                     None if is_cfi => return None,
                     None => {}
                 }
@@ -173,70 +208,73 @@ impl<'d> Reading<'d> {
     fn finish(&mut self, end: usize) {
         let Some(OpenFunction { range, name, at, has_lines }) = self.function.take() else { return };
         if has_lines {
-            self.contents.functions.push(Place { start: range.start, end: range.end, at, size: end - at });
+            self.contents.add_function(range, at..end);
         } else {
-            let name = Some(cut(name, NAME)).filter(|name| is_known(name));
-            let (start, end, inside) = (range.start, Some(range.end), Inside::Function);
-            self.contents.symbols.push(Start { start, rank: 0, name, inside, end });
+            self.contents.add_symbol(range.start, Some(range.end), || Some(name));
         }
     }
 }
 
-impl<'d> BreakpadStrings<'d> {
-    pub(super) fn name(&self, number: u64) -> Option<&'d [u8]> {
+impl<'d> Records<'d> for Text<'d> {
+    fn function(&self, records: Range<usize>, function: &mut Function<'d>, problems: &mut Problems) {
+        let mut lines = Lines::new(self.text.get(records).unwrap_or_default());
+        if let Some((_, line)) = lines.next() {
+            let mut fields = Fields::new(line);
+            // The word, and the numbers that were read before.
+            fields.word();
+            let numbers: Option<[u64; 3]> = fields.numbers(true);
+            function.name = numbers.map(|_| fields.rest());
+        }
+        for (_, line) in lines {
+            let mut fields = Fields::new(line);
+            let is_read = match line {
+                [] => Some(()),
+                [b'I', ..] => {
+                    let ranges = function.call_ranges.len();
+                    let is_read = inlined_call(&mut fields, function);
+                    if is_read.is_none() {
+                        function.call_ranges.truncate(ranges);
+                        function.are_calls_lost = true;
+                    }
+                    is_read
+                }
+                _ => source_line(&mut fields, function),
+            };
+            if is_read.is_none() {
+                problems.add(NO_RECORD, 1);
+            }
+        }
+    }
+
+    fn name(&self, number: u64) -> Option<&'d [u8]> {
         self.names.get(&number).copied()
     }
 
-    pub(super) fn file(&self, number: u64) -> Option<&'d [u8]> {
-        self.files.get(&number).copied()
+    fn file(&self, number: u64) -> Option<Cow<'d, [u8]>> {
+        self.files.get(&number).copied().map(Cow::Borrowed)
     }
 
-    /// The number of the file of the inlined function with the number `name`, if its record states it.
-    pub(super) fn file_of_name(&self, name: u64) -> Option<u64> {
-        self.files_of_names.get(&name).copied()
+    fn file_of_name(&self, number: u64) -> Option<u64> {
+        self.files_of_names.get(&number).copied()
     }
 
-    /// About how many bytes of memory they take.
-    pub(super) fn memory(&self) -> usize {
+    fn unwind_rows(
+        &self,
+        arch: &Arch,
+        check: &dyn Fn(usize, &UnwindTable) -> Result<(), Error>,
+        problems: &mut Problems,
+    ) -> Result<Option<EncodedUnwindRows>, Error> {
+        unwind_rows(self.text, &self.unwind, arch, check, problems)
+    }
+
+    fn memory(&self) -> usize {
         (self.names.capacity() + self.files.capacity()) * size_of::<(u64, &[u8], u64)>()
             + self.files_of_names.capacity() * size_of::<(u64, u64, u64)>()
+            + size_of_val(&self.unwind[..])
     }
-}
 
-/// Reads the records of a function with the code `range` into `function`.
-pub(super) fn function<'d>(
-    records: &'d [u8],
-    range: Range<u64>,
-    function: &mut Function<'d>,
-    problems: &mut Problems,
-) {
-    function.range = range;
-    let mut lines = Lines::new(records);
-    if let Some((_, line)) = lines.next() {
-        let mut fields = Fields::new(line);
-        // The word, and the numbers that were read before.
-        fields.word();
-        let numbers: Option<[u64; 3]> = fields.numbers(true);
-        function.name = numbers.map(|_| cut(fields.rest(), NAME));
-    }
-    for (_, line) in lines {
-        let mut fields = Fields::new(line);
-        let is_read = match line {
-            [] => Some(()),
-            [b'I', ..] => {
-                let ranges = function.call_ranges.len();
-                let is_read = inlined_call(&mut fields, function);
-                if is_read.is_none() {
-                    function.call_ranges.truncate(ranges);
-                    function.are_calls_lost = true;
-                }
-                is_read
-            }
-            _ => source_line(&mut fields, function),
-        };
-        if is_read.is_none() {
-            problems.add(NO_RECORD, 1);
-        }
+    fn memory_of_byte(&self) -> usize {
+        MEMORY_OF_BYTE
     }
 }
 
@@ -340,11 +378,6 @@ fn file_number(word: &[u8]) -> Option<u64> {
 /// Whether a line begins with a word, and not with the address of a line of a function.
 fn is_keyword(word: &[u8]) -> bool {
     word.first().is_some_and(u8::is_ascii_uppercase) && hexadecimal(word).is_none()
-}
-
-/// The first `limit` bytes.
-fn cut(text: &[u8], limit: usize) -> &[u8] {
-    &text[..text.len().min(limit)]
 }
 
 pub(super) fn hexadecimal(word: &[u8]) -> Option<u64> {

@@ -1,13 +1,13 @@
-//! Symbol files of Breakpad and GSYM. What real ones answer is compared in the tests of `symdex-export`.
+//! Symbol files of Breakpad and GSYM. What real ones answer is compared in `imported.rs`.
 
 use std::time::{Duration, Instant};
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table, UnwindValue};
-use symdex_build::{BuildOptions, Error, SymbolFile};
+use symdex_build::{BuildOptions, Error};
 
 /// The index of a symbol file.
 fn imported(bytes: &[u8]) -> Index<Vec<u8>> {
-    let file = SymbolFile::read(bytes).expect("a symbol file");
+    let file = symdex_symbol_files::read(bytes).expect("a symbol file");
     let built =
         BuildOptions::new().allow_empty(true).build_symbol_file_into(&file, Vec::new()).expect("builds");
     let index = Index::open(built.bytes).expect("opens");
@@ -118,7 +118,7 @@ fn the_id_is_that_of_the_image() {
     let module =
         |os: &str, rest: &str| format!("MODULE {os} arm64 33221100554477668899AABBCCDDEEFF0 a\n{rest}");
     let id = |text: &str| {
-        let file = SymbolFile::read(text.as_bytes()).expect("a symbol file");
+        let file = symdex_symbol_files::read(text.as_bytes()).expect("a symbol file");
         let built = BuildOptions::new().allow_empty(true).build_symbol_file_into(&file, Vec::new());
         built.map(|built| (file.id().expect("one").to_string(), built.warnings.len()))
     };
@@ -141,7 +141,8 @@ fn the_id_is_that_of_the_image() {
     }
     let none = "MODULE Linux arm64 000000000000000000000000000000000 a\n";
     assert!(matches!(id(none), Err(Error::NoId)));
-    let given = SymbolFile::read(none.as_bytes()).expect("read").with_id("abcd".parse().expect("an id"));
+    let given =
+        symdex_symbol_files::read(none.as_bytes()).expect("read").with_id("abcd".parse().expect("an id"));
     assert_eq!(given.id().map(ToString::to_string).as_deref(), Some("abcd"));
 }
 
@@ -265,7 +266,7 @@ fn gsym_is_read_in_both_byte_orders() {
         [false, true].into_iter().flat_map(|big| [1, 2, 4, 8].map(|size| (big, size)))
     {
         let bytes = Gsym { is_big, offset_size }.bytes();
-        let file = SymbolFile::read(&bytes).expect("GSYM").named("libdemo.so.gsym");
+        let file = symdex_symbol_files::read(&bytes).expect("GSYM").named("libdemo.so.gsym");
         assert_eq!(file.arch().name, "unknown");
         let index = imported(&bytes);
         let base = if offset_size == 1 { 0 } else { 0x1000 };
@@ -294,15 +295,15 @@ fn a_header_that_does_not_describe_the_file_is_an_error() {
     let error = |at: usize, value: u8| {
         let mut bytes = bytes.clone();
         bytes[at] = value;
-        SymbolFile::read(&bytes).expect_err("damaged").to_string()
+        symdex_symbol_files::read(&bytes).expect_err("damaged").to_string()
     };
     assert!(error(4, 2).contains("GSYM of version 2; expected version 1"));
     assert!(error(6, 3).contains("offsets of addresses have 3 bytes"));
     assert!(error(7, 21).contains("an id of 21 bytes"));
     assert!(error(19, 1).contains("the addresses reaches to byte"), "{}", error(19, 1));
     assert!(error(23, 1).contains("the strings reaches to byte"), "{}", error(23, 1));
-    assert!(matches!(SymbolFile::read(&bytes[..40]), Err(Error::Truncated { .. })));
-    let other = SymbolFile::read(b"\x7fELF").expect_err("another file").to_string();
+    assert!(matches!(symdex_symbol_files::read(&bytes[..40]), Err(Error::Truncated { .. })));
+    let other = symdex_symbol_files::read(b"\x7fELF").expect_err("another file").to_string();
     assert!(other.contains("not a symbol file") && other.contains("MODULE"), "{other}");
 }
 
@@ -325,7 +326,7 @@ fn no_change_of_a_byte_is_a_panic() {
             changes
         });
         for bytes in changed {
-            let Ok(file) = SymbolFile::read(&bytes) else { continue };
+            let Ok(file) = symdex_symbol_files::read(&bytes) else { continue };
             let Ok(built) = BuildOptions::new().build_symbol_file_into(&file, Vec::new()) else { continue };
             Index::open(built.bytes).expect("opens").verify().expect("intact");
             read += 1;
@@ -411,7 +412,7 @@ fn records_that_many_functions_share_are_read_a_few_times() {
 fn records_of_unwinding_that_are_lost_are_counted() {
     let index = |records: &str| {
         let text = breakpad(&format!("FUNC 0 100 0 f\n{records}"));
-        let file = SymbolFile::read(text.as_bytes()).expect("a symbol file");
+        let file = symdex_symbol_files::read(text.as_bytes()).expect("a symbol file");
         let built = BuildOptions::new().unwind_rows(true).build_symbol_file_into(&file, Vec::new());
         Index::open(built.expect("builds").bytes).expect("opens")
     };
@@ -447,7 +448,7 @@ fn records_of_unwinding_become_unwind_rows() {
         STACK CFI INIT 1020 40 .cfa: $rax 2 * .ra: $rip\nPUBLIC 1000 0 f\n\
         STACK CFI INIT 2000 10 .ra: .cfa\nSTACK CFI 2008 .cfa: $rsp\n";
     let text = breakpad(records);
-    let file = SymbolFile::read(text.as_bytes()).expect("a symbol file");
+    let file = symdex_symbol_files::read(text.as_bytes()).expect("a symbol file");
     let build = |rows| BuildOptions::new().unwind_rows(rows).build_symbol_file_into(&file, Vec::new());
     let without = Index::open(build(false).expect("builds").bytes).expect("opens");
     assert!(!without.has_unwind_rows());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use breakpad_symbols::{FrameWalker, SimpleModule, SymbolFile};
 use symdex::{Arch, FrameState, Index, LinePolicy, UnwindRule, UnwindValue};
 use symdex_build::{BuildOptions, Companions, Image, slices};
-use symdex_export::breakpad;
+use symdex_symbol_files::write_breakpad;
 
 use crate::common::{raw, testdata};
 
@@ -84,7 +84,7 @@ fn c_library() -> Option<PathBuf> {
 
 /// The exported rows are imported as they were, without the rules that Breakpad cannot express.
 fn assert_imported_again(index: &Index<Vec<u8>>, text: &[u8]) {
-    let file = symdex_build::SymbolFile::read(text).expect("a symbol file");
+    let file = symdex_symbol_files::read(text).expect("a symbol file");
     let built = BuildOptions::new().unwind_rows(true).build_symbol_file_into(&file, Vec::new());
     let again = Index::open(built.expect("builds").bytes).expect("opens");
     again.verify().expect("intact");
@@ -115,7 +115,7 @@ fn compare(path: &Path) -> (usize, usize) {
     let index = Index::open(built.bytes).expect("opens");
     let arch = &index.metadata().arch;
     let mut text = Vec::new();
-    breakpad(&index, LinePolicy::Exact, &raw, "Linux", &mut text).expect("exports");
+    write_breakpad(&index, LinePolicy::Exact, &raw, "Linux", &mut text).expect("exports");
     let symbols = SymbolFile::from_bytes(&text).expect("is read");
     assert_imported_again(&index, &text);
     let (mut compared, mut left_out) = (0, 0);
