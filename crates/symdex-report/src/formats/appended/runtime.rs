@@ -38,25 +38,31 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let address = number(&mut cursor)?;
     let rest = cursor.rest();
     let (image, name) = if is_dart {
-        let (_, path) = split_at(rest.strip_prefix(b" fp 0x")?, b" ")?;
-        (with_offset(path.split(|byte| *byte == b' ').next()?, address)?, &b""[..])
+        let (_, text) = split_at(rest.strip_prefix(b" fp 0x")?, b" ")?;
+        match with_offset(text.split(|byte| *byte == b' ').next()?, address) {
+            Some(image) => (image, &b""[..]),
+            None => (ImageReference::Address, text),
+        }
     } else if let Some(inside) = rest.trim_ascii_start().strip_prefix(b"(") {
         let (inside, after) = split_at(inside, b")")?;
         // Lines of glibc have the address there.
         (!after.starts_with(b" [")).then_some(())?;
         (with_offset(inside, address)?, after.strip_prefix(b" - ").unwrap_or_default())
+    } else if rest.starts_with(b" - Unknown") {
+        (ImageReference::Address, &b""[..])
     } else if let Some(path) = rest.strip_prefix(b" - ").filter(|path| path.starts_with(b"/")) {
         let (path, name) = split_at(path, b" :")?;
         (ImageReference::Name(path), name.trim_ascii())
     } else {
-        let (image, symbol) = split_at(rest.strip_prefix(b" ")?, b"!")?;
-        let (name, _) = split_at(symbol, b"(").filter(|_| find(symbol, b") [").is_some())?;
+        let (image, symbol) =
+            split_at(rest.strip_prefix(b" ")?, b"!").filter(|(image, _)| !image.contains(&b' '))?;
+        let (name, _) = split_at(symbol, b"(").or_else(|| split_at(symbol, b" ["))?;
         (ImageReference::Name(image), name)
     };
     // Only lines with an offset may lack the `0x`.
-    (is_marked || matches!(image, ImageReference::Loaded { .. })).then_some(())?;
+    (is_marked && address != 0 || matches!(image, ImageReference::Loaded { .. })).then_some(())?;
     let mut frame = FrameLine::of_address(line, None, address, AddressKind::ReturnAddress, image);
-    if !is_nameless(name) && name != b"Unknown" {
+    if !is_nameless(name) && !name.starts_with(b"Unknown") {
         frame.detail = frame.detail.max(SymbolDetail::Function);
     }
     Some(frame)
@@ -108,11 +114,19 @@ mod tests {
         assert_eq!(read("0X0000000104A343D0\t(App + 0X000003D0)"), app("App", load, false));
         assert_eq!(read("104a343d0 (main+3d0) - f(int)"), app("main", load, true));
         assert_eq!(read("  pc 0x104a343d0 fp 0x885fef58 /opt/App+0x3d0"), app("/opt/App", load, false));
+        let without_image = |line: &str| frame(line.as_bytes()).map(|frame| (frame.address, frame.detail));
+        let named = Some((0x1_04a3_43d0, SymbolDetail::Function));
+        assert_eq!(without_image("pc 0x104a343d0 fp 0x885fef58 dart::f(int)+12"), named);
+        let bare = Some((0x1_04a3_43d0, SymbolDetail::AddressOnly));
+        for line in ["pc 0x104a343d0 fp 0x885fef58 Unknown symbol", "\t0x104a343d0 - Unknown"] {
+            assert_eq!(without_image(line), bare, "{line}");
+        }
         assert_eq!(read("\t0x104a343d0 - /opt/My App : mono_f"), app("/opt/My App", 0, true));
         assert_eq!(read("\t0x104a343d0 - /opt/App : "), app("/opt/App", 0, false));
         assert_eq!(read("\t0x104a343d0 - /opt/App : <redacted>"), app("/opt/App", 0, false));
         assert_eq!(read("0x0000000104a343d0 App!Unknown() [UnknownFile:0]"), app("App", 0, false));
         assert_eq!(read("0x104a343d0 App!F::f(int, char) [/src/f.cpp:5]"), app("App", 0, true));
+        assert_eq!(read("0x104a343d0 App!UnknownFunction(0x3d0)"), app("App", 0, false));
         for line in [
             "0x104a343d0(App + 0x3d1)",
             "0x104a343d0(+0x3d0)",
@@ -121,7 +135,7 @@ mod tests {
             "104a34000-104a3c000 r-xp 00000000 fe:01 12 /opt/App",
             "0x104a34000 - 0x104a3ffff +App arm64 /opt/App",
             "0x104a343d0 - App",
-            "pc 0x104a343d0 fp 0x885fef58 f+12",
+            "0x104a343d0 a text with a call!f() [1]",
         ] {
             assert_eq!(read(line), None, "{line}");
         }

@@ -12,7 +12,7 @@ pub(crate) const KERNEL: u64 = 1 << 63;
 /// Whether the line is the title of a list of images: `Binary Images:`, `Binary Images (App Store):`.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
     let more = line.trim_ascii().strip_prefix(b"Binary Images");
-    more.is_some_and(|more| more.is_empty() || more.ends_with(b":") || more.starts_with(b" ("))
+    more.is_some_and(|more| matches!(more, [] | [b':', ..] | [.., b':'] | [b' ', b'(', ..]))
 }
 
 /// Follows the lists of images and of registers in a text. A line of such a list is never a frame.
