@@ -122,6 +122,12 @@ impl<'l> Cursor<'l> {
     }
 }
 
+/// The parts of `text` before and after the first `mark`.
+pub(crate) fn split_once<'l>(text: &'l [u8], mark: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
+    let at = memchr::memmem::find(text, mark)?;
+    Some((&text[..at], &text[at + mark.len()..]))
+}
+
 /// Converts bytes to text. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     lossy_text(bytes).into_owned()

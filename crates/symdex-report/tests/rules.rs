@@ -132,10 +132,13 @@ fn placeholders_are_no_names() {
     assert_eq!(totals(b"0   App   0x100001010 App\n1   App   0x100001010 main\n").kept, 1);
 }
 
+const APPLES: &str =
+    "the `Binary Images:` of a report of the same launch, or use `symdex atos -o X.dSYM -l LOAD_ADDRESS`";
+
 /// The format, a frame that names its image, and what to add.
 const WITHOUT_IMAGES: [(&str, &str, &str); 8] = [
-    ("apple-crash", "0  Kit   0x1049902f0 (Missing)\n", "the `Binary Images:` of the report"),
-    ("apple-call-tree", "  9 ???  (in Kit)  [0x1049902f0]\n", "the `Binary Images:` of the report"),
+    ("apple-crash", "0  Kit   0x1049902f0 (Missing)\n", APPLES),
+    ("apple-call-tree", "  9 ???  (in Kit)  [0x1049902f0]\n", APPLES),
     ("lldb", "  frame #1: 0x1049902f0 Kit`___lldb_unnamed_symbol3 + 8\n", "the answer of `image list`"),
     ("gdb", "#1  0x1049902f0 in ?? () from /opt/Kit\n", "the answer of `info proc mappings`"),
     ("swift-backtrace", "1 [ra] 0x1049902f0 in Kit\n", "the `Images` of the report"),

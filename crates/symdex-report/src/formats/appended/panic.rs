@@ -5,7 +5,7 @@ use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, images_in_l
 use crate::formats::apple_text::KERNEL;
 use crate::formats::format::Format;
 use crate::report::{AddressKind, Base, ReportImage, SymbolDetail};
-use crate::text::{Cursor, lossy};
+use crate::text::{Cursor, lossy, split_once};
 
 /// The format of kernel panics as text.
 pub(crate) const FORMAT: Format = Format {
@@ -26,17 +26,14 @@ const DIALECT: Dialect =
 fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
-    let address = match cursor.take(b"lr: ") {
-        Some(()) => {
-            let address = cursor.hexadecimal()?;
-            cursor.space();
-            cursor.take(b"fp: 0x").map(|()| address)?
-        }
-        None => {
-            cursor.hexadecimal().filter(|frame| *frame >= KERNEL)?;
-            cursor.take(b" : ")?;
-            cursor.hexadecimal()?
-        }
+    let is_arm = cursor.take(b"lr: ").is_some();
+    let first = cursor.hexadecimal()?;
+    cursor.space();
+    let address = if is_arm {
+        cursor.take(b"fp: 0x").map(|()| first)?
+    } else {
+        cursor.take(b": ").filter(|()| first >= KERNEL)?;
+        cursor.hexadecimal()?
     };
     let (kind, image) = (AddressKind::ReturnAddress, ImageReference::Address);
     let mut frame = FrameLine::of_address(line, None, address, kind, image);
@@ -53,13 +50,10 @@ const ARM64: [std::ops::Range<u64>; 2] =
 /// Reads `com.example.Driver(1.0)[6DCD4E9D-...]@0xffffff7f88100000->0xffffff7f88107fff`.
 fn image(line: &[u8]) -> Option<ReportImage> {
     let line = line.trim_ascii();
-    let line = line.strip_prefix(b"dependency: ").unwrap_or(line);
-    let open = memchr::memchr(b'[', line)?;
-    let close = open + memchr::memchr(b']', &line[open..])?;
-    let name = &line[..line[..open].iter().position(|byte| *byte == b'(')?];
-    let id = list::id(&line[open + 1..close])?;
-    let mut cursor = Cursor::at_byte(line, close + 1);
-    cursor.take(b"@")?;
+    let (named, rest) = split_once(line.strip_prefix(b"dependency: ").unwrap_or(line), b")[")?;
+    let (name, _) = split_once(named, b"(")?;
+    let (id, range) = split_once(rest, b"]@")?;
+    let (id, mut cursor) = (list::id(id)?, Cursor::new(range));
     let load_address = cursor.hexadecimal()?;
     let last = cursor.take(b"->").and_then(|()| cursor.hexadecimal());
     let size = last.and_then(|last| last.checked_sub(load_address)?.checked_add(1));

@@ -7,13 +7,11 @@
 //!
 //! There are no ids, so an index is found by the name of the file only.
 
-use memchr::memmem::find;
-
 use super::{APPENDED, Dialect, FrameLine, ImageReference, has_frame, list, parse};
 use crate::formats::format::Format;
 use crate::formats::rules::is_nameless;
 use crate::report::{AddressKind, SymbolDetail};
-use crate::text::Cursor;
+use crate::text::{Cursor, split_once};
 
 /// The format of these stacks.
 pub(crate) const FORMAT: Format = Format {
@@ -38,25 +36,25 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
     let address = number(&mut cursor)?;
     let rest = cursor.rest();
     let (image, name) = if is_dart {
-        let (_, text) = split_at(rest.strip_prefix(b" fp 0x")?, b" ")?;
+        let (_, text) = split_once(rest.strip_prefix(b" fp 0x")?, b" ")?;
         match with_offset(text.split(|byte| *byte == b' ').next()?, address) {
             Some(image) => (image, &b""[..]),
             None => (ImageReference::Address, text),
         }
     } else if let Some(inside) = rest.trim_ascii_start().strip_prefix(b"(") {
-        let (inside, after) = split_at(inside, b")")?;
+        let (inside, after) = split_once(inside, b")")?;
         // Lines of glibc have the address there.
         (!after.starts_with(b" [")).then_some(())?;
         (with_offset(inside, address)?, after.strip_prefix(b" - ").unwrap_or_default())
     } else if rest.starts_with(b" - Unknown") {
         (ImageReference::Address, &b""[..])
     } else if let Some(path) = rest.strip_prefix(b" - ").filter(|path| path.starts_with(b"/")) {
-        let (path, name) = split_at(path, b" :")?;
+        let (path, name) = split_once(path, b" :")?;
         (ImageReference::Name(path), name.trim_ascii())
     } else {
         let (image, symbol) =
-            split_at(rest.strip_prefix(b" ")?, b"!").filter(|(image, _)| !image.contains(&b' '))?;
-        let (name, _) = split_at(symbol, b"(").or_else(|| split_at(symbol, b" ["))?;
+            split_once(rest.strip_prefix(b" ")?, b"!").filter(|(image, _)| !image.contains(&b' '))?;
+        let (name, _) = split_once(symbol, b"(").or_else(|| split_once(symbol, b" ["))?;
         (ImageReference::Name(image), name)
     };
     // Only lines with an offset may lack the `0x`.
@@ -66,12 +64,6 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
         frame.detail = frame.detail.max(SymbolDetail::Function);
     }
     Some(frame)
-}
-
-/// The parts of `text` before and after `mark`.
-fn split_at<'l>(text: &'l [u8], mark: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
-    let at = find(text, mark)?;
-    Some((&text[..at], &text[at + mark.len()..]))
 }
 
 /// Reads a hexadecimal number with `0x`, `0X` or neither.

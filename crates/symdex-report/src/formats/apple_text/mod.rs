@@ -36,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     stated_image,
-    image_list: "the `Binary Images:` of the report",
+    image_list: "the `Binary Images:` of a report of the same launch, or use `symdex atos -o X.dSYM -l LOAD_ADDRESS`",
     edits: Edits::Written(write),
     ..Format::TEXT
 };

@@ -125,15 +125,9 @@ impl<'t> Reader<'t> {
     /// follow the report.
     pub(super) fn finish(mut self, rest: u64) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, frame_images, arch, arch_of_registers, header, limit, mut stated, .. } = self;
+        let Self { mut parsed, frame_images, arch, arch_of_registers, header, limit, stated, .. } = self;
         parsed.info = header.finish();
-        if stated.id.is_some() && limit.take_image() {
-            let named = frame_images.iter().find(|frame| frame.image == stated.name.as_bytes());
-            if let Some(load_address) = named.and_then(|frame| frame.load_address)
-                && stated.load_address == 0
-            {
-                stated.load_address = load_address;
-            }
+        if stated.id.is_some() && stated.load_address != 0 && limit.take_image() {
             parsed.images.push(stated);
         }
         let arch = arch.or(arch_of_registers);
