@@ -557,6 +557,11 @@ class Index:
         for table in TABLES:
             first, count = fields[table] = cursor.number(8), cursor.number(8)
             require(count <= 4194304 and (first + count) * span < 1 << 64, f"metadata: impossible chunks of {table}")
+        fields["segments"] = None
+        if cursor.at < len(cursor.data):
+            count = cursor.number(8)
+            require(count <= 64, "metadata: too many segments")
+            fields["segments"] = [tuple(cursor.number(8) for _ in range(3)) for _ in range(count)]
         require(cursor.at == len(cursor.data), "metadata: there are bytes after the fields")
         return fields
 

@@ -113,18 +113,22 @@ func printMetadata(index *Index) string {
 	for _, p := range m.Partial {
 		partial = append(partial, fmt.Sprint(p.Reason, p.Count))
 	}
+	segments := ""
+	if m.Segments != nil {
+		segments = fmt.Sprintf("segments %x\n", m.Segments)
+	}
 	if m.HasTextExecBase {
 		textExec = fmt.Sprintf("Some(%#x)", m.TextExecBase)
 	}
 	return fmt.Sprintf("format 1 image %v %q\n"+
 		"arch Arch { name: %q, cputype: %d, cpusubtype: %d } base %#x size %#x\n"+
-		"executable [%s] __TEXT_EXEC %s\nchunk span %#x\n"+
+		"executable [%s] __TEXT_EXEC %s\n%schunk span %#x\n"+
 		"Counts { units: %d, functions: %d, ranges: %d, symbols: %d, names: %d, files: %d, "+
 		"seen: Seen { functions: %d, inlined: %d, rows: %d, symbols: %d, functions_outside: %d, "+
 		"symbols_outside: %d } }\n"+
 		"partial [%s] builder %q\n",
 		m.ID, m.ImageName, m.Arch.Name, m.Arch.CPUType, m.Arch.CPUSubtype, m.Base, m.ImageSize,
-		strings.Join(executable, ", "), textExec, m.ChunkSpan, m.Counts.Units, m.Counts.Functions, m.Counts.Ranges,
+		strings.Join(executable, ", "), textExec, segments, m.ChunkSpan, m.Counts.Units, m.Counts.Functions, m.Counts.Ranges,
 		m.Counts.Symbols, m.Counts.Names, m.Counts.Files, m.Counts.Seen.Functions, m.Counts.Seen.Inlined,
 		m.Counts.Seen.Rows, m.Counts.Seen.Symbols, m.Counts.Seen.FunctionsOutside, m.Counts.Seen.SymbolsOutside,
 		strings.Join(partial, ", "), m.Builder)

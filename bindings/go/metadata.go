@@ -21,6 +21,9 @@ type Metadata struct {
 	// TextExecBase is the address of __TEXT_EXEC, where kernels have their code, if HasTextExecBase.
 	TextExecBase    uint64
 	HasTextExecBase bool
+	// Segments has the executable segments of an ELF file, sorted by address. It is nil if the image is not from an
+	// ELF file, and empty if the index was built of a debug file without code.
+	Segments []Segment
 	// ChunkSpan is the number of bytes of the image that a chunk of the index covers.
 	ChunkSpan uint32
 	Counts    Counts
@@ -45,6 +48,9 @@ func (m *Metadata) Grade() string {
 	}
 	return "nothing"
 }
+
+// A Segment is an executable segment of an ELF file: its position in the file, its address, and its size in the file.
+type Segment struct{ FileOffset, Address, Size uint64 }
 
 // A Range is a range of image offsets, without End.
 type Range struct{ Start, End uint64 }
@@ -74,6 +80,7 @@ const (
 	maxChunkSpan       = 1 << 20
 	maxChunks          = 4194304
 	maxStrings         = 4294967294
+	maxSegments        = 64
 	absent       uint8 = 0
 	present      uint8 = 1
 )
@@ -176,6 +183,12 @@ func parseMetadata(data []byte, id ImageID) (*Metadata, error) {
 	for i := range m.tables {
 		m.tables[i] = tableChunks{first: f.u64(), count: f.u64()}
 	}
+	if len(f.rest) != 0 {
+		m.Segments = make([]Segment, f.list(24))
+		for i := range m.Segments {
+			m.Segments[i] = Segment{FileOffset: f.u64(), Address: f.u64(), Size: f.u64()}
+		}
+	}
 	if f.failed || len(f.rest) != 0 {
 		return nil, damaged("metadata", "the fields do not have the size of the metadata")
 	}
@@ -199,6 +212,16 @@ func (m *Metadata) checkLimits() error {
 				r.Start, r.End)
 		}
 		end = r.End
+	}
+	end = 0
+	for _, s := range m.Segments {
+		last, overflow := bits.Add64(s.Address, s.Size, 0)
+		_, inFile := bits.Add64(s.FileOffset, s.Size, 0)
+		if len(m.Segments) > maxSegments || s.Size == 0 || s.Address < end || overflow+inFile != 0 {
+			return damaged("metadata", "there are %d executable segments, or one at %#x is empty or overlaps another",
+				len(m.Segments), s.Address)
+		}
+		end = last
 	}
 	for _, table := range m.tables {
 		last, overflow := bits.Add64(table.first, table.count, 0)

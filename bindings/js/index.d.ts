@@ -96,6 +96,8 @@ export interface Metadata {
   readonly executable: readonly (readonly [start: number, end: number])[];
   /** The address of `__TEXT_EXEC` in the debug file of a kernel image. */
   readonly text_exec_base: bigint | null;
+  /** The executable segments of an ELF file. Empty if built of a debug file without code; `null` if of no ELF file. */
+  readonly segments: readonly (readonly [fileOffset: bigint, address: bigint, size: bigint])[] | null;
   /** The most that the index answers: names, files and lines; names; where functions start and end; or nothing. */
   readonly grade: "lines" | "names" | "bounds" | "nothing";
   readonly counts: {

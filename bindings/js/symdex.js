@@ -101,6 +101,7 @@ export class Index {
         base: address(stated.base),
         text_exec_base: address(stated.text_exec_base),
         executable: stated.executable.map((range) => range.map(Number)),
+        segments: stated.segments?.map((segment) => segment.map(BigInt)) ?? null,
       });
     });
     return this.#metadata;

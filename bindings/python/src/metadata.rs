@@ -20,6 +20,9 @@ pub(crate) struct Metadata {
     executable: Vec<(u64, u64)>,
     /// The address of ``__TEXT_EXEC`` in the debug file of a kernel image.
     text_exec_base: Option<u64>,
+    /// The position in the file, the address and the size of each executable segment of an ELF file. Empty if the index
+    /// was built of a debug file without code; ``None`` if of no ELF file.
+    segments: Option<Vec<[u64; 3]>>,
     /// The most that the index answers: ``"lines"``, ``"names"``, ``"bounds"`` (no names) or ``"nothing"``.
     grade: &'static str,
     /// The number of compile units. It is 0 if the index has names from a symbol table only.
@@ -52,6 +55,7 @@ impl From<&symdex::Metadata> for Metadata {
             image_size: metadata.image_size,
             executable: metadata.executable.clone(),
             text_exec_base: metadata.text_exec_base,
+            segments: metadata.segments.clone(),
             grade: metadata.grade().name(),
             units,
             functions,

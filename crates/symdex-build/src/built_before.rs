@@ -24,7 +24,8 @@ pub fn built_before<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Opti
         && metadata.image_name == info.image_name
         && metadata.arch == info.arch
         && metadata.base == info.base
-        && metadata.executable == info.executable;
+        && metadata.executable == info.executable
+        && metadata.segments == info.segments;
     if !image.has_dwarf() || !is_whole || !is_image || metadata.builder != env!("CARGO_PKG_VERSION") {
         return None;
     }

@@ -93,6 +93,7 @@ pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8
     // A symbol map has resolved their names already.
     input.number(image.symbols.len() as u64);
     image.symbols.iter().for_each(|symbol| input.symbol(&symbol));
+    info.segments.iter().flatten().flatten().for_each(|number| input.number(*number));
     Some(input.0.digest128().to_le_bytes())
 }
 

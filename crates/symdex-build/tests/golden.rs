@@ -139,6 +139,12 @@ fn text(index: &Index<&[u8]>) -> String {
     line(format_args!("format {} image {} {:?}", index.format_version(), metadata.id, metadata.image_name));
     line(format_args!("arch {:?} base {:#x} size {:#x}", metadata.arch, metadata.base, metadata.image_size));
     line(format_args!("executable {:x?} __TEXT_EXEC {:x?}", metadata.executable, metadata.text_exec_base));
+    if let Some(segments) = &metadata.segments {
+        let numbers = segments
+            .iter()
+            .map(|[file_offset, address, size]| format!("{{{file_offset:x} {address:x} {size:x}}}"));
+        line(format_args!("segments [{}]", numbers.collect::<Vec<_>>().join(" ")));
+    }
     line(format_args!("chunk span {:#x}", metadata.chunk_span));
     line(format_args!("{:?}", metadata.counts));
     line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));

@@ -137,8 +137,9 @@ pub enum OnConflict {
     /// The new one.
     Replace,
     /// The one of the greater [grade](symdex::Metadata::grade). If both have the same, the one with more functions;
-    /// then, in this order, the one with more ranges, fewer partial counts, more symbols, more names, readable names,
-    /// the smaller digest. The result does not depend on the order in which indexes are put.
+    /// then, in this order, the one with more ranges, fewer partial counts, more symbols, more names, executable
+    /// segments, readable names, unwind rows, the smaller digest. The result does not depend on the order in which
+    /// indexes are put.
     #[default]
     More,
 }
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn only_the_same_token_improves_an_index_that_is_kept() {
-        let rank = |functions| (Grade::Lines, [functions, 0], Reverse(0), [0, 0], [false; 2], Reverse(0));
+        let rank = |functions| (Grade::Lines, [functions, 0], Reverse(0), [0, 0], [false; 3], Reverse(0));
         let (ci, other) = (provenance("ci"), provenance("other"));
         let decide = |on_conflict, by: Option<&Provenance>, new, put_by: Option<&Provenance>| {
             let options = PutOptions::new().on_conflict(on_conflict).provenance(by.cloned());

@@ -47,7 +47,11 @@ impl Fake {
 
     /// Replaces the index. The values of the old one are gone.
     pub fn replace(&self, functions: u16) {
-        let whole = index(0xab, functions);
+        self.put(index(0xab, functions));
+    }
+
+    /// Replaces the index by `whole`, another one of the image.
+    pub fn put(&self, whole: Vec<u8>) {
         let open = Index::open(&whole[..]).expect("an index");
         let values = symdex::write::split(&open).map(|value| value.expect("splits"));
         *self.values.lock().expect("not poisoned") =

@@ -3,7 +3,7 @@
 use symdex::write::{
     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
 };
-use symdex::{Arch, Counts, Grade, ImageId, Table};
+use symdex::{Arch, Counts, Grade, ImageId, Segment, Table};
 
 /// The bytes that a chunk of [`index`] spans.
 const SPAN: u32 = 0x1000;
@@ -26,18 +26,29 @@ pub fn index(byte: u8, functions: u16) -> Vec<u8> {
 
 /// As [`index`], of the image `id`.
 pub fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
-    functions_called(id, functions, "f")
+    functions_called(image(id), functions, "f")
+}
+
+/// As [`index`], of an ELF file with these executable segments.
+pub fn elf_index(byte: u8, functions: u16, segments: &[Segment]) -> Vec<u8> {
+    let mut image = image(id(byte));
+    image.segments = Some(segments.to_vec());
+    functions_called(image, functions, "f")
+}
+
+fn image(id: ImageId) -> ImageInfo {
+    ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"))
 }
 
 /// As [`index`], of functions called `name0`, `name1`, ...
 pub fn named_index(byte: u8, functions: u16, name: &str) -> Vec<u8> {
-    functions_called(id(byte), functions, name)
+    functions_called(image(id(byte)), functions, name)
 }
 
-fn functions_called(id: ImageId, functions: u16, name: &str) -> Vec<u8> {
+fn functions_called(image: ImageInfo, functions: u16, name: &str) -> Vec<u8> {
     let frames = (0..functions).map(|number| vec![frame(None, number.into())]);
     let names: Vec<String> = (0..functions).map(|number| format!("{name}{number}")).collect();
-    written(id, frames.collect(), &names, &["a.c"])
+    written(image, frames.collect(), &names, &["a.c"])
 }
 
 /// As [`index`], with no more than the index of this grade has. `Grade::Nothing` counts as bounds.
@@ -54,14 +65,14 @@ pub fn index_of_grade(byte: u8, functions: u16, grade: Grade) -> Vec<u8> {
     };
     let names = (0..functions).map(|number| format!("f{number}")).filter(|_| has_names);
     let files: &[&str] = if has_lines { &["a.c"] } else { &[] };
-    written(id(byte), (0..functions).map(of).collect(), &names.collect::<Vec<_>>(), files)
+    written(image(id(byte)), (0..functions).map(of).collect(), &names.collect::<Vec<_>>(), files)
 }
 
 /// The index of the image `id(byte)` with one function of 0x100 bytes. `depth` functions, all named `name`, are inlined
 /// into one another there.
 pub fn deep_index(byte: u8, depth: u32, name: &str) -> Vec<u8> {
     let frames = (0..u64::from(depth)).map(|depth| frame(depth.checked_sub(1), 0));
-    written(id(byte), vec![frames.collect()], &[name.to_owned()], &["a.c"])
+    written(image(id(byte)), vec![frames.collect()], &[name.to_owned()], &["a.c"])
 }
 
 /// The function with this position in the names, inlined into `parent`.
@@ -75,9 +86,13 @@ fn frame(parent: Option<u64>, name: u64) -> InlineFrame {
 }
 
 /// The index of an image with a chunk for each of `functions`, which has these inlined functions, the innermost last.
-fn written(id: ImageId, functions: Vec<Vec<InlineFrame>>, names: &[String], files: &[&str]) -> Vec<u8> {
+fn written(
+    mut image: ImageInfo,
+    functions: Vec<Vec<InlineFrame>>,
+    names: &[String],
+    files: &[&str],
+) -> Vec<u8> {
     let count = functions.len() as u64;
-    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"));
     image.image_size = count.max(1) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);

@@ -99,7 +99,7 @@ pub use error::{Error, ErrorLocation};
 pub use file::{MAX_READ_SIZE, read_index_file};
 #[doc(hidden)]
 pub use file::{open_regular_file, read_digest};
-pub use format::{Counts, Grade, MAX_STRING, Metadata, Partial, SectionKind, Seen, Table};
+pub use format::{Counts, Grade, MAX_STRING, Metadata, Partial, SectionKind, Seen, Segment, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::Index;
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as Little, elf};
 use symdex::Arch;
-use symdex::write::ImageInfo;
+use symdex::write::{ImageInfo, sorted_segments};
 
 use super::code::{Code, count_outside};
 use super::elf_file::{ENDIAN, ElfFile};
@@ -51,6 +51,8 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     info.base = base;
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
+    let segments = file.executable_segments().map(|[at, address, size, _]| [at, address, size]);
+    info.segments = Some(sorted_segments(segments.collect()));
     let defined = symbols::elf::function_offsets(file, base)?;
     let symbols_outside = count_outside(defined, &info.executable);
     let symbols = FunctionSymbols::new(starts, &info.executable);

@@ -263,17 +263,25 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         base.saturating_sub(from_chunk)
     }
 
+    /// The executable segments: position in the file, address, size in the file, size in memory. In a debug file without
+    /// code, nothing of them is in the file, and their positions are not those of the binary.
+    pub(super) fn executable_segments(&self) -> impl Iterator<Item = [u64; 4]> {
+        let segments = self.segments.iter().filter(|segment| {
+            segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
+        });
+        segments.map(|one| {
+            [one.p_offset(ENDIAN), one.p_vaddr(ENDIAN), one.p_filesz(ENDIAN), one.p_memsz(ENDIAN)]
+                .map(Into::into)
+        })
+    }
+
     /// Addresses and sizes of executable sections or, if all section headers were stripped, of executable segments.
     ///
     /// Dart writes debug files whose `.text` has no bytes (`SHT_NOBITS`) and the size 0. Such a section reaches to the
     /// next section, or to the end of its segment.
     pub(super) fn code(&self) -> Vec<(u64, u64)> {
-        let segments = self.segments.iter().filter(|segment| {
-            segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
-        });
-        let segments: Vec<(u64, u64)> = segments
-            .map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into()))
-            .collect();
+        let segments: Vec<_> =
+            self.executable_segments().map(|[_, address, _, size]| (address, size)).collect();
         let is_code = |section: &&Header::SectionHeader| {
             section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         };

@@ -197,6 +197,10 @@ impl<'d> Image<'d> {
             self.missing.extend(other.missing);
         }
         self = Self { name: self.name.clone().or(other.name), ..self }.named();
+        // A debug file without code does not have them.
+        if self.info.segments.as_ref().is_none_or(Vec::is_empty) {
+            self.info.segments = other.info.segments;
+        }
         self.debug_size += other.debug_size;
         self.decompressed = self.decompressed.max(other.decompressed);
         self.load_time += other.load_time;

@@ -115,3 +115,20 @@ fn of_code_that_lies_too_far_apart_the_larger_part_is_the_image() {
         assert_eq!(answers(&large, SymbolTable).len(), 1);
     }
 }
+
+#[test]
+fn executable_segments_are_those_of_the_file_that_has_the_code() {
+    let files = [with_dwarf(), Elf { code: None, ..with_dwarf() }].map(|elf| elf.bytes());
+    let [binary, debug_file] = [&files[0], &files[1]].map(|file| load(file, None));
+    let segments = Some(vec![[0, BASE, 0x4000]]);
+    assert_eq!(binary.info().segments, segments);
+    assert_eq!(debug_file.info().segments, Some(vec![]));
+    let joined = debug_file.join(binary);
+    let direct = DirectLookup::new(&joined).expect("an image");
+    assert_eq!(direct.index().metadata().segments, segments);
+    let index = Index::open(symdex_build::build(&joined).expect("builds").bytes).expect("an index");
+    assert_eq!(index.metadata().segments, segments);
+    // Segments that overlap say nothing.
+    let overlapping = Elf { other_segments: vec![BASE + 0x1000], ..with_dwarf() }.bytes();
+    assert_eq!(load(&overlapping, None).info().segments, Some(vec![]));
+}

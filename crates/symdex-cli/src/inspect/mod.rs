@@ -133,6 +133,9 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     if let Some(base) = metadata.text_exec_base {
         writeln!(out, "__TEXT_EXEC   {base:#x}")?;
     }
+    for [file_offset, address, size] in metadata.segments.iter().flatten() {
+        writeln!(out, "segment       {address:#x}..{:#x} at {file_offset:#x} of the file", address + size)?;
+    }
     writeln!(out, "chunk span    {:#x}", metadata.chunk_span)?;
     writeln!(out, "builder       symdex {}", text::printable(metadata.builder.as_str().into()))?;
     if let Some(input) = metadata.input_digest {

@@ -28,6 +28,10 @@ pub struct IndexView {
     pub executable: Vec<[String; 2]>,
     /// The address of `__TEXT_EXEC` in the debug file of a kernel image, in hexadecimal.
     pub text_exec_base: Option<String>,
+    /// The position in the file, the address and the size of each executable segment of an ELF file, in hexadecimal.
+    /// Empty if the index was built of a debug file without code; absent if of no ELF file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<Vec<[String; 3]>>,
     /// How many bytes of the image a chunk covers.
     pub chunk_span: u32,
     /// How much the index has.
@@ -44,6 +48,7 @@ impl From<&Metadata> for IndexView {
     fn from(metadata: &Metadata) -> Self {
         let hexadecimal = |number: u64| format!("{number:#x}");
         let executable = metadata.executable.iter();
+        let segments = metadata.segments.as_ref();
         Self {
             id: metadata.id.to_string(),
             name: metadata.image_name.clone(),
@@ -55,6 +60,7 @@ impl From<&Metadata> for IndexView {
             image_size: metadata.image_size,
             executable: executable.map(|(start, end)| [*start, *end].map(hexadecimal)).collect(),
             text_exec_base: metadata.text_exec_base.map(hexadecimal),
+            segments: segments.map(|all| all.iter().map(|numbers| numbers.map(hexadecimal)).collect()),
             chunk_span: metadata.chunk_span,
             counts: metadata.counts,
             partial: metadata.partial.clone(),

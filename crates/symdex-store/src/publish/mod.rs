@@ -198,7 +198,7 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
 }
 
 /// The key of the conflict rule. The index with the greater key stays.
-pub(crate) type Rank = (Grade, [u64; 2], Reverse<u64>, [u64; 2], [bool; 2], Reverse<u128>);
+pub(crate) type Rank = (Grade, [u64; 2], Reverse<u64>, [u64; 2], [bool; 3], Reverse<u128>);
 
 /// The rank of `index` by the conflict rule.
 pub(crate) fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> Rank {
@@ -213,7 +213,10 @@ pub(crate) fn rank_of(metadata: &Metadata, has_optional: [bool; 2], digest: [u8;
     let with_lines = [counts.functions, counts.ranges];
     // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
     let others = [counts.symbols, counts.names];
-    (metadata.grade(), with_lines, Reverse(partial), others, has_optional, digest)
+    let [has_readable_names, has_unwind_rows] = has_optional;
+    let has_segments = metadata.segments.as_ref().is_some_and(|segments| !segments.is_empty());
+    let optional = [has_segments, has_readable_names, has_unwind_rows];
+    (metadata.grade(), with_lines, Reverse(partial), others, optional, digest)
 }
 
 /// How often the first index of an id is written without replacing a file that has its name.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::{Counts, Partial};
 use super::header::{READABLE_NAMES, UNWIND_ROWS};
 use super::pages::{CHECKSUM_SIZE, Checksums};
-use super::{Grade, Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
+use super::{Grade, Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, MAX_SEGMENTS, SectionKind};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
@@ -47,6 +47,10 @@ pub struct Metadata {
     /// `None` if the index does not say; such an index is never up to date.
     pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
+    /// The executable segments of an ELF file, sorted, none overlapping. Empty if the index was built of a debug file
+    /// without code, whose program headers do not state where the code was. `None` if the image is not from an ELF
+    /// file, or an older version of symdex wrote the index.
+    pub segments: Option<Vec<Segment>>,
 }
 
 /// The fields of [`Metadata`] as they are stored. `Metadata` itself cannot be deserialized, so every value that a
@@ -67,6 +71,27 @@ struct Fields {
     builder: String,
     input_digest: Option<[u8; 16]>,
     tables: [TableInfo; 2],
+    /// It follows the other fields only if there is one, so that other indexes do not grow.
+    #[serde(skip)]
+    segments: Option<Vec<Segment>>,
+}
+
+/// An executable segment of an ELF file (`PT_LOAD`): its position in the file, its address, and its size in the file.
+pub type Segment = [u64; 3];
+
+/// Returns `segments` in the order of their addresses, without empty ones. Returns an empty list if they overlap or are
+/// more than 64; an address of a report may be looked up in each of them.
+#[must_use]
+pub fn sorted_segments(mut segments: Vec<Segment>) -> Vec<Segment> {
+    segments.retain(|[.., size]| *size != 0);
+    segments.sort_unstable_by_key(|[file_offset, address, _]| (*address, *file_offset));
+    let mut end = Some(0);
+    let is_valid = segments.iter().all(|[file_offset, address, size]| {
+        let is_after = end.is_some_and(|end| *address >= end);
+        end = address.checked_add(*size).filter(|_| file_offset.checked_add(*size).is_some());
+        is_after && end.is_some()
+    });
+    if is_valid && segments.len() <= MAX_SEGMENTS { segments } else { Vec::new() }
 }
 
 /// Metadata that is encoded, or decoded but not yet checked.
@@ -250,10 +275,15 @@ impl Metadata {
         if Checksums::new(id, SectionKind::Metadata).of(0, body) != *checksum {
             return Err(Error::Checksum { location });
         }
-        let (Stored(metadata), read) = bincode::serde::decode_from_slice(body, config())
-            .map_err(|_| location.malformed("its fields do not decode"))?;
-        if read != body.len() {
-            return Err(location.malformed("bytes remain after its fields"));
+        let undecodable = |_| location.malformed("its fields do not decode");
+        let (Stored(mut metadata), read) =
+            bincode::serde::decode_from_slice(body, config()).map_err(undecodable)?;
+        if let Some(rest @ [_, ..]) = body.get(read..) {
+            let (segments, read) = bincode::serde::decode_from_slice(rest, config()).map_err(undecodable)?;
+            if read != rest.len() {
+                return Err(location.malformed("bytes remain after its fields"));
+            }
+            metadata.segments = Some(segments);
         }
         if metadata.id != *id {
             return Err(location.malformed("it names another image"));
@@ -282,6 +312,9 @@ impl Metadata {
                 return Some("executable ranges are empty, out of order or outside the image");
             }
             covered = *end;
+        }
+        if self.segments.as_ref().is_some_and(|segments| sorted_segments(segments.clone()) != *segments) {
+            return Some("executable segments are empty, out of order, overlapping or too many");
         }
         None
     }
@@ -322,6 +355,7 @@ pub(crate) mod tests {
             builder: "0".to_owned(),
             input_digest: Some([0xd1; 16]),
             tables: [TableInfo { first_chunk: 0, chunks: 1 }, TableInfo::default()],
+            segments: None,
         }
     }
 
@@ -343,6 +377,19 @@ pub(crate) mod tests {
         let hex: String = block[CHECKSUM_SIZE..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));
         assert_eq!(Metadata::decode(&sample().id, &block).expect("as written"), sample());
+        for (segments, more) in [
+            (vec![], "0000000000000000"),
+            (
+                vec![[0x900, 0x1900, 0x20]],
+                "0100000000000000 0009000000000000 0019000000000000 2000000000000000",
+            ),
+        ] {
+            let with_segments = Metadata { segments: Some(segments), ..sample() };
+            let block = with_segments.encode().expect("small");
+            let hex: String = block[CHECKSUM_SIZE..].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex, (expected.to_owned() + more).replace(' ', ""));
+            assert_eq!(Metadata::decode(&sample().id, &block).expect("as written"), with_segments);
+        }
     }
 
     #[test]
@@ -370,6 +417,12 @@ pub(crate) mod tests {
         let block = sample().encode().expect("small");
         for len in 0..block.len() {
             assert!(Metadata::decode(&sample().id, &block[..len]).is_err());
+        }
+        let body = [&sample().encode().expect("small")[CHECKSUM_SIZE..], &[0; 9]].concat();
+        for len in body.len() - 8..=body.len() {
+            let is_option = len == body.len() - 1;
+            let with_rest = super::tests::block(&sample().id, &body[..len]);
+            assert_eq!(Metadata::decode(&sample().id, &with_rest).is_ok(), is_option, "{len}");
         }
         for at in 0..block.len() {
             let mut changed = block.clone();
@@ -399,7 +452,7 @@ pub(crate) mod tests {
     #[test]
     fn numbers_that_make_no_sense_are_neither_written_nor_read() {
         type Spoil = fn(&mut Metadata);
-        let spoilt: [(Spoil, &str); 10] = [
+        let spoilt: [(Spoil, &str); 15] = [
             (|m| m.chunk_span = 0, "span nothing"),
             (|m| m.chunk_span = MAX_CHUNK_SPAN + 1, "span nothing"),
             (|m| m.tables[0].chunks = MAX_CHUNKS + 1, "too many chunks"),
@@ -410,6 +463,11 @@ pub(crate) mod tests {
             (|m| m.executable = vec![(0x1000, 0x1000)], "executable"),
             (|m| m.executable = vec![(0x1000, 0x2000), (0x1fff, 0x3000)], "executable"),
             (|m| m.image_size = 0x3fff, "executable"),
+            (|m| m.segments = Some(vec![[0, 0x1000, 0]]), "segments"),
+            (|m| m.segments = Some(vec![[0, 0x1000, 0x11], [0x11, 0x1010, 1]]), "segments"),
+            (|m| m.segments = Some(vec![[0, u64::MAX, 1]]), "segments"),
+            (|m| m.segments = Some(vec![[u64::MAX, 0, 1]]), "segments"),
+            (|m| m.segments = Some((0..=MAX_SEGMENTS as u64).map(|at| [at, at, 1]).collect()), "segments"),
         ];
         for (spoil, expected) in spoilt {
             let mut metadata = sample();
@@ -417,8 +475,7 @@ pub(crate) mod tests {
             let refused = metadata.encode().expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
             // Written nevertheless, with a matching checksum.
-            let body = bincode::serde::encode_to_vec(Stored(metadata.clone()), config()).expect("encodes");
-            let block = block(&metadata.id, &body);
+            let block = block(&metadata.id, &metadata.encode_fields().expect("encodes"));
             let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
         }

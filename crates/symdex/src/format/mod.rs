@@ -16,7 +16,7 @@ pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub use counts::{Counts, Partial, Seen};
 pub use grade::Grade;
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Metadata, Table};
+pub use metadata::{Metadata, Segment, Table, sorted_segments};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
 
 pub use crate::error::SectionKind;
@@ -33,5 +33,7 @@ pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
 /// The most inline frames that the blocks of a chunk define together, and the most source locations of a chunk. A
 /// symbol can take 0 bits, so the chunk's size does not bound them.
 pub(crate) const MAX_CHUNK_FRAMES: usize = 1 << 22;
+/// The most executable segments of an image.
+pub(crate) const MAX_SEGMENTS: usize = 64;
 /// The most frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;

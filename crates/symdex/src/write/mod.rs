@@ -70,10 +70,12 @@ pub(crate) use self::{
     names::{encode_names, encode_names_until},
 };
 use crate::error::Error;
-pub use crate::format::MAX_STRING;
 use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::metadata::TableInfo;
-use crate::format::{Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Table};
+use crate::format::{
+    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Segment, Table,
+};
+pub use crate::format::{MAX_STRING, sorted_segments};
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
@@ -101,6 +103,8 @@ pub struct ImageInfo {
     pub executable: Vec<(u64, u64)>,
     /// The address of `__TEXT_EXEC` in the debug file, if there is one.
     pub text_exec_base: Option<u64>,
+    /// As [`Metadata::segments`].
+    pub segments: Option<Vec<Segment>>,
 }
 
 impl ImageInfo {
@@ -108,7 +112,8 @@ impl ImageInfo {
     #[must_use]
     pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch) -> Self {
         let (image_name, executable) = (image_name.into(), Vec::new());
-        Self { id, image_name, arch, base: 0, image_size: 0, executable, text_exec_base: None }
+        let (base, image_size, text_exec_base, segments) = (0, 0, None, None);
+        Self { id, image_name, arch, base, image_size, executable, text_exec_base, segments }
     }
 }
 
@@ -282,6 +287,7 @@ impl<S: Read> SealedWriter<S> {
             image_size: image.image_size,
             executable: image.executable,
             text_exec_base: image.text_exec_base,
+            segments: image.segments,
             chunk_span,
             counts: Counts { names: names.len, files: files.len, ..counts },
             partial,

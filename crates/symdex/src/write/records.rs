@@ -36,10 +36,17 @@ impl Metadata {
             return Err(Error::Unwritable { what });
         }
         let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
-        // The configured limit holds for decoding only.
-        let body = bincode::serde::encode_to_vec(Stored(self.clone()), config()).ok();
-        let body = body.filter(|body| body.len() <= MAX_METADATA).ok_or(too_large)?;
+        let body = self.encode_fields().filter(|body| body.len() <= MAX_METADATA).ok_or(too_large)?;
         let checksum = Checksums::new(&self.id, SectionKind::Metadata).of(0, &body);
         Ok([&checksum[..], &body].concat())
+    }
+
+    /// The fields without a checksum. The limit of their size holds for decoding only.
+    pub(crate) fn encode_fields(&self) -> Option<Vec<u8>> {
+        let mut body = bincode::serde::encode_to_vec(Stored(self.clone()), config()).ok()?;
+        if let Some(segments) = &self.segments {
+            body.extend(bincode::serde::encode_to_vec(segments, config()).ok()?);
+        }
+        Some(body)
     }
 }

@@ -140,6 +140,7 @@ fn image(metadata: &Metadata) -> ImageInfo {
         image_size: metadata.image_size,
         executable: metadata.executable.clone(),
         text_exec_base: metadata.text_exec_base,
+        segments: metadata.segments.clone(),
     }
 }
 

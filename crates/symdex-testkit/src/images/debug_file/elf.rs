@@ -188,13 +188,15 @@ impl Elf {
         [ident, shorts(&[self.kind.0, self.machine.0]), words(&[1]), places, words(&[0]), sizes].concat()
     }
 
-    /// A segment, readable and executable.
+    /// A segment, readable and executable. A file without the code has nothing of it.
     fn segment(&self, base: u64) -> Vec<u8> {
-        let [zero, base, size, page] = [0, base, 0x4000, 0x1000].map(|number| self.word(number));
+        let in_file = if self.code.is_some() { 0x4000 } else { 0 };
+        let [zero, base, in_file, size, page] =
+            [0, base, in_file, 0x4000, 0x1000].map(|number| self.word(number));
         if self.is_64_bit {
-            [words(&[1, 5]), zero, base.clone(), base, size.clone(), size, page].concat()
+            [words(&[1, 5]), zero, base.clone(), base, in_file, size, page].concat()
         } else {
-            [words(&[1]), zero, base.clone(), base, size.clone(), size, words(&[5]), page].concat()
+            [words(&[1]), zero, base.clone(), base, in_file, size, words(&[5]), page].concat()
         }
     }
 
