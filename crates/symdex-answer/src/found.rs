@@ -68,9 +68,12 @@ pub(crate) fn ask_stored(
         }
         let mut read = Ok(());
         let answers = answer_from_lookups(image.metadata(), question, |offsets, each| {
-            read = image.lookup_many(offsets, question.lines, scratch, |position, found| {
+            let found = image.lookup_many(offsets, question.lines, scratch, |position, found| {
                 each(position, found.map_err(|error| unreadable(&error)));
             });
+            if found.is_err() {
+                read = found;
+            }
         });
         read.map(|()| answers.map(|answers| (answers, image.grade())))
     });
@@ -94,12 +97,12 @@ fn unreadable(error: &Error) -> Answer {
 #[cfg(test)]
 mod tests {
     use symdex::{ImageOffset, LinePolicy};
-    use symdex_report::ReportImage;
+    use symdex_report::{Base, ReportImage};
 
     use super::*;
     use symdex_store::ReaderOptions;
     use symdex_testkit::fake_store::{Fake, calls};
-    use symdex_testkit::indexes::id;
+    use symdex_testkit::indexes::{elf_index, id};
 
     fn names(answers: &[Answer]) -> Vec<String> {
         let name = |answer: &Answer| match answer {
@@ -138,6 +141,25 @@ mod tests {
             matches!(&why, Unanswered::Failed(Cause::Lost, what) if what.contains("has lost value")),
             "{why}"
         );
+    }
+
+    #[test]
+    fn values_answer_each_reading_of_an_address() {
+        let fake = Fake::new(1);
+        fake.put(elf_index(0xab, 300, &[[0x1000, 0x64_000, 0x4000]]));
+        let ask = |release, offset| {
+            let reader = fake.reader(&ReaderOptions::new());
+            let opened = reader.stores()[0].open(&id(0xab)).expect("readable").expect("there");
+            let mut image = ReportImage::default();
+            image.base = Base::Android { release, mapped: None };
+            let offsets = [ImageOffset(offset)];
+            let question = Question::new(&image, &offsets, LinePolicy::Statement);
+            names(&ask_stored(&opened, &question, &mut Scratch::default()).expect("answers").0)
+        };
+        assert_eq!(ask(Some(10), 0x1008), ["f100"]);
+        assert_eq!(ask(Some(8), 0x8), ["f100"]);
+        assert_eq!(ask(None, 0x1008), ["f100"]);
+        assert_eq!(ask(None, 0x65_008), ["f101"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 mod access;
+mod android;
 mod archives;
 mod atos;
 mod build;

@@ -69,13 +69,24 @@ pub struct ReportImage {
 
 /// What the load address of an image is the address of.
 #[non_exhaustive]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Base {
     /// The start of the image.
     #[default]
     Image,
     /// Address 0 of the image's file. Offsets are then addresses as the debug file has them.
     File,
+    /// What `pc` counts from in a stack of Android before 11, or of an unknown release. From 11 on, and for all
+    /// sanitizers, it is [`Base::File`].
+    ///
+    /// On 9 and 10, `pc` is a position in the image's file. Before 9, it counts from the start of the executable
+    /// mapping. If the release is unknown, all are tried, and the answer is ambiguous if they differ.
+    Android {
+        /// The release, such as 8 for 8.1; `None` if the report does not state it.
+        release: Option<u64>,
+        /// The position of the mapping in its file, which may be an archive; `None` if the frames do not state it.
+        mapped: Option<u64>,
+    },
     /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
     /// The function [`ReportImage::function`] of the image. Reports state one if they state no load address. An image
@@ -264,14 +275,6 @@ pub enum SymbolDetail {
     Line,
 }
 
-impl SymbolDetail {
-    /// The detail of a frame with or without a function's name, and with or without a line. A line alone is none.
-    pub(crate) fn of(has_name: bool, has_line: bool) -> Self {
-        let named = if has_line { Self::Line } else { Self::Function };
-        if has_name { named } else { Self::AddressOnly }
-    }
-}
-
 impl ReportImage {
     /// The last component of the path, or the name if there is no path.
     #[must_use]
@@ -305,8 +308,6 @@ impl ReportImage {
             "/lib64/",
         ];
         const SHARED_CACHE: u64 = 0x1_8000_0000;
-        // Linux loads position-independent executables there.
-        const EXECUTABLES: Range<u64> = 0x5500_0000_0000..0x5700_0000_0000;
         // Simulators, and SDKs of older simulators, have the folders of the system below a separate folder.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
@@ -316,8 +317,7 @@ impl ReportImage {
             // Apps for older systems contain the libraries of Swift.
             || (self.file_name().starts_with("libswift") && self.path.contains("/Frameworks/"));
         // MetricKit states no paths. In 64-bit processes the shared cache holds only libraries of the system.
-        let is_cached = self.load_address >= SHARED_CACHE && !EXECUTABLES.contains(&self.load_address);
-        let is_system = is_system || self.path.is_empty() && is_cached;
+        let is_system = is_system || (self.path.is_empty() && self.load_address >= SHARED_CACHE);
         self.base != Base::Absolute && !is_system
     }
 

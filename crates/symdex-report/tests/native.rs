@@ -1,7 +1,7 @@
 //! Android's, HarmonyOS's and sanitizers' reports, and lists of addresses.
 
 use crate::common::{APP, asked, new_lines, rewritten, rewritten_with};
-use symdex_report::{Addresses, Options, Report};
+use symdex_report::{Addresses, Base, Options, Report};
 
 /// A tombstone with these lines as frames. `log` is the prefix of each line.
 fn tombstone(log: &str, frames: &str) -> String {
@@ -273,4 +273,85 @@ fn addresses_that_are_not_mapped_are_in_no_image_of_the_app() {
     let unknown = "#00 pc 0000000000000010  <unknown>\n#01 pc 00001010  Unknown\n";
     let report = Report::parse(unknown.as_bytes()).expect("a report");
     assert!(report.images().iter().all(|image| !image.is_app()));
+}
+
+#[test]
+fn the_release_of_android_says_what_addresses_count_from() {
+    let bases = |text: &str| {
+        let report = Report::parse(text.as_bytes()).expect("a report");
+        report.images().iter().map(|image| image.base).collect::<Vec<_>>()
+    };
+    let fingerprint =
+        |release: &str| format!("Build fingerprint: 'maker/phone/phone:{release}/AB1/7:user/keys'\n");
+    let android = |release, mapped| Base::Android { release, mapped };
+    let frame = "#00 pc 00001010  /data/app/x/libf.so\n";
+    let mapped = "#00 pc 00001010  /data/app/x/libf.so (offset 0x1a000)\n";
+    let with_id = "#00 pc 00001010  /data/app/x/base.apk!libf.so (offset 0x1a000) (BuildId: 0a0b)\n";
+    for (text, expected) in [
+        (fingerprint("14") + frame, Base::File),
+        (fingerprint("11") + mapped, Base::File),
+        (fingerprint("10") + frame, android(Some(10), None)),
+        (fingerprint("8.1.0") + mapped, android(Some(8), Some(0x1a000))),
+        (fingerprint("8.1.0") + with_id, android(Some(8), Some(0x1a000))),
+        (frame.to_owned(), android(None, None)),
+        (mapped.to_owned(), android(None, Some(0x1a000))),
+        (with_id.to_owned(), android(None, None)),
+        (fingerprint("Tiramisu") + frame, android(None, None)),
+        (format!("Galaxy S9 (star2lte), Android 8.0\nReport 1\n{mapped}"), android(Some(8), Some(0x1a000))),
+        (format!("F/DEBUG ( 12): {}F/DEBUG ( 12):     {frame}", fingerprint("9")), android(Some(9), None)),
+        // Not of Android.
+        (fingerprint("10") + "#00 0x55d0c0de1010 in f (/x/App+0x1010)\n", Base::File),
+        (
+            "Tid:1, Name:a\n#00 pc 00001010 /x/App(f+4)(42521ecd5a913b6984e2ff754dc45cf0)\n".to_owned(),
+            Base::File,
+        ),
+        (fingerprint("10") + "#00 pc 00001010  [vdso]\n", Base::Absolute),
+    ] {
+        assert_eq!(bases(&text), [expected], "{text}");
+    }
+    // A log can have tombstones of several phones.
+    let two = [fingerprint("10"), frame.to_owned(), fingerprint("12"), frame.to_owned()].concat();
+    assert_eq!(bases(&two), [android(Some(10), None), Base::File]);
+}
+
+/// Frames of Google Play's console, and of dumps of the runtime before Android 7.
+#[test]
+fn frames_need_no_number() {
+    let text = format!(
+        "\"main\" prio=5 tid=1 Native\n  native: pc 0000000000001010  /data/app/x/App (BuildId: {APP})\n  \
+         native: pc 0000000000006010  /data/app/x/App\n\"worker\" prio=5 tid=7 Native\n  \
+         native: pc 0000000000006010  /data/app/x/App (symbol+16)\n"
+    );
+    let expected = [
+        format!("  native: pc 0000000000001010  /data/app/x/App (outer+16) (BuildId: {APP})"),
+        "  native:     /src/app/main.c:257 (outer)".to_owned(),
+        "  native: pc 0000000000006010  /data/app/x/App (symbol+16)".to_owned(),
+    ];
+    let after = rewritten(&text);
+    assert_eq!(new_lines(&text, &after)[..2], expected[..2]);
+    assert!(expected.iter().all(|line| after.lines().any(|found| found == line)), "{after}");
+    assert_eq!(rewritten(&after), after);
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let threads = report.threads().iter().map(|thread| (thread.name.as_str(), thread.frames.len()));
+    assert!(threads.eq([("main", 2), ("worker", 1)]), "{report:?}");
+}
+
+#[test]
+fn frames_of_one_image_share_the_build_id_that_some_of_them_state() {
+    let frames = |other: &str| {
+        format!(
+            "#00 pc 00001010  /data/app/x/App\n#01 pc 00001020  /data/app/x/App (BuildId: {APP})\n\
+             #02 pc 00001030  /data/app/x/App{other}\n"
+        )
+    };
+    assert_eq!(asked(&frames(""), &Options::new()), [0x1010, 0x1030, 0x1020]);
+    let other = asked(&frames(" (BuildId: 0102030405060708)"), &Options::new());
+    assert_eq!(other, [0x1020, 0x1030], "two frames differ, and the source is asked for both");
+    // Another file of the archive.
+    let archive = format!(
+        "#00 pc 00001010  /data/app/x/base.apk!App (offset 0x4000) (BuildId: {APP})\n\
+         #01 pc 00001020  /data/app/x/base.apk!App (offset 0x4000)\n\
+         #02 pc 00001030  /data/app/x/base.apk!App (offset 0x9000)\n"
+    );
+    assert_eq!(asked(&archive, &Options::new()), [0x1010, 0x1020]);
 }

@@ -1,7 +1,5 @@
 //! Asks sources for offsets, and stores each distinct answer once.
 
-use std::sync::Arc;
-
 use symdex::{Cause, ImageOffset};
 
 use crate::engine::function::Function;
@@ -47,11 +45,13 @@ impl FoundAnswers {
 
     /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].
     fn add(&mut self, answer: Answer, options: &Options) -> u32 {
-        let within = |functions: Arc<[Function]>| {
-            let has_room = self.left.take(functions.iter().map(Function::size).sum());
-            if has_room { Ok(functions) } else { Err(Unresolved::TooLarge) }
+        let answer = resolve(answer, options);
+        let size = match &answer {
+            Ok(functions) => functions.iter().map(Function::size).sum(),
+            Err(Unresolved::Ambiguous(summary)) => summary.len(),
+            Err(_) => 0,
         };
-        self.answers.push(resolve(answer, options).and_then(within));
+        self.answers.push(if self.left.take(size) { answer } else { Err(Unresolved::TooLarge) });
         to_u32(self.answers.len() - 1)
     }
 }
@@ -165,6 +165,7 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
     let functions = match answer {
         Answer::Functions(functions) if !functions.is_empty() => functions,
         Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
+        Answer::Ambiguous(summary) => return Err(Unresolved::Ambiguous(summary)),
         Answer::TooLarge => return Err(Unresolved::TooLarge),
         Answer::Unreadable(cause, what) => return Err(Unresolved::Unreadable(cause, what)),
     };

@@ -100,6 +100,17 @@ impl Function {
         function
     }
 
+    /// The name and the line in a few words, for messages.
+    pub(crate) fn summary(&self) -> String {
+        let line = self.line.map(|line| format!(" ({}:{line})", self.file_name()));
+        self.printable(&(self.readable().unwrap_or("?").to_owned() + &line.unwrap_or_default())).into_owned()
+    }
+
+    /// The same function, of which it is unknown where it starts.
+    pub(crate) fn without_start(&self) -> Self {
+        Self { start: None, ..self.clone() }
+    }
+
     /// How many bytes it has in memory, if no other function shares its texts.
     pub(crate) fn size(&self) -> usize {
         size_of::<Self>() + self.texts.len()

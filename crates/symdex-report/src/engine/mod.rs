@@ -10,6 +10,7 @@ pub(crate) mod lookup_targets;
 pub(crate) mod near;
 pub(crate) mod options;
 pub(crate) mod outcome;
+pub(crate) mod readings;
 pub(crate) mod source;
 pub(crate) mod symbolicate;
 pub(crate) mod totals;

@@ -192,6 +192,9 @@ pub enum Unresolved {
     NoAnswer,
     /// The index has no function at the address.
     NoFunction,
+    /// The address has several readings, because the report does not state the release of Android, and their functions
+    /// differ. The text names them.
+    Ambiguous(String),
     /// The index has a function at the address, and no name of it.
     NoName,
     /// The index is damaged at the address, or the store has lost the part of it that has the address. The text says
@@ -211,7 +214,7 @@ impl Unresolved {
                 Some(cause) if cause.is_damage() || cause == Cause::Unavailable => cause.name(),
                 _ => "missing",
             },
-            Unresolved::NoFunction | Unresolved::NoName => "missing_symbol",
+            Unresolved::NoFunction | Unresolved::NoName | Unresolved::Ambiguous(_) => "missing_symbol",
             Unresolved::Unreadable(cause, _) => cause.name(),
             Unresolved::TooLarge => Cause::Limit.name(),
         }
@@ -229,6 +232,11 @@ impl Unresolved {
             Unresolved::NoName => "the index has no name of the function at this address; it needs the debug file, or \
                                    a binary that is not stripped"
                 .into(),
+            Unresolved::Ambiguous(functions) => {
+                let what = "the report does not state Android's release (`Build fingerprint:`), and before 11 addresses \
+                            count from the file";
+                format!("{what}: it is {functions}").into()
+            }
             Unresolved::Unreadable(_, what) => what.into(),
             Unresolved::TooLarge => {
                 "the answer at one address may have 2 MiB, and the answers of one report 64 MiB, or 16 times its \

@@ -8,6 +8,7 @@ use crate::engine::function::{Function, RawTexts};
 use crate::engine::known::{AnswersOf, KnownAnswer, KnownAnswers};
 use crate::engine::limits::{ADDRESS_BYTES, AnswerBytes};
 use crate::engine::near::KnownImage;
+use crate::engine::readings::{Reading, readings};
 use crate::report::{Base, ReportImage};
 
 /// The answers for so many offsets of one image at a time are not kept: they are hardly asked for again.
@@ -185,6 +186,9 @@ pub enum Answer {
     Functions(Arc<[Function]>),
     /// There is no function at the offset.
     NoFunction,
+    /// The offset has several readings, because the report does not state which release of Android wrote it
+    /// ([`Base::Android`]), and their functions differ. The text names them.
+    Ambiguous(String),
     /// The functions at the offset are left out, because they have more than 2 MiB of text, or the answers of the
     /// report have too much.
     TooLarge,
@@ -207,13 +211,13 @@ impl Answer {
         Answer::Unreadable(Cause::Damaged, error.to_string())
     }
 
-    /// What the answer has: a name and a line, a name, or only bounds. An answer that is left out counts as one with
-    /// lines, because other sources give one that is as large.
+    /// What the answer has: a name and a line, a name, or only bounds. An answer that is left out or ambiguous counts
+    /// as one with lines, because other sources give one that is as large or ambiguous.
     #[must_use]
     pub fn grade(&self) -> Grade {
         match self {
             Answer::Functions(functions) => grade_of(functions),
-            Answer::TooLarge => Grade::Lines,
+            Answer::TooLarge | Answer::Ambiguous(_) => Grade::Lines,
             Answer::NoFunction | Answer::Unreadable(..) => Grade::Nothing,
         }
     }
@@ -221,6 +225,30 @@ impl Answer {
     /// The greater of two answers for an offset counts.
     pub(crate) fn rank(&self) -> (bool, Grade) {
         (!self.is_unreadable(), self.grade())
+    }
+
+    /// The answer for an offset that has this answer in one reading, and `other` in another one. If both are the same,
+    /// the distance from the start of the function is unknown nevertheless.
+    fn or(self, other: Self) -> Self {
+        let [one, other] = [self, other].map(|answer| match answer {
+            Answer::Functions(all) => Answer::Functions(all.iter().map(Function::without_start).collect()),
+            other => other,
+        });
+        match (one, other) {
+            (one, other) if one == other => one,
+            (unknown @ (Answer::Unreadable(..) | Answer::TooLarge), _)
+            | (_, unknown @ (Answer::Unreadable(..) | Answer::TooLarge)) => unknown,
+            (one, other) => Answer::Ambiguous(format!("{} or {}", one.summary(), other.summary())),
+        }
+    }
+
+    /// The functions in a few words, for messages.
+    fn summary(&self) -> String {
+        match self {
+            Answer::Functions(functions) => functions.first().map(Function::summary).unwrap_or_default(),
+            Answer::Ambiguous(summary) => summary.clone(),
+            _ => "no function".to_owned(),
+        }
     }
 
     /// Whether another index of the image may answer the offset: this one is damaged there, or the part is lost.
@@ -293,6 +321,8 @@ pub enum Unanswered {
 ///
 /// [`Unanswered::NoMatch`] if the report states an architecture of another family than the index has.
 /// [`Cause::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
+/// [`Unanswered::NoMatch`] if they count from positions in the file ([`Base::Android`]) and the index does not state
+/// them.
 /// [`Unanswered::NoMatch`] if they count from a function, and not exactly one function has its name, or the search for
 /// it would take too long ([`Index::function_start`]).
 pub fn answer_from_index<B: AsRef<[u8]>>(
@@ -301,9 +331,9 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
     let Question { image, offsets, lines, .. } = *question;
-    let distance = match image.base {
+    let readings = match image.base {
         Base::Function => match index.function_start(image.function.as_bytes()) {
-            Ok(Some(start)) => start.0,
+            Ok(Some(start)) => vec![Reading::all(start.0)],
             Ok(None) => {
                 let what =
                     "the report states no load address, and the index has no function or several functions";
@@ -312,10 +342,10 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
             Err(error @ symdex::Error::SearchTooLong) => return Err(Unanswered::NoMatch(error.to_string())),
             Err(damage) => return Ok(vec![Answer::damaged(&damage); offsets.len()]),
         },
-        _ => base_distance(index.metadata(), image)?,
+        _ => readings(index.metadata(), image)?,
     };
-    let of = AnswersOf::new(index.serial(), distance, lines);
-    Ok(answers_from(question, distance, Some(of).filter(|_| offsets.len() < MANY), |offsets, each| {
+    let serial = Some(index.serial()).filter(|_| offsets.len() < MANY);
+    Ok(answers_from(question, &readings, serial, |offsets, each| {
         index.lookup_many(offsets, lines, scratch, |position, found| {
             each(position, found.map_err(|error| Answer::damaged(&error)));
         });
@@ -325,9 +355,9 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 /// Returns the answers for the offsets of `question`, in their order, as [`answer_from_index`] does, from an index that
 /// `look_up` reads. Use it if the index is not in one piece.
 ///
-/// `look_up` is called once, with offsets from the start of the image. It calls its second argument with the position
-/// of an offset and the frames there, `None` for a gap, or [`Answer::Unreadable`]. An offset for which
-/// it does not call is [`Answer::NoFunction`].
+/// `look_up` is called with offsets from the start of the image, once for each reading of the offsets; most images have
+/// one. It calls its second argument with the position of an offset and the frames there, `None` for a gap, or
+/// [`Answer::Unreadable`]. An offset for which it does not call is [`Answer::NoFunction`].
 ///
 /// # Errors
 ///
@@ -335,20 +365,40 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 pub fn answer_from_lookups(
     metadata: &Metadata,
     question: &Question<'_>,
-    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
+    look_up: impl FnMut(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Result<Vec<Answer>, Unanswered> {
-    Ok(answers_from(question, base_distance(metadata, question.image)?, None, look_up))
+    Ok(answers_from(question, &readings(metadata, question.image)?, None, look_up))
 }
 
-/// The answers for the offsets of `question`, which count from the address `distance` bytes after the start of the
-/// image. Those of `of` are found among the known answers, or kept for the next report.
+/// The answers for the offsets of `question` in these readings. Those of the index `serial` are found among the known
+/// answers, or kept for the next report. An offset in no reading has no function.
 fn answers_from(
     question: &Question<'_>,
+    readings: &[Reading],
+    serial: Option<u64>,
+    mut look_up: impl FnMut(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
+) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = vec![None; question.offsets.len()];
+    for reading in readings {
+        let of = serial.map(|serial| AnswersOf::new(serial, reading.distance, question.lines));
+        let (start, offsets) = reading.of(question.offsets);
+        let found = answers_in(question, offsets, reading.distance, of, &mut look_up);
+        for (answer, found) in answers[start..].iter_mut().zip(found) {
+            *answer = Some(if let Some(other) = answer.take() { other.or(found) } else { found });
+        }
+    }
+    answers.into_iter().map(|answer| answer.unwrap_or(Answer::NoFunction)).collect()
+}
+
+/// The answers for `offsets`, which count from the start of the image. Those of `question` count from the address
+/// `distance` bytes after it.
+fn answers_in(
+    question: &Question<'_>,
+    mut offsets: Vec<ImageOffset>,
     distance: u64,
     of: Option<AnswersOf>,
-    look_up: impl FnOnce(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
+    look_up: &mut impl FnMut(&[ImageOffset], &mut dyn FnMut(usize, Result<Option<Frames<'_>>, Answer>)),
 ) -> Vec<Answer> {
-    let mut offsets = moved(question.offsets, distance);
     let mut answers = vec![Answer::NoFunction; offsets.len()];
     let known = KnownAnswers::shared();
     let mut positions: Vec<_> = (0..offsets.len()).collect();
@@ -419,13 +469,9 @@ impl Question<'_> {
     }
 }
 
-/// The offsets from the start of the image, of offsets that count from the address `distance` bytes after it.
-fn moved(offsets: &[ImageOffset], distance: u64) -> Vec<ImageOffset> {
-    offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(distance))).collect()
-}
-
 /// Converts the offsets that a [`Source`] is asked for to offsets from the start of the image that `metadata`
-/// describes. See [`Base`] for what they count from in the report.
+/// describes. See [`Base`] for what they count from in the report. If it is [`Base::Android`], an offset can stand for
+/// none, or for several.
 ///
 /// # Errors
 ///
@@ -435,28 +481,5 @@ pub fn image_offsets(
     image: &ReportImage,
     offsets: &[ImageOffset],
 ) -> Result<Vec<ImageOffset>, Unanswered> {
-    Ok(moved(offsets, base_distance(metadata, image)?))
-}
-
-/// The distance from the start of the image to the address that the report's offsets count from. It wraps: the
-/// distance to address 0 of the file is negative.
-fn base_distance(metadata: &Metadata, image: &ReportImage) -> Result<u64, Unanswered> {
-    // Reporters do not agree on the subtype: one image is arm64 or arm64e, armv7 or armv7s.
-    let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
-    if is_other {
-        return Err(Unanswered::other_arch(&metadata.arch.name));
-    }
-    match (image.base, metadata.text_exec_base) {
-        (Base::TextExec, Some(text_exec)) => Ok(text_exec.wrapping_sub(metadata.base)),
-        (Base::TextExec, None) => {
-            let what = "the report states the address of __TEXT_EXEC, but the image has no such segment";
-            Err(Unanswered::Failed(Cause::Unsupported, what.to_owned()))
-        }
-        (Base::Function, _) => {
-            let what = "the report states no load address; finding a function by its name needs an index in one piece";
-            Err(Unanswered::NoMatch(what.to_owned()))
-        }
-        (Base::File, _) => Ok(metadata.base.wrapping_neg()),
-        (Base::Image | Base::Absolute | Base::Unknown, _) => Ok(0),
-    }
+    Ok(readings(metadata, image)?.iter().flat_map(|reading| reading.of(offsets).1).collect())
 }

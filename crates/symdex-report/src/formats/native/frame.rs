@@ -10,9 +10,10 @@ use crate::text::{Cursor, lines, lossy};
 
 /// A line with a frame. Positions count from the start of the line.
 pub(super) struct FrameLine<'l> {
-    /// The position of the `#` before the number. A log can have a prefix before it.
+    /// The position of the `#` before the number, or of `pc` if the frame has no number. A log can have a prefix
+    /// before it.
     pub(super) head: usize,
-    pub(super) number: u64,
+    pub(super) number: Option<u64>,
     /// The address in the image's file, or the runtime address if the line has no image.
     pub(super) address: u64,
     /// The path of the image; `None` if the line has none.
@@ -44,17 +45,23 @@ pub(super) enum Writer {
 
 /// Reads the frame in `line`. `None` for another kind of line.
 pub(super) fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
-    memchr::memchr_iter(b'#', line).find_map(|head| {
+    let numbered = memchr::memchr_iter(b'#', line).find_map(|head| {
         let mut cursor = Cursor::at_byte(line, head + 1);
         let number = cursor.decimal()?;
         cursor.space().then_some(())?;
         // Only the first candidate is read to its end. A line can have any number of candidates.
         match cursor.rest() {
-            rest if rest.starts_with(b"pc ") => Some(pc::frame(cursor, head, number)),
+            rest if rest.starts_with(b"pc ") => Some(pc::frame(cursor, head, Some(number))),
             rest if rest.starts_with(b"0x") => Some(sanitizer::frame(cursor, head, number)),
             _ => None,
         }
-    })?
+    });
+    numbered.unwrap_or_else(|| {
+        let head = memchr::memmem::find(line, b"pc ")?;
+        let is_word = head.checked_sub(1).is_none_or(|before| line[before] == b' ');
+        let frame = pc::frame(Cursor::at_byte(line, head), head, None);
+        frame.filter(|frame| is_word && frame.path.is_some_and(|path| path.starts_with(b"/")))
+    })
 }
 
 /// The longest log prefix that is repeated on inserted lines, in bytes. Prefixes of logs have dozens.

@@ -101,6 +101,21 @@ pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
     info::number(&lossy(after.trim_ascii_start()))
 }
 
+/// Returns the release of Android, without the part after the point: of `Build fingerprint: 'google/x/x:8.1.0/OPM1...`,
+/// or of a title such as `Galaxy S9 (star2lte), Android 8.1`, which Google Play's console has.
+pub(super) fn release(line: &[u8]) -> Option<u64> {
+    let split = |key: &[u8]| find(line, key).map(|at| (&line[..at], &line[at + key.len()..]));
+    if let Some((_, fingerprint)) = split(b"Build fingerprint: ") {
+        return info::number(&lossy(&fingerprint[memchr::memchr(b':', fingerprint)? + 1..]));
+    }
+    let (before, version) = split(b"Android ")?;
+    let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let end = version.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b'.')).unwrap_or(version.len());
+    let is_title =
+        !is_word(before.trim_ascii_end().last()) && !is_word(version[end..].trim_ascii_start().first());
+    info::number(&lossy(version)).filter(|_| is_title)
+}
+
 /// Returns `text` up to the first `end`.
 fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
     find(text, end).map_or(text, |at| &text[..at])
@@ -136,6 +151,27 @@ mod tests {
             ("    /data/app/a b/libf.so (deleted)", None),
         ] {
             assert_eq!(build_id(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn releases_of_android_are_read() {
+        for (line, expected) in [
+            (
+                "F DEBUG : Build fingerprint: 'google/x/x:10/QQ3A.200805.001/6578210:user/release-keys'",
+                Some(10),
+            ),
+            ("Build fingerprint: 'samsung/a/b:8.1.0/M1AJQ/1:user/release-keys'", Some(8)),
+            ("Build fingerprint: 'Android/aosp_taimen/taimen:R/QT/1:userdebug/test-keys'", None),
+            ("Build fingerprint: 'unknown'", None),
+            ("samsung Galaxy S9 (star2lte), 4096MB RAM, Android 8.0", Some(8)),
+            ("Android 6.0", Some(6)),
+            ("Pixel 4 - Android 10 (SDK 29)", Some(10)),
+            ("It crashes on Android 10", None),
+            ("- Android 10 and later", None),
+            ("Android version", None),
+        ] {
+            assert_eq!(release(line.as_bytes()), expected, "{line}");
         }
     }
 

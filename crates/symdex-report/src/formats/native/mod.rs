@@ -41,6 +41,8 @@ pub(crate) const HARMONY_OS: Format = Format {
     example: "#01 pc 00000000000a1b2c /data/storage/libfoo.so(do_action+764)(42521ecd5a913b6984e2ff754dc45cf0)",
     marks: &["Module name:", "Fault thread info:", "Reason:Signal"],
     recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::HarmonyOs { .. })),
+    // Its addresses count from address 0 of the file, as Android's do since release 11.
+    parse: |text| parse_from(text, Some(Reader::SINCE_FILE_ADDRESSES)),
     ..NATIVE
 };
 
@@ -56,7 +58,7 @@ pub(crate) const SANITIZER: Format = Format {
 
 /// The common part of the formats of native stacks.
 const NATIVE: Format = Format {
-    parse,
+    parse: |text| parse_from(text, None),
     existing_symbols: Some(existing_symbols),
     edits: Edits::Frames(replacement),
     ..Format::TEXT
@@ -79,8 +81,9 @@ fn is_tombstone_without_frames(text: &[u8]) -> bool {
     has(b"Failed to unwind") && has(b"pid: ") && has(b"  >>> ") && !has_frames()
 }
 
-fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let mut reader = Reader::new(text.len());
+/// Parses a report of this release of Android, unless the text states another one.
+fn parse_from(text: &[u8], release: Option<u64>) -> Result<Parsed, Error> {
+    let mut reader = Reader::new(text.len(), release);
     for (span, line) in lines(text) {
         reader.line(line, span);
     }

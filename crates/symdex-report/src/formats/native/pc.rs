@@ -17,7 +17,7 @@ use crate::text::{Cursor, line_end};
 const BARE_ID: usize = 16;
 
 /// Reads the part of a frame that follows its number. The cursor is after the number.
-pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
+pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: Option<u64>) -> Option<FrameLine<'_>> {
     cursor.take(b"pc")?;
     cursor.space().then_some(())?;
     let address = cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits())?;
@@ -255,6 +255,8 @@ mod tests {
                 "#01 pc 000a1b2c  /x/b.apk (offset 9f000) (???) (BuildId: 0a)",
                 ("/x/b.apk", Some("0a"), None, " (BuildId: 0a)"),
             ),
+            ("  native: pc 000a1b2c  /x/libf.so", ("/x/libf.so", None, None, "")),
+            ("pc 000a1b2c  /x/libf.so (f+4)", ("/x/libf.so", None, Some("f"), " (f+4)")),
             ("#01 pc 000a1b2c  /x/f (<unknown>+4)", ("/x/f", None, None, "")),
             (
                 "#01 pc 000a1b2c  /x/b.apk (offset 9f000) (f+4) (BuildId: 0a)",
@@ -289,6 +291,8 @@ mod tests {
             "#01 pc 0  ",
             "# pc 0 a",
             "pc 0 a",
+            "epc 0 /a",
+            "    ip 7f  sp 7f  lr 7f  pc 000a1b2c  pst 60000000",
             "#01 at f (a.ets:3)",
             "#1 pc 0(1 a",
         ];

@@ -35,7 +35,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let (address, found_by) = (offset, None);
     Some(FrameLine {
         head,
-        number,
+        number: Some(number),
         address,
         path,
         offset: None,
