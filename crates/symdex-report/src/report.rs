@@ -275,6 +275,14 @@ pub enum SymbolDetail {
     Line,
 }
 
+impl SymbolDetail {
+    /// The detail of a frame with or without a function's name, and with or without a line. A line alone is none.
+    pub(crate) fn of(has_name: bool, has_line: bool) -> Self {
+        let named = if has_line { Self::Line } else { Self::Function };
+        if has_name { named } else { Self::AddressOnly }
+    }
+}
+
 impl ReportImage {
     /// The last component of the path, or the name if there is no path.
     #[must_use]
@@ -308,6 +316,8 @@ impl ReportImage {
             "/lib64/",
         ];
         const SHARED_CACHE: u64 = 0x1_8000_0000;
+        // Linux loads position-independent executables there.
+        const EXECUTABLES: Range<u64> = 0x5500_0000_0000..0x5700_0000_0000;
         // Simulators, and SDKs of older simulators, have the folders of the system below a separate folder.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
@@ -317,7 +327,8 @@ impl ReportImage {
             // Apps for older systems contain the libraries of Swift.
             || (self.file_name().starts_with("libswift") && self.path.contains("/Frameworks/"));
         // MetricKit states no paths. In 64-bit processes the shared cache holds only libraries of the system.
-        let is_system = is_system || (self.path.is_empty() && self.load_address >= SHARED_CACHE);
+        let is_cached = self.load_address >= SHARED_CACHE && !EXECUTABLES.contains(&self.load_address);
+        let is_system = is_system || self.path.is_empty() && is_cached;
         self.base != Base::Absolute && !is_system
     }
 

@@ -188,6 +188,16 @@ fn frames_of_an_image_without_a_place_count_as_frames_of_a_missing_image() {
     }
 }
 
+/// Linux loads executables above the addresses of Apple's shared cache.
+#[test]
+fn an_executable_of_linux_without_a_place_is_of_the_app() {
+    let of_app = |address: &str| {
+        let text = format!("  frame #1: {address} a.out`___lldb_unnamed_symbol3 + 8\n");
+        totals(text.as_bytes()).unresolved_app
+    };
+    assert_eq!(["0x555555555149", "0x7ffff7d8a740", "0x18ec897a4"].map(of_app), [1, 0, 0]);
+}
+
 /// A frame that has a name keeps it.
 #[test]
 fn only_frames_without_a_name_and_without_an_image_make_one() {

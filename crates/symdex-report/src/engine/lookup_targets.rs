@@ -2,24 +2,22 @@
 
 use symdex::ImageOffset;
 
+use crate::engine::ask::without;
 use crate::engine::images::{ImageMap, offset};
 use crate::engine::options::{Addresses, Options};
+use crate::engine::outcome::Unresolved;
 use crate::report::{AddressKind, Frame, Report, SymbolDetail, Thread};
 
 /// The image and the offset at which a frame is looked up.
 pub(crate) struct LookupTarget {
     /// The position of its image in the report; `None` if it lies in no image.
     pub(crate) image: Option<usize>,
-    pub(crate) offset: TargetOffset,
+    /// The offset, or the position of the frame's answer if none is looked up.
+    pub(crate) offset: Result<ImageOffset, u32>,
 }
 
-pub(crate) enum TargetOffset {
-    /// The report has enough detail about the frame already.
-    NotNeeded,
-    /// The address lies in no image, or it is unknown where its image lies.
-    NoImage,
-    Offset(ImageOffset),
-}
+/// The position of the answer of a frame that keeps the report's symbol.
+pub(crate) const KEPT: u32 = u32::MAX;
 
 /// Finds the lookup targets of a report's frames. They are not stored, because a large report has many.
 pub(crate) struct LookupTargets<'r> {
@@ -49,11 +47,8 @@ impl<'r> LookupTargets<'r> {
             Addresses::AsGiven => AddressKind::ProgramCounter,
         };
         let offset = || offset(self.report.images.get(image?)?, frame.address, kind);
-        let offset = if frame.detail >= self.enough || frame.inlined {
-            TargetOffset::NotNeeded
-        } else {
-            offset().map_or(TargetOffset::NoImage, TargetOffset::Offset)
-        };
+        let is_enough = frame.detail >= self.enough || frame.inlined;
+        let offset = if is_enough { Err(KEPT) } else { offset().ok_or(without(&Unresolved::NoImage)) };
         LookupTarget { image, offset }
     }
 }

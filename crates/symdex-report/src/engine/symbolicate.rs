@@ -7,12 +7,12 @@ use symdex::{Grade, ImageOffset};
 use crate::engine::ask::{AskedImage, FoundAnswers, ask, push_distinct, without};
 use crate::engine::function::Function;
 use crate::engine::limits::AnswerBytes;
-use crate::engine::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
+use crate::engine::lookup_targets::{KEPT, LookupTarget, LookupTargets};
 use crate::engine::options::{Options, OutputFormat};
 use crate::engine::outcome::{ImageOutcome, Unresolved};
 use crate::engine::source::{MatchedBy, Source, grade_of};
 use crate::formats::format::FormatKind;
-use crate::report::{Base, Frame, Report, ReportImage, SymbolDetail, Thread, to_u32};
+use crate::report::{Base, Frame, Number, Report, ReportImage, SymbolDetail, Thread};
 
 /// A report together with the answers for its frames. [`symbolicate()`] makes one.
 ///
@@ -40,20 +40,10 @@ pub struct Symbolicated<'r, 't> {
 /// The outcome of a frame. It is small, because a report can have millions.
 #[derive(Debug)]
 struct FrameOutcome {
-    /// The position of its image in the report; [`NOTHING`] if it lies in no image.
-    image: u32,
-    /// The position of its answer in [`Symbolicated::answers`]; [`NOTHING`] if the report keeps its own symbol.
-    answer: u32,
-}
-
-/// The number that stands for no position.
-const NOTHING: u32 = u32::MAX;
-
-impl FrameOutcome {
     /// The position of its image in the report; `None` if it lies in no image.
-    fn image(&self) -> Option<usize> {
-        (self.image != NOTHING).then_some(self.image as usize)
-    }
+    image: Option<Number>,
+    /// The position of its answer in [`Symbolicated::answers`], or [`KEPT`].
+    answer: u32,
 }
 
 /// The answer for one address: its functions, innermost first, at least one.
@@ -114,8 +104,8 @@ pub fn symbolicate<'r, 't>(
     let mut asked: Vec<Vec<ImageOffset>> = vec![Vec::new(); report.images.len()];
     let targets = LookupTargets::new(report, options);
     for target in report.threads.iter().flat_map(|thread| targets.of_thread(thread)) {
-        if let (Some(image), TargetOffset::Offset(offset)) = (target.image, &target.offset) {
-            push_distinct(&mut asked[image], *offset);
+        if let (Some(image), Ok(offset)) = (target.image, target.offset) {
+            push_distinct(&mut asked[image], offset);
         }
     }
     for offsets in &mut asked {
@@ -139,8 +129,8 @@ pub fn symbolicate<'r, 't>(
             left.take_frame(functions, is_json, frame.site.span().len())
         };
         let answer = match (target.offset, target.image) {
-            (TargetOffset::NotNeeded, _) => NOTHING,
-            (TargetOffset::Offset(offset), Some(image)) => {
+            (Err(answer), _) => answer,
+            (Ok(offset), Some(image)) => {
                 let AskedImage { outcome, positions } = &images[image];
                 match (outcome, asked[image].1.binary_search(&offset)) {
                     (ImageOutcome::Found(_), Ok(position)) => match positions[position] {
@@ -151,9 +141,9 @@ pub fn symbolicate<'r, 't>(
                     _ => without(&Unresolved::NoAnswer),
                 }
             }
-            _ => without(&Unresolved::NoImage),
+            (Ok(_), None) => without(&Unresolved::NoImage),
         };
-        FrameOutcome { image: target.image.map_or(NOTHING, to_u32), answer }
+        FrameOutcome { image: target.image.map(Number::from), answer }
     };
     let of_thread = |thread: &'r Thread| {
         let frames = thread.frames.iter().zip(targets.of_thread(thread));
@@ -184,7 +174,7 @@ impl<'r> Symbolicated<'r, '_> {
         let has_inlined_frames =
             before.is_some_and(|before| before.inlined && before.address == frames[frame].address);
         let resolved = if has_inlined_frames { resolved.get(resolved.len() - 1..)? } else { resolved };
-        let image = self.report.images.get(outcome.image()?)?;
+        let image = self.report.images.get(outcome.image?.get() as usize)?;
         let address = frames[frame].address;
         Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)?, address })
     }
@@ -205,13 +195,13 @@ impl<'r> Symbolicated<'r, '_> {
     pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
         self.answers.get(outcome.answer as usize)?.as_ref().ok()?;
-        Some(self.images.get(outcome.image()?)?.answered_by()?.matched)
+        Some(self.images.get(outcome.image?.get() as usize)?.answered_by()?.matched)
     }
 
     /// Returns the position in [`Report::images`] of the image that a frame lies in. `None` if it lies in no image.
     #[must_use]
     pub fn image_of(&self, thread: usize, frame: usize) -> Option<usize> {
-        self.outcomes.get(thread)?.get(frame)?.image()
+        self.outcomes.get(thread)?.get(frame)?.image.map(|image| image.get() as usize)
     }
 
     /// The outcome of each image, in the order of [`Report::images`].
@@ -235,7 +225,7 @@ impl<'r> Symbolicated<'r, '_> {
                 };
                 let answer = self.answers.get(outcome.answer as usize);
                 if frame.detail == SymbolDetail::Function && answer.is_some_and(adds_no_line) {
-                    outcome.answer = NOTHING;
+                    outcome.answer = KEPT;
                 }
             }
         }

@@ -189,11 +189,7 @@ impl<'j> Tables<'j> {
         let address = value(&self.address, row)?;
         let lib = || at(&self.lib, at(&self.resource, at(&self.function, row)?)?);
         let name = self.name(row);
-        let detail = match name {
-            Some(_) if self.line_number(row).is_some() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
+        let detail = SymbolDetail::of(name.is_some(), self.line_number(row).is_some());
         Some(Frame {
             address: address.number()?,
             image: lib().map(Number::from),

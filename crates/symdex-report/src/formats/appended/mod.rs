@@ -230,11 +230,7 @@ impl<'l> FrameLine<'l> {
         location: Option<(String, u32)>,
     ) -> Self {
         let kind = if number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let detail = match (&function, &location) {
-            (Some(_), Some(_)) => SymbolDetail::Line,
-            (Some(_), None) => SymbolDetail::Function,
-            (None, _) => SymbolDetail::AddressOnly,
-        };
+        let detail = SymbolDetail::of(function.is_some(), location.is_some());
         let bare = Self::of_address(line, Some(number), address, kind, image);
         Self { detail, function, head, location, ..bare }
     }

@@ -114,11 +114,8 @@ impl<'t> Tables<'t> {
 
     fn frame(&self, location: &Message<'_>, images: &HashMap<u64, usize>) -> Option<Frame> {
         let symbol = self.symbol(location);
-        let detail = match &symbol {
-            Some((_, file, line)) if *line != 0 || !file.is_empty() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
+        let has_line = symbol.as_ref().is_some_and(|(_, file, line)| *line != 0 || !file.is_empty());
+        let detail = SymbolDetail::of(symbol.is_some(), has_line);
         let mapping = location.number(of_location::MAPPING);
         Some(Frame {
             address: location.number(of_location::ADDRESS)?,
