@@ -143,7 +143,7 @@ mod tests {
             images.collect::<Vec<_>>()
         };
         let app = |path: &str, load, size, arch: Option<&str>| {
-            vec![("App".to_owned(), path.to_owned(), load, size, arch.map(|arch| arch.to_owned().into()))]
+            vec![("App".to_owned(), path.to_owned(), load, size, arch.map(str::to_owned))]
         };
         let list = r#"{"error":{"stack":"x","binary_images":[{"uuid":"%ID","name":"App","is_system":false,
             "load_address":"0x104834000","max_address":"0x10483bfff","arch":"arm64"},{"uuid":"%ID","name":"again",

@@ -4,7 +4,8 @@
 
 use super::list::INLINED;
 use super::{
-    Dialect, FrameLine, ImageReference, existing_symbols, has_frame, memory_map, parse, with_symbols,
+    Dialect, FrameLine, ImageReference, Location, existing_symbols, has_frame, memory_map, parse,
+    with_symbols,
 };
 use crate::engine::function::Function;
 use crate::formats::format::{Edits, Format};
@@ -34,7 +35,7 @@ pub(crate) struct Symbol<'l> {
     /// The parentheses with the arguments.
     arguments: &'l [u8],
     /// The file and the line number.
-    location: Option<(String, u32)>,
+    location: Option<Location>,
     /// The text after the arguments: ` from /opt/app.so`.
     rest: &'l [u8],
 }

@@ -6,7 +6,8 @@ use memchr::memmem;
 
 use super::list::INLINED;
 use super::{
-    Dialect, FrameLine, ImageReference, existing_symbols, has_frame, images_in_lines, parse, with_symbols,
+    Dialect, FrameLine, ImageReference, Location, existing_symbols, has_frame, images_in_lines, parse,
+    with_symbols,
 };
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
@@ -65,7 +66,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
 }
 
 /// Splits `main + 24 at main.c:5:3` before ` at `, and reads the file and the line.
-fn location(symbol: &[u8]) -> (&[u8], Option<(String, u32)>) {
+fn location(symbol: &[u8]) -> (&[u8], Option<Location>) {
     let Some(at) = memmem::rfind(symbol, b" at ") else { return (symbol, None) };
     let text = lossy(&symbol[at + b" at ".len()..]);
     let mut parts = text.splitn(3, ':');

@@ -4,7 +4,7 @@
 use memchr::memmem::{find, rfind};
 
 use super::list::INLINED;
-use super::{Dialect, FrameLine, ImageReference, existing_symbols, has_frame, parse, with_symbols};
+use super::{Dialect, FrameLine, ImageReference, Location, existing_symbols, has_frame, parse, with_symbols};
 use crate::engine::function::Function;
 use crate::engine::symbolicate::Resolution;
 use crate::formats::format::{Edits, Format};
@@ -63,7 +63,7 @@ fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
 }
 
 /// Splits `main [main.c : 12 + 0x4]` or `main + 0x12` into the function, and the file and line.
-fn location(symbol: &[u8]) -> Option<(&[u8], Option<(String, u32)>)> {
+fn location(symbol: &[u8]) -> Option<(&[u8], Option<Location>)> {
     if let Some(open) = rfind(symbol, b" [").filter(|_| symbol.ends_with(b"]")) {
         let inside = lossy(&symbol[open + 2..symbol.len() - 1]);
         let (file, line) = inside.rsplit_once(" : ")?;

@@ -45,7 +45,7 @@ struct Dialect {
     /// Whether the innermost frame of a stack with this title is an instruction, whatever its line says.
     begins_with_instruction: fn(&str) -> bool,
     /// Reads the file and the line of the function in the line before.
-    location: fn(&[u8]) -> Option<(String, u32)>,
+    location: fn(&[u8]) -> Option<Location>,
 }
 
 impl Dialect {
@@ -59,6 +59,9 @@ impl Dialect {
         location: |_| None,
     };
 }
+
+/// A file and a line number.
+type Location = (String, u32);
 
 /// A line with a frame.
 struct FrameLine<'l> {
@@ -74,7 +77,7 @@ struct FrameLine<'l> {
     /// The length of the part before the function, if the line has room for one. An answer replaces what follows.
     head: usize,
     /// The file and the line number.
-    location: Option<(String, u32)>,
+    location: Option<Location>,
     /// The distance from the start of the function.
     offset: Option<u64>,
 }
@@ -227,7 +230,7 @@ impl<'l> FrameLine<'l> {
         image: ImageReference<'l>,
         head: usize,
         function: Option<Span>,
-        location: Option<(String, u32)>,
+        location: Option<Location>,
     ) -> Self {
         let kind = if number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let detail = SymbolDetail::of(function.is_some(), location.is_some());

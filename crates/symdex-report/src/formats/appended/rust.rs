@@ -6,7 +6,8 @@
 
 use super::list::INLINED;
 use super::{
-    Dialect, FrameLine, existing_symbols, has_frame, mapped, mapped_or_executable, parse, with_symbols,
+    Dialect, FrameLine, Location, existing_symbols, has_frame, mapped, mapped_or_executable, parse,
+    with_symbols,
 };
 use crate::engine::function::Function;
 use crate::formats::existing::file_and_line;
@@ -62,7 +63,7 @@ fn title(line: &[u8]) -> Option<(String, bool)> {
 }
 
 /// Reads `    at src/main.rs:2:37` in the line below a frame.
-fn location(line: &[u8]) -> Option<(String, u32)> {
+fn location(line: &[u8]) -> Option<Location> {
     file_and_line(std::str::from_utf8(line.trim_ascii_start().strip_prefix(b"at ")?).ok()?)
 }
 
