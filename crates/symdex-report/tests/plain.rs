@@ -5,6 +5,7 @@ mod apple_text;
 mod bugsnag;
 mod call_tree;
 mod common;
+mod documents;
 mod formats;
 mod hostile;
 mod ips;

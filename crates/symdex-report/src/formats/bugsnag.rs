@@ -3,12 +3,15 @@
 
 use std::collections::HashMap;
 
+use symdex::ImageId;
+
 use crate::engine::limits::ReadLimit;
 use crate::error::Error;
 use crate::formats::format::{Edits, Format};
-use crate::formats::frame_object::{FrameObject, hexadecimal, lists};
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, hexadecimal, lists};
 use crate::formats::json::{Json, Value};
-use crate::report::{AddressKind, Frame, Parsed, ReportImage, SymbolDetail, Thread};
+use crate::formats::json_images::image;
+use crate::report::{AddressKind, Parsed, ReportImage, Thread};
 use crate::text::is_object;
 
 /// The format of Bugsnag's events.
@@ -29,20 +32,22 @@ pub(crate) const FORMAT: Format = Format {
 
 /// The members of a frame.
 const FRAME: FrameObject = FrameObject {
-    address: |object| hexadecimal(object.get("frameAddress")?),
-    function: "method",
-    file: "file",
-    line: "lineNumber",
-    start: Some("symbolAddress"),
-    copied: &[
-        "frameAddress",
-        "machoFile",
-        "machoLoadAddress",
-        "machoUUID",
-        "machoVMAddress",
-        "loadAddress",
-        "codeIdentifier",
+    address: &["frameAddress"],
+    members: &[
+        ("frameAddress", Part::Copied),
+        ("machoFile", Part::Copied),
+        ("machoLoadAddress", Part::Copied),
+        ("machoUUID", Part::Copied),
+        ("machoVMAddress", Part::Copied),
+        ("loadAddress", Part::Copied),
+        ("codeIdentifier", Part::Copied),
+        ("method", Part::Function),
+        ("symbolAddress", Part::StartText),
+        ("file", Part::FilePath),
+        ("lineNumber", Part::Line),
+        ("inlined", Part::Inlined),
     ],
+    inlined: InlinedObjects::Before,
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -71,28 +76,15 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &ReadL
     // A thread that was suspended has the address of an instruction in its innermost frame. An exception and the thread
     // that reports it have return addresses, unless the frame says otherwise.
     let is_suspended = !states_instruction && !is_exception && !is_true("errorReportingThread");
-    let mut read = |(depth, object): (usize, Value<'_>)| {
+    let kind = |depth, object: Value<'_>| {
         let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
-        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let frame = FRAME.frame(object, kind, images.number(object, limit))?;
-        let is_line = frame.detail == SymbolDetail::Line && !names_library(object);
-        let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
-        Some(Frame { detail, ..frame })
+        if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress }
     };
-    // Frames of other languages state no addresses.
-    let is_stated = |object: Value<'_>| object.get("frameAddress").is_some();
-    let frame = |(depth, object)| limit.read(read((depth, object)), is_stated(object));
-    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
+    let frames = FRAME.stack(frames, limit, kind, |object| images.number(object, limit));
     let name =
         if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };
     let label = Some(text("name")).filter(|name| !name.is_empty());
     Thread { name, label, crashed: is_true("errorReportingThread"), frames, ..Thread::default() }
-}
-
-/// Whether the file of a frame is its library. Android's client writes it there, and a number in place of the line.
-fn names_library(frame: Value<'_>) -> bool {
-    let file = frame.get("file").and_then(Value::text).unwrap_or_default();
-    file.ends_with(".so") || file.contains(".apk")
 }
 
 /// The images that frames name, in the order of the frames.
@@ -100,33 +92,22 @@ fn names_library(frame: Value<'_>) -> bool {
 struct Images {
     images: Vec<ReportImage>,
     /// Positions by load address and id.
-    known: HashMap<(u64, String), usize>,
+    known: HashMap<(u64, Option<ImageId>), usize>,
 }
 
 impl Images {
     /// Returns the position of the image of a frame, and adds the image if it is new.
     fn number(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
-        let text = |keys: [&str; 2]| {
-            keys.iter().find_map(|key| frame.get(key)?.text()).unwrap_or_default().into_owned()
-        };
-        let load_address =
-            ["machoLoadAddress", "loadAddress"].iter().find_map(|key| hexadecimal(frame.get(key)?))?;
-        let id = text(["machoUUID", "codeIdentifier"]);
-        let number = self.images.len();
-        let known = self.known.get(&(load_address, id.clone())).copied();
+        let image = image(frame, hexadecimal);
+        (image.load_address != 0).then_some(())?;
+        let key = (image.load_address, image.id.clone());
+        let known = self.known.get(&key).copied();
         if known.is_some() || !limit.take_image_of_frame() {
             return known;
         }
-        let path = text(["machoFile", "file"]);
-        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        self.images.push(ReportImage {
-            name,
-            path,
-            id: id.parse().ok(),
-            load_address,
-            ..ReportImage::default()
-        });
-        self.known.insert((load_address, id), number);
+        let number = self.images.len();
+        self.images.push(image);
+        self.known.insert(key, number);
         Some(number)
     }
 }

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use symdex_demangle::demangle;
 
 use crate::engine::symbolicate::Symbolicated;
-use crate::formats::json::{Json, Value};
 use crate::formats::rules::is_nameless;
 use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::text::lossy;
@@ -90,33 +89,6 @@ impl ExistingSymbol {
         let tail = String::from_utf8_lossy(at(name.end..end));
         let (file, line) = file_and_line(&tail).filter(|_| detail == SymbolDetail::Line).unzip();
         Self { function: Some(lossy(at(name.clone()))), file, line, offset: distance(&tail) }
-    }
-
-    /// Converts a symbol whose `offset` is the start address of the function. `address` is the address of the frame.
-    pub(crate) fn with_start_as_offset(self, address: u64) -> Self {
-        Self { offset: self.offset.and_then(|start| address.checked_sub(start)), ..self }
-    }
-
-    /// Reads the symbol of the JSON object at `site`. The keys are those of function, file, line and offset.
-    pub(crate) fn of_object(text: &[u8], site: &Span, keys: [&str; 4]) -> Self {
-        let json = Json::parse(text, site.start);
-        json.map_or_else(|_| Self::default(), |json| Self::of_members(json.root(), keys))
-    }
-
-    /// Reads the symbol of a JSON object. The keys are those of function, file, line and offset. Placeholders such as
-    /// `<redacted>` are no names.
-    pub(crate) fn of_members(object: Value<'_>, [function, file, line, offset]: [&str; 4]) -> Self {
-        let [function, file, line, offset] = object.get_each([function, file, line, offset]);
-        let text = |value: Option<Value<'_>>| {
-            let text = value.and_then(Value::text).map(Cow::into_owned);
-            text.filter(|text| !is_nameless(text.as_bytes()))
-        };
-        let number = |value: Option<Value<'_>>| value.and_then(Value::number);
-        let line = number(line).and_then(|line| u32::try_from(line).ok());
-        let function = text(function);
-        // The distance from a placeholder means nothing.
-        let offset = number(offset).filter(|_| function.is_some());
-        Self { function, file: text(file), line, offset }
     }
 }
 

@@ -1,72 +1,174 @@
 //! Frames that are JSON objects: their symbols, and the members for their answers.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+
+use memchr::memmem;
+use serde_json::json;
 
 use crate::engine::function::Function;
+use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::json::{Descendant, Json, Value};
-use crate::formats::json_edit::{Member, NewValue, with_objects_before};
+use crate::formats::json_edit::{Member, NewValue, object_like, with_members, with_objects_before};
 use crate::formats::rules::is_nameless;
+use crate::registers::{Register, in_order};
 use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 
 /// The members of a frame's object in one format.
 pub(crate) struct FrameObject {
-    /// Reads the address of the frame.
-    pub(crate) address: fn(Value<'_>) -> Option<u64>,
-    /// The key of the function's name.
-    pub(crate) function: &'static str,
-    /// The key of the file.
-    pub(crate) file: &'static str,
-    /// The key of the line.
-    pub(crate) line: &'static str,
-    /// The key of the function's start address, as a hexadecimal string. `None` if the format has none.
-    pub(crate) start: Option<&'static str>,
-    /// The keys that the object of an inlined function copies from the frame.
-    pub(crate) copied: &'static [&'static str],
+    /// The keys of the frame's address. The first that is a number counts.
+    pub(crate) address: &'static [&'static str],
+    /// What the members state, in the order in which answers add them.
+    pub(crate) members: &'static [(&'static str, Part)],
+    /// Where the functions inlined into a frame are written.
+    pub(crate) inlined: InlinedObjects,
 }
 
-/// The key that marks the object of an inlined function.
-const INLINED: &str = "inlined";
+/// What a member of a frame's object states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// What the object of an inlined function copies from the frame.
+    Copied,
+    /// That the object is an inlined function.
+    Inlined,
+    /// The name of the function, demangled.
+    Function,
+    /// The linkage name of the function.
+    LinkageName,
+    /// The name of the file. Answers with a line have it, as the path.
+    FileName,
+    /// The path of the file.
+    FilePath,
+    /// The path of the file. Answers without a line have it, too.
+    File,
+    Line,
+    /// The line. Answers do not have that of code which the compiler generated, 0.
+    LineOfSource,
+    /// An object with the path of the file and the line.
+    Location,
+    /// The address of the function.
+    Start,
+    /// The same as a hexadecimal string.
+    StartText,
+    /// The same. Answers leave it alone.
+    OldStart,
+    /// The distance from the start of the function to the frame's address.
+    Offset,
+    /// The same as a hexadecimal string.
+    OffsetText,
+}
+
+/// Where the functions inlined into a frame are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InlinedObjects {
+    /// In objects before that of the frame: the innermost frame is the first.
+    Before,
+    /// In objects after that of the frame: the innermost frame is the last.
+    After,
+    /// Nowhere: the report names frames by their positions.
+    None,
+}
+
+/// What a frame's object states of the frame's symbol.
+#[derive(Default)]
+struct Symbol<'j> {
+    function: Option<Value<'j>>,
+    file: Option<Value<'j>>,
+    line: Option<Value<'j>>,
+    start: Option<Value<'j>>,
+    offset: Option<Value<'j>>,
+    is_inlined: bool,
+}
 
 impl FrameObject {
+    fn symbol<'j>(&self, object: Value<'j>) -> Symbol<'j> {
+        let mut symbol = Symbol::default();
+        let name = |value: Value<'j>| {
+            Some(value).filter(|value| value.text().is_some_and(|text| !is_nameless(text.as_bytes())))
+        };
+        // Bugsnag's client for Android writes the library there, and a number in place of the line.
+        let is_library = |text: &[u8]| text.ends_with(b".so") || memmem::find(text, b".apk").is_some();
+        let file = |value| name(value).filter(|file| !is_library(file.unescaped()));
+        object.find_each(self.members.iter().map(|(key, _)| *key), |at, value| match self.members[at].1 {
+            Part::Copied => {}
+            Part::Inlined => symbol.is_inlined = value.is_true(),
+            Part::Function => symbol.function = name(value).or(symbol.function),
+            Part::LinkageName => symbol.function = symbol.function.or_else(|| name(value)),
+            Part::FileName | Part::FilePath => symbol.file = file(value).or(symbol.file),
+            Part::File => symbol.file = symbol.file.or_else(|| file(value)),
+            Part::Line | Part::LineOfSource => symbol.line = Some(value),
+            Part::Location => [symbol.file, symbol.line] = value.get_each(["file", "line"]),
+            Part::Start | Part::StartText | Part::OldStart => symbol.start = Some(value),
+            Part::Offset | Part::OffsetText => symbol.offset = Some(value),
+        });
+        symbol
+    }
+
+    /// Reads the frames of a stack, each with its number in `frames`.
+    pub(crate) fn stack<'j>(
+        &self,
+        frames: Value<'j>,
+        limit: &ReadLimit,
+        kind: impl Fn(usize, Value<'j>) -> AddressKind,
+        mut image: impl FnMut(Value<'j>) -> Option<usize>,
+    ) -> Vec<Frame> {
+        let read = |(number, object)| {
+            let frame = self.frame(object, kind(number, object), image(object));
+            // Frames of other languages state no addresses.
+            limit.read(frame, self.address.iter().any(|key| object.get(key).is_some()))
+        };
+        limit.stack(frames.elements().enumerate().filter_map(read))
+    }
+
     /// Reads a frame. `None` if the object states no address.
-    pub(crate) fn frame(&self, object: Value<'_>, kind: AddressKind, image: Option<usize>) -> Option<Frame> {
-        let text =
-            |key: &str| object.get(key).filter(|value| value.text().is_some_and(|text| !text.is_empty()));
-        let function = text(self.function).filter(|name| !is_nameless(name.unescaped()));
+    fn frame(&self, object: Value<'_>, kind: AddressKind, image: Option<usize>) -> Option<Frame> {
+        Some(Frame { kind, ..self.frame_at(self.address(object)?, object, image) })
+    }
+
+    /// The address in a frame's object.
+    pub(crate) fn address(&self, object: Value<'_>) -> Option<u64> {
+        self.address.iter().find_map(|key| hexadecimal(object.get(key)?))
+    }
+
+    /// The frame at `address` with the symbol in `object`, as the address of an instruction.
+    pub(crate) fn frame_at(&self, address: u64, object: Value<'_>, image: Option<usize>) -> Frame {
+        let Symbol { function, file, is_inlined, .. } = self.symbol(object);
         let detail = match function {
-            Some(_) if text(self.file).is_some() => SymbolDetail::Line,
+            Some(_) if file.is_some() => SymbolDetail::Line,
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        Some(Frame {
-            address: (self.address)(object)?,
-            image: image.map(Number::from),
-            kind,
-            site: object.span().into(),
-            detail,
-            function: function.map(Value::inner),
-            inlined: object.get(INLINED).is_some_and(Value::is_true),
-        })
+        let (image, site) = (image.map(Number::from), object.span().into());
+        let (kind, function) = (AddressKind::ProgramCounter, function.map(Value::inner));
+        Frame { address, image, kind, site, detail, function, inlined: is_inlined }
     }
 
-    /// Returns the symbol that the report has for each frame, by thread.
+    /// The symbol that the object of a frame at `address` has.
+    pub(crate) fn existing_symbol(&self, object: Value<'_>, address: u64) -> ExistingSymbol {
+        let Symbol { function, file, line, start, offset, .. } = self.symbol(object);
+        let text = |value: Option<Value<'_>>| value.and_then(Value::text).map(Cow::into_owned);
+        let start = start.and_then(Value::number);
+        let offset = offset.and_then(Value::number).or_else(|| address.checked_sub(start?));
+        ExistingSymbol {
+            function: text(function),
+            file: text(file),
+            line: line.and_then(Value::number).and_then(|line| u32::try_from(line).ok()),
+            // The distance from a placeholder means nothing.
+            offset: offset.filter(|_| function.is_some()),
+        }
+    }
+
+    /// The symbols that the report has for the frames, by thread.
     pub(crate) fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        let keys = [self.function, self.file, self.line, ""];
         report.map_frames(|frame| {
-            let Ok(json) = Json::parse(report.text, frame.site.start()) else {
-                return ExistingSymbol::default();
-            };
-            let symbol = ExistingSymbol::of_members(json.root(), keys);
-            let start = self.start.and_then(|key| hexadecimal(json.root().get(key)?));
-            let offset = start.filter(|_| symbol.function.is_some());
-            let file = symbol.file.filter(|file| !file.is_empty());
-            ExistingSymbol { offset, file, ..symbol }.with_start_as_offset(frame.address)
+            let json = Json::parse(report.text, frame.site.start()).ok();
+            json.map(|json| self.existing_symbol(json.root(), frame.address)).unwrap_or_default()
         })
     }
 
-    /// The frame's object with its answer, after new objects for the functions inlined into it.
+    /// The frame's object with its answer, and new objects for the functions inlined into it.
     pub(crate) fn replacement(
         &self,
         text: &[u8],
@@ -76,26 +178,57 @@ impl FrameObject {
         let json = Json::parse(text, site.start).ok()?;
         let object = json.root();
         let (concrete, inlined) = resolution.frames.split_last()?;
-        let copy = |key: &'static str| {
-            Some((key, NewValue::Json(serde_json::from_slice(object.get(key)?.bytes()).ok()?)))
-        };
-        let before = inlined.iter().map(|resolved| {
-            let copied = self.copied.iter().filter_map(|key| copy(key));
-            copied.chain(self.answer(resolved, resolution)).chain([(INLINED, true.into())]).collect()
-        });
-        Some(with_objects_before(text, object, before, &self.answer(concrete, resolution)))
+        let answer = |resolved| self.answer(resolved, object, resolution);
+        if self.inlined == InlinedObjects::Before {
+            return Some(with_objects_before(text, object, inlined.iter().map(answer), &answer(concrete)));
+        }
+        let mut out = with_members(text, object, &answer(concrete));
+        for resolved in inlined.iter().rev().filter(|_| self.inlined == InlinedObjects::After) {
+            out.push(b',');
+            out.extend(object_like(text, object, &answer(resolved)));
+        }
+        Some(out)
     }
 
-    fn answer<'s>(&self, resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
-        let start = || resolution.address.checked_sub(resolution.function_offset(resolved)?);
-        let start = self.start.zip(resolved.readable().and_then(|_| start()));
-        let members = [
-            resolved.readable().map(|function| (self.function, function.into())),
-            start.map(|(key, start)| (key, format!("{start:#x}").into())),
-            resolved.line.map(|_| (self.file, resolved.file_path().into())),
-            resolved.line.map(|line| (self.line, line.into())),
-        ];
-        members.into_iter().flatten().collect()
+    /// The members for a function at the frame `object`: all those of a new object if it is inlined, and otherwise
+    /// those to set.
+    pub(crate) fn answer<'s>(
+        &self,
+        resolved: &'s Function,
+        object: Value<'_>,
+        resolution: &Resolution<'_>,
+    ) -> Vec<Member<'s>> {
+        let line = resolved.line;
+        let offset = || resolution.function_offset(resolved);
+        let start = || resolved.readable().and_then(|_| resolution.address.checked_sub(offset()?));
+        // Some formats have all numbers as strings.
+        let number = |key: &str, number: u64| match object.get(key).is_some_and(|old| old.text().is_some()) {
+            true => number.to_string().into(),
+            false => number.into(),
+        };
+        let value = |key: &str, part| -> Option<NewValue<'s>> {
+            Some(match part {
+                Part::Copied | Part::Inlined if !resolved.inlined => return None,
+                Part::Copied => NewValue::Json(serde_json::from_slice(object.get(key)?.bytes()).ok()?),
+                Part::Inlined => true.into(),
+                Part::Function => resolved.readable()?.into(),
+                Part::LinkageName => resolved.name()?.into(),
+                Part::FileName => line.map(|_| resolved.file_name())?.into(),
+                Part::FilePath => line.map(|_| resolved.file_path())?.into(),
+                Part::File => resolved.file()?.into(),
+                Part::Line => number(key, line?.into()),
+                Part::LineOfSource => number(key, line.filter(|line| *line != 0)?.into()),
+                Part::Location => {
+                    NewValue::Json(json!({"file": resolved.file_path(), "line": line?, "column": 0}))
+                }
+                Part::Start => number(key, start()?),
+                Part::StartText => format!("{:#x}", start()?).into(),
+                Part::OldStart => return None,
+                Part::Offset => number(key, offset()?),
+                Part::OffsetText => format!("{:#010x}", offset()?).into(),
+            })
+        };
+        self.members.iter().filter_map(|(key, part)| Some((*key, value(key, *part)?))).collect()
     }
 }
 
@@ -103,6 +236,12 @@ impl FrameObject {
 pub(crate) fn member<'t>(object: &'t [u8], key: &str) -> Option<Cow<'t, str>> {
     let json = Json::parse(object, 0).ok()?;
     Some(json.root().get(key)?.text()?.into_owned().into())
+}
+
+/// Reads the registers of a thread: members with a number.
+pub(crate) fn registers(object: Option<Value<'_>>, limit: &ReadLimit) -> Vec<Register> {
+    let members = object.into_iter().flat_map(Value::members).take_while(|_| limit.take_entry());
+    in_order(members.filter_map(|(name, value)| Some(Register::new(name.text()?, hexadecimal(value)?))))
 }
 
 /// Reads a number: hexadecimal digits in a string, with or without `0x`, or a decimal number.
@@ -114,16 +253,19 @@ pub(crate) fn hexadecimal(value: Value<'_>) -> Option<u64> {
 }
 
 /// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object.
-/// Arrays in such an array are left out.
+/// Arrays in such an array are left out, and further ones in the same object: the object's other members belong to one.
 pub(crate) fn lists<'j>(root: Value<'j>, key: &str) -> impl Iterator<Item = (Value<'j>, Value<'j>)> {
     let mut values = root.descendants();
+    let mut owners = HashSet::new();
     std::iter::from_fn(move || {
         loop {
             let Descendant { parent, key: name, value } = values.next()?;
             let is_list = name.is_some_and(|name| name.unescaped() == key.as_bytes());
             if is_list && value.bytes().starts_with(b"[") {
                 values.leave(value);
-                return Some((parent, value));
+                if owners.insert(parent.span().start) {
+                    return Some((parent, value));
+                }
             }
         }
     })

@@ -196,7 +196,7 @@ impl<'j> Value<'j> {
     }
 
     /// Whether it is the string `text`, which has no quote and no backslash, written without escapes.
-    fn is_string(self, text: &str) -> bool {
+    pub(crate) fn is_string(self, text: &str) -> bool {
         let Json { text: all, nodes, .. } = self.json;
         let written = all.get(nodes[self.node] as usize + 1..).unwrap_or_default();
         // The closing quote is compared first, because it is elsewhere in most strings.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use symdex::{Arch, ImageId};
+use symdex::{Arch, ImageId, debug_id};
 
 use crate::formats::frame_object::hexadecimal;
 use crate::formats::json::{Descendant, Value};
@@ -14,6 +14,12 @@ enum Fact {
     Path,
     Name,
     Id,
+    /// Breakpad's debug id.
+    DebugId,
+    /// The build id of an ELF image.
+    CodeId,
+    /// The kind of file: `elf`, `macho`.
+    Kind,
     LoadAddress,
     Size,
     /// The last address in some formats and versions, and the next one in others.
@@ -24,20 +30,19 @@ enum Fact {
 }
 
 /// The members of images in all formats. If an object has several for the same fact, the first here counts.
-const MEMBERS: [(&str, Fact); 39] = [
+const MEMBERS: [(&str, Fact); 44] = [
     ("path", Fact::Path),
     ("code_file", Fact::Path),
     ("machoFile", Fact::Path),
     ("imagePath", Fact::Path),
     ("image_path", Fact::Path),
+    ("file", Fact::Path),
     ("name", Fact::Name),
     ("binaryName", Fact::Name),
     ("imageName", Fact::Name),
     ("image_name", Fact::Name),
-    ("file", Fact::Name),
     ("uuid", Fact::Id),
     ("UUID", Fact::Id),
-    ("debug_id", Fact::Id),
     ("buildId", Fact::Id),
     ("build_id", Fact::Id),
     ("binaryUUID", Fact::Id),
@@ -45,6 +50,9 @@ const MEMBERS: [(&str, Fact); 39] = [
     ("machoUUID", Fact::Id),
     ("codeIdentifier", Fact::Id),
     ("id", Fact::Id),
+    ("debug_id", Fact::DebugId),
+    ("code_id", Fact::CodeId),
+    ("type", Fact::Kind),
     ("image_addr", Fact::LoadAddress),
     ("load_address", Fact::LoadAddress),
     ("loadAddress", Fact::LoadAddress),
@@ -60,10 +68,13 @@ const MEMBERS: [(&str, Fact); 39] = [
     ("size", Fact::Size),
     ("max_address", Fact::End),
     ("endAddress", Fact::End),
+    ("endOfText", Fact::End),
     ("end_addr", Fact::End),
     ("arch", Fact::Arch),
     ("cpu_type", Fact::CpuType),
+    ("primaryArchitectureId", Fact::CpuType),
     ("cpu_subtype", Fact::CpuSubtype),
+    ("architectureVariantId", Fact::CpuSubtype),
 ];
 
 /// Reads the image that `object` describes, with `number` for its addresses. What it does not state is empty.
@@ -76,7 +87,7 @@ pub(crate) fn image<'j>(object: Value<'j>, number: fn(Value<'j>) -> Option<u64>)
             *slot = Some((at, value));
         }
     });
-    let [path, name, id, load_address, size, end, arch, cpu_type, cpu_subtype] =
+    let [path, name, id, debug_id, code_id, kind, load_address, size, end, arch, cpu_type, cpu_subtype] =
         found.map(|found| found.map(|(_, value)| value));
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
     let (mut path, mut name) = (text(path), text(name));
@@ -87,6 +98,13 @@ pub(crate) fn image<'j>(object: Value<'j>, number: fn(Value<'j>) -> Option<u64>)
     if name.is_empty() {
         name = path.rsplit('/').next().unwrap_or_default().to_owned();
     }
+    let of_macho = || debug_id.and_then(|id| debug_id::uuid(&id.text()?)).or_else(|| text(id).parse().ok());
+    let (id, is_id_cut) = match (text(kind).as_str(), text(code_id).parse().ok()) {
+        // Older clients of Sentry state the debug id as the UUID.
+        ("elf", None) => (debug_id::build_id_start(&text(debug_id.or(id))), true),
+        ("elf", build_id) => (build_id, false),
+        _ => (of_macho(), false),
+    };
     let load_address = load_address.and_then(number).unwrap_or_default();
     let end = end.and_then(number).and_then(|end| end.checked_sub(load_address));
     let macho = || Some(Arch::from_macho(cpu_number(cpu_type?)?, cpu_number(cpu_subtype?)?));
@@ -94,7 +112,8 @@ pub(crate) fn image<'j>(object: Value<'j>, number: fn(Value<'j>) -> Option<u64>)
         name,
         path,
         arch: Arch::from_name(&text(arch)).or_else(macho),
-        id: text(id).parse().ok(),
+        id,
+        is_id_cut,
         load_address,
         size: size.and_then(number).or_else(|| end.map(|size| size.saturating_add(1))),
         ..ReportImage::default()

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::engine::limits::ReadLimit;
 use crate::error::Error;
 use crate::formats::format::{Edits, Format};
-use crate::formats::frame_object::{FrameObject, hexadecimal, lists};
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, hexadecimal, lists};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images::image;
 use crate::report::{AddressKind, Parsed, ReportImage, Thread};
@@ -29,30 +29,24 @@ pub(crate) const FORMAT: Format = Format {
     ..Format::JSON
 };
 
-/// The members of a frame.
-const FRAME: FrameObject = FrameObject {
-    address,
-    function: "method_name",
-    file: "file_name",
-    line: "line_num",
-    start: None,
-    copied: &[
-        "frame_index",
-        "binary_name",
-        "binary_address",
-        "symbol_address",
-        "instruction_address",
-        "in_app",
-    ],
-};
-
-/// The keys of a frame's address. `symbol_address` is the frame's own address; the reporter copies it from the text of
+/// The members of a frame. `symbol_address` is the frame's own address; the reporter copies it from the text of
 /// PLCrashReporter.
-const ADDRESSES: [&str; 2] = ["symbol_address", "instruction_address"];
-
-fn address(object: Value<'_>) -> Option<u64> {
-    ADDRESSES.iter().find_map(|key| hexadecimal(object.get(key)?))
-}
+const FRAME: FrameObject = FrameObject {
+    address: &["symbol_address", "instruction_address"],
+    members: &[
+        ("frame_index", Part::Copied),
+        ("binary_name", Part::Copied),
+        ("binary_address", Part::Copied),
+        ("symbol_address", Part::Copied),
+        ("instruction_address", Part::Copied),
+        ("in_app", Part::Copied),
+        ("method_name", Part::Function),
+        ("file_name", Part::FilePath),
+        ("line_num", Part::Line),
+        ("inlined", Part::Inlined),
+    ],
+    inlined: InlinedObjects::Before,
+};
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
@@ -86,15 +80,12 @@ fn stack(
     is_dart: bool,
     (images, limit): (&mut Images, &ReadLimit),
 ) -> Thread {
-    let frame = |(depth, object): (usize, Value<'_>)| {
+    let kind = |depth, _: Value<'_>| match depth == 0 || is_dart {
         // Dart's addresses are already those of the calls.
-        let is_instruction = depth == 0 || is_dart;
-        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let image = images.of_frame(object, limit);
-        let is_stated = ADDRESSES.iter().any(|key| object.get(key).is_some());
-        limit.read(FRAME.frame(object, kind, image), is_stated)
+        true => AddressKind::ProgramCounter,
+        false => AddressKind::ReturnAddress,
     };
-    let frames = limit.stack(frames.elements().enumerate().filter_map(frame));
+    let frames = FRAME.stack(frames, limit, kind, |object| images.of_frame(object, limit));
     let name = ["thread_name", "name"].iter().find_map(|key| owner.get(key)?.text());
     let name = name.map_or_else(|| format!("Thread {number}"), |name| name.into_owned());
     Thread { crashed: owner.get("signal").is_some(), name, frames, ..Thread::default() }
@@ -117,7 +108,7 @@ impl Images {
     /// Returns the position of the image of a frame, and adds the image if it is new.
     fn of_frame(&mut self, frame: Value<'_>, limit: &ReadLimit) -> Option<usize> {
         let Some(load_address) = frame.get("binary_address").and_then(hexadecimal) else {
-            let address = address(frame)?;
+            let address = FRAME.address(frame)?;
             let (_, number) = self.known.range(..=address).next_back()?;
             let image = self.images.get(*number)?;
             return (image.size.is_none() || image.contains(address)).then_some(*number);

@@ -6,21 +6,15 @@ use std::collections::HashMap;
 use serde_json::json;
 use symdex::{Arch, ImageId};
 
-use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
-use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
-use crate::formats::frame_object::{hexadecimal, lists};
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, hexadecimal, lists, registers};
 use crate::formats::json::{Json, Value};
-use crate::formats::json_edit::{Member, NewValue, with_members};
-use crate::formats::rules::is_nameless;
+use crate::formats::json_edit::{NewValue, with_members};
 use crate::info::{ReportInfo, set};
-use crate::registers::{Register, in_order};
-use crate::report::{
-    AddressKind, FoundBy, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
-};
+use crate::report::{FoundBy, Frame, Parsed, ReportImage, Span, Thread};
 use symdex::debug_id;
 
 /// The format of minidump-stackwalk's JSON.
@@ -35,9 +29,21 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""crash_info""#, r#""modules""#, r#""module_offset""#],
     recognises,
     parse,
-    existing_symbols: Some(existing_symbols),
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
     edits: Edits::Frames(replacement),
     ..Format::JSON
+};
+
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address: &["offset"],
+    members: &[
+        ("file", Part::FilePath),
+        ("function", Part::Function),
+        ("line", Part::Line),
+        ("function_offset", Part::OffsetText),
+    ],
+    inlined: InlinedObjects::None,
 };
 
 fn recognises(text: &[u8]) -> bool {
@@ -186,64 +192,30 @@ fn stack(
         crashed: index.is_some(),
         id: owner.get("thread_id").and_then(Value::number),
         label: text("thread_name").map(|name| name.into_owned()),
-        registers: frames.elements().next().map(|frame| registers(frame, limit)).unwrap_or_default(),
+        registers: registers(frames.elements().next().and_then(|frame| frame.get("registers")), limit),
         frames: all,
         found_by,
         ..Thread::default()
     }
 }
 
-/// The registers of a thread, in the object of its innermost frame.
-fn registers(frame: Value<'_>, limit: &ReadLimit) -> Vec<Register> {
-    let members = frame.get("registers").into_iter().flat_map(Value::members);
-    let members = members.take_while(|_| limit.take_entry());
-    in_order(members.filter_map(|(name, value)| Some(Register::new(name.text()?, hexadecimal(value)?))))
-}
-
 fn frame(object: Value<'_>, by_base: &HashMap<u64, usize>) -> Option<Frame> {
     let number = |key: &str| object.get(key).and_then(hexadecimal);
     let address = number("offset")?;
     let base = number("module_offset").and_then(|offset| address.checked_sub(offset));
-    let text = |key: &str| object.get(key).filter(|value| value.text().is_some_and(|text| !text.is_empty()));
-    let function = text("function").filter(|name| !is_nameless(name.unescaped()));
-    let detail = match function {
-        Some(_) if text("file").is_some() => SymbolDetail::Line,
-        Some(_) => SymbolDetail::Function,
-        None => SymbolDetail::AddressOnly,
-    };
-    Some(Frame {
-        address,
-        image: base.and_then(|base| by_base.get(&base)).map(|number| Number::from(*number)),
-        // The tool has moved return addresses back into the call already.
-        kind: AddressKind::ProgramCounter,
-        site: object.span().into(),
-        detail,
-        function: function.map(Value::inner),
-        inlined: false,
-    })
-}
-
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| {
-        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
-            return ExistingSymbol::default();
-        };
-        let symbol = ExistingSymbol::of_members(json.root(), ["function", "file", "line", ""]);
-        let offset = json.root().get("function_offset").and_then(hexadecimal);
-        ExistingSymbol { offset: offset.filter(|_| symbol.function.is_some()), ..symbol }
-    })
+    let image = base.and_then(|base| by_base.get(&base)).copied();
+    // The tool has moved return addresses back into the call already.
+    Some(FRAME.frame_at(address, object, image))
 }
 
 /// The frame's object with its answer. `inlines` has the functions inlined into the frame, innermost first.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let (concrete, inlined) = resolution.frames.split_last()?;
-    let mut members = function(concrete);
-    if let Some(offset) = resolution.function_offset(concrete) {
-        members.push(("function_offset", format!("{offset:#010x}").into()));
-    }
+    let answer = |resolved| FRAME.answer(resolved, json.root(), resolution);
+    let mut members = answer(concrete);
     let inlined = inlined.iter().map(|resolved| {
-        let members = function(resolved).into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
+        let members = answer(resolved).into_iter().map(|(key, value)| (key.to_owned(), json!(value)));
         serde_json::Value::Object(members.collect())
     });
     let inlined: Vec<_> = inlined.collect();
@@ -251,15 +223,6 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
         members.push(("inlines", NewValue::Json(inlined.into())));
     }
     Some(with_members(text, json.root(), &members))
-}
-
-fn function(resolved: &Function) -> Vec<Member<'_>> {
-    let members = [
-        ("file", resolved.line.map(|_| resolved.file_path().into())),
-        ("function", resolved.readable().map(NewValue::from)),
-        ("line", resolved.line.map(NewValue::from)),
-    ];
-    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub(crate) mod appended;
 pub(crate) mod apple_text;
 pub(crate) mod bugsnag;
 pub(crate) mod call_tree;
+pub(crate) mod documents;
 pub(crate) mod existing;
 pub(crate) mod firefox;
 pub(crate) mod format;
@@ -24,6 +25,7 @@ pub(crate) mod steps;
 pub(crate) mod unknown;
 pub(crate) mod unread;
 pub(crate) mod write;
+pub(crate) mod xctrace;
 
 use crate::engine::limits::Extent;
 use crate::error::Error;
@@ -35,7 +37,7 @@ use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 29] = [
+static FORMATS: [Format; 33] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -43,10 +45,14 @@ static FORMATS: [Format; 29] = [
     metrickit::FORMAT,
     metrickit::embedded::FORMAT,
     kscrash::FORMAT,
+    documents::sentry_profile::FORMAT,
     sentry::FORMAT,
     bugsnag::FORMAT,
     measure_sh::FORMAT,
     minidump::FORMAT,
+    documents::swift::FORMAT,
+    documents::app_center::FORMAT,
+    xctrace::FORMAT,
     protobuf::plcrash::FORMAT,
     protobuf::pprof::FORMAT,
     firefox::FORMAT,

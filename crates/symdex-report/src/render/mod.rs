@@ -64,7 +64,7 @@ impl Symbolicated<'_, '_> {
 }
 
 /// Writes a report as a `.crash`.
-fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let report = symbolicated.report;
     write_header(report, out)?;
     let stacks = Stacks::new(symbolicated);

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 mod binary_stacks;
+mod json_stacks;
 mod older_stacks;
 pub(crate) mod samples;
 pub(crate) mod shapes;

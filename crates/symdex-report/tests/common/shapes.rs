@@ -54,7 +54,7 @@ pub(crate) fn shapes() -> Vec<Shape> {
 }
 
 /// A format, and what is before the repeated part, the part, and what is after it.
-const TEXTS: [(&str, [&str; 3]); 75] = [
+const TEXTS: [(&str, [&str; 3]); 87] = [
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n", ""]),
     ("apple-crash", ["", "0 A 0x1 0x1 + 1\n\n", ""]),
     ("apple-crash", ["", "0 A 0x% 0x% + 1\n", ""]),
@@ -165,6 +165,21 @@ const TEXTS: [(&str, [&str; 3]); 75] = [
         "minidump-stackwalk",
         ["{\"crash_info\":{\"module_offset\":1},\"threads\":[{\"frames\":[]}],\"modules\":[", "{},", "{}]}"],
     ),
+    ("sentry-profile", [SENTRY_PROFILE, "{\"instruction_addr\":%},", "{}]}}"]),
+    ("sentry-profile", [SENTRY_PROFILE, "1],\"stacks\":[[%]],\"frames\":[", "{}]}}"]),
+    (
+        "sentry-profile",
+        ["", "{\"instruction_addr\":1}\n", "{\"sampled_profile\":{\"samples\":[{\"frames\":[]}]}}"],
+    ),
+    ("swift-json", ["{\"programCounter\":1,\"frames\":[", "{\"address\":\"0x%\"},", "{}]}"]),
+    ("swift-json", ["{\"programCounter\":1,\"t\":[", "{\"frames\":[]},", "{}]}"]),
+    ("swift-json", ["{\"returnAddress\":1,\"frames\":[],\"images\":[", "{},", "{}]}"]),
+    ("app-center", ["{\"binaries\":1,\"startAddress\":1,\"frames\":[", "{\"address\":%},", "{}]}"]),
+    ("xctrace", ["<trace-query-result>", "<frame addr=\"0x%\"/>", ""]),
+    ("xctrace", ["<trace-query-result>", "<frame id=\"%\" addr=\"0x1\"/>", ""]),
+    ("xctrace", ["<trace-query-result><frame id=\"1\" addr=\"0x1\"/>", "<frame ref=\"1\"/>", ""]),
+    ("xctrace", ["<trace-query-result>", "<row><frame addr=\"0x1\"/>", ""]),
+    ("xctrace", ["<trace-query-result>", "<binary id=\"%\" load-addr=\"0x1\"/>", ""]),
     ("firefox-profile", [FIREFOX, "%,", "1]}}]}"]),
     ("firefox-profile", ["{\"frameTable\":1,\"resourceTable\":1,\"libs\":[", "{},", "{}]}"]),
     (
@@ -212,13 +227,16 @@ const TEXTS: [(&str, [&str; 3]); 75] = [
 ];
 
 /// The end of a report of each format in JSON, with what it is recognised by, after a list of other values.
-const JSON: [(&str, &str); 10] = [
+const JSON: [(&str, &str); 13] = [
     ("apple-ips", "1],\"usedImages\":[],\"threads\":[]}"),
     ("apple-stackshot", "1],\"processByPid\":{}}"),
     ("metrickit", "1],\"callStacks\":[{\"callStackRootFrames\":[]}]}"),
     ("metrickit-string", "1],\"y\":\"{\\\"callStackRootFrames\\\":[]}\"}"),
     ("kscrash", "1],\"binary_images\":[],\"crash\":{\"backtrace\":{\"instruction_addr\":1}}}"),
     ("sentry-event", "1],\"debug_meta\":{},\"stacktrace\":{\"instruction_addr\":1}}"),
+    ("sentry-profile", "1],\"profile\":{\"samples\":[],\"frames\":[{\"instruction_addr\":1}]}}"),
+    ("swift-json", "1],\"frames\":[{\"kind\":\"programCounter\"}]}"),
+    ("app-center", "1],\"frames\":[],\"binaries\":[{\"startAddress\":1}]}"),
     ("bugsnag", "1],\"stacktrace\":[{\"frameAddress\":1}]}"),
     ("measure", "1],\"binary_images\":[],\"frames\":[{\"instruction_address\":1}]}"),
     (
@@ -229,6 +247,8 @@ const JSON: [(&str, &str); 10] = [
 ];
 
 const KSCRASH: &str = "{\"binary_images\":[],\"crash\":{\"threads\":[{\"backtrace\":{\"contents\":[";
+const SENTRY_PROFILE: &str =
+    "{\"debug_meta\":{},\"profile\":{\"samples\":[],\"instruction_addr\":1,\"frames\":[";
 const MINIDUMP: &str = "{\"crash_info\":{},\"modules\":[],\"threads\":[{\"module_offset\":1,\"frames\":[";
 const FIREFOX: &str = "{\"libs\":[],\"threads\":[{\"stringArray\":[],\"funcTable\":{},\"resourceTable\":{\"lib\":[]},\
                        \"frameTable\":{\"address\":[";

@@ -65,6 +65,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         of_names("firefox-profile", firefox().into_bytes(), NONE),
     ];
     samples.extend(super::older_stacks::samples());
+    samples.extend(super::json_stacks::samples());
     samples
 }
 

@@ -10,20 +10,15 @@ pub(crate) mod stackshot;
 
 use std::borrow::Cow;
 
-use symdex::Arch;
-
-use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part};
 use crate::formats::json::{Json, Value};
-use crate::formats::json_edit::{Member, NewValue, with_objects_before};
-use crate::formats::rules::is_nameless;
-use crate::report::{
-    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
-};
+use crate::formats::json_images;
+use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Span, Thread};
 use crate::text::is_object;
 
 /// The format of Apple's JSON reports.
@@ -96,13 +91,27 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| match report.text.get(frame.site.start()) {
-        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site.span(), SYMBOL_KEYS),
+        Some(b'{') => Json::parse(report.text, frame.site.start())
+            .map(|json| FRAME.existing_symbol(json.root(), frame.address))
+            .unwrap_or_default(),
         _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
     })
 }
 
-/// The keys of a frame's function, file, line and distance from the start of the function.
-pub(crate) const SYMBOL_KEYS: [&str; 4] = ["symbol", "sourceFile", "sourceLine", "symbolLocation"];
+/// The members of a frame.
+pub(crate) const FRAME: FrameObject = FrameObject {
+    address: &[],
+    members: &[
+        ("inline", Part::Inlined),
+        ("imageOffset", Part::Copied),
+        ("imageIndex", Part::Copied),
+        ("symbol", Part::Function),
+        ("symbolLocation", Part::Offset),
+        ("sourceFile", Part::FileName),
+        ("sourceLine", Part::LineOfSource),
+    ],
+    inlined: InlinedObjects::Before,
+};
 
 /// Fails for a report without stacks. Other kinds of reports have the same header.
 fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
@@ -117,24 +126,14 @@ fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
 }
 
 fn image(object: Value<'_>) -> ReportImage {
-    let keys = ["path", "name", "source", "uuid", "arch", "base", "size"];
-    let [path, name, source, uuid, arch, base, size] = object.get_each(keys);
-    let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
-    let path = text(path);
-    let name = match text(name) {
-        name if name.is_empty() => path.rsplit('/').next().unwrap_or_default().to_owned(),
-        name => name,
-    };
-    let load_address = base.and_then(Value::number).unwrap_or_default();
-    let base = match text(source).as_str() {
-        "A" => Base::Absolute,
-        "T" => Base::TextExec,
+    let base = match object.get("source").map(Value::unescaped) {
+        Some(b"A") => Base::Absolute,
+        Some(b"T") => Base::TextExec,
         _ => Base::Image,
     };
+    let image = json_images::image(object, Value::number);
     // The entry for addresses in no image has an id of zeros.
-    let id = text(uuid).parse().ok().filter(|_| base != Base::Absolute);
-    let (arch, size) = (Arch::from_name(&text(arch)), size.and_then(Value::number));
-    ReportImage { name, path, arch, id, load_address, size, base, ..ReportImage::default() }
+    ReportImage { id: image.id.clone().filter(|_| base != Base::Absolute), base, ..image }
 }
 
 fn stack(
@@ -164,24 +163,14 @@ fn stack(
 
 /// Reads a frame. `None` if its offset is not stated, or if its offset or the position of its image is malformed.
 fn frame(object: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<Frame> {
-    let keys = ["imageIndex", "imageOffset", "symbol", "sourceFile", "sourceLine", "inline"];
-    let [image, offset, symbol, file, line, inline] = object.get_each(keys);
+    let [image, offset] = object.get_each(["imageIndex", "imageOffset"]);
     let image = match image {
         Some(index) => Some(usize::try_from(index.number()?).ok().filter(|index| *index < images.len())?),
         None => None,
     };
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
     let address = base.wrapping_add(offset?.number()?);
-    let symbol = symbol.filter(|symbol| !is_nameless(symbol.unescaped()));
-    let detail = match symbol {
-        Some(_) if file.is_some() || line.is_some() => SymbolDetail::Line,
-        Some(_) => SymbolDetail::Function,
-        None => SymbolDetail::AddressOnly,
-    };
-    let function = symbol.map(Value::inner);
-    let inlined = inline.is_some_and(Value::is_true);
-    let (image, site) = (image.map(Number::from), object.span().into());
-    Some(Frame { address, image, kind, site, detail, function, inlined })
+    Some(Frame { kind, ..FRAME.frame_at(address, object, image) })
 }
 
 /// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a
@@ -190,27 +179,5 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     if text.get(site.start) != Some(&b'{') {
         return backtraces::replacement(text, site, resolution);
     }
-    let json = Json::parse(text, site.start).ok()?;
-    let object = json.root();
-    let (concrete, inlined) = resolution.frames.split_last()?;
-    let keys = ["imageOffset", "imageIndex"];
-    let address = object.get_each(keys).map(|value| value.and_then(Value::number));
-    let before = inlined.iter().map(|resolved| {
-        let address = keys.into_iter().zip(address);
-        let address = address.filter_map(|(key, number)| Some((key, number?.into())));
-        [("inline", true.into())].into_iter().chain(address).chain(answer(resolved, resolution)).collect()
-    });
-    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
-}
-
-/// The members for a function. Code that the compiler generated has a file and no line.
-pub(crate) fn answer<'s>(resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
-    let line = resolved.line.filter(|line| *line != 0);
-    let members = [
-        ("symbol", resolved.readable().map(NewValue::from)),
-        ("symbolLocation", resolution.function_offset(resolved).map(NewValue::from)),
-        ("sourceFile", resolved.line.map(|_| resolved.file_name().into())),
-        ("sourceLine", line.map(NewValue::from)),
-    ];
-    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+    FRAME.replacement(text, site, resolution)
 }

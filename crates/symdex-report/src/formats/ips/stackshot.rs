@@ -6,7 +6,7 @@
 
 use symdex::ImageId;
 
-use super::{SYMBOL_KEYS, answer, info};
+use super::{FRAME, info};
 use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
 use crate::engine::symbolicate::Resolution;
@@ -14,9 +14,7 @@ use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::formats::json::{Json, Value};
-use crate::report::{
-    AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Span, Thread};
 use crate::text::is_object;
 
 /// The format of stackshots.
@@ -112,29 +110,17 @@ fn frame(array: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<
     let index = usize::try_from(elements.next()?.number()?).ok();
     let offset = elements.next()?.number()?;
     let base = index.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
-    let symbol = elements.next();
-    let member = |key: &str| symbol.and_then(|symbol| symbol.get(key));
-    let detail = match (member("symbol"), member("sourceFile")) {
-        (Some(_), Some(_)) => SymbolDetail::Line,
-        (Some(_), None) => SymbolDetail::Function,
-        (None, _) => SymbolDetail::AddressOnly,
-    };
-    Some(Frame {
-        address: base.wrapping_add(offset),
-        image: index.map(Number::from),
-        kind,
-        site: array.span().into(),
-        detail,
-        function: member("symbol").map(Value::inner),
-        inlined: member("inline").is_some_and(Value::is_true),
-    })
+    let address = base.wrapping_add(offset);
+    // Without a symbol, the array itself has none of the members of one.
+    let frame = FRAME.frame_at(address, elements.next().unwrap_or(array), index);
+    Some(Frame { kind, site: array.span().into(), ..frame })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
         let json = Json::parse(report.text, frame.site.start()).ok();
         let symbol = json.as_ref().and_then(|json| json.root().elements().nth(2));
-        symbol.map(|symbol| ExistingSymbol::of_members(symbol, SYMBOL_KEYS)).unwrap_or_default()
+        symbol.map(|symbol| FRAME.existing_symbol(symbol, frame.address)).unwrap_or_default()
     })
 }
 
@@ -147,10 +133,9 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let rest = json.root().elements().nth(2).map_or(offset.span().end, |symbol| symbol.span().end);
     let end = text.get(rest..site.end)?;
     let array = |resolved: &Function| {
-        let inline = resolved.inlined.then_some(("inline", true.into()));
-        let members: serde_json::Map<_, _> = inline
+        let members: serde_json::Map<_, _> = FRAME
+            .answer(resolved, json.root(), resolution)
             .into_iter()
-            .chain(answer(resolved, resolution))
             .map(|(key, value)| (key.to_owned(), serde_json::json!(value)))
             .collect();
         [address, b",", serde_json::Value::from(members).to_string().as_bytes(), end].concat()

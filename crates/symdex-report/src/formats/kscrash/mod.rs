@@ -8,18 +8,13 @@ mod info;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
-use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
-use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
-use crate::formats::frame_object::member;
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, member};
 use crate::formats::json::{Json, Value};
-use crate::formats::json_edit::{Member, NewValue, with_objects_before};
 use crate::formats::json_images::image;
-use crate::formats::rules::is_nameless;
-use crate::report::{AddressKind, Frame, Parsed, Report, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Parsed, Thread};
 use crate::text::is_object;
 
 /// The format of KSCrash's reports.
@@ -33,9 +28,9 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""binary_images""#, r#""crash""#, r#""backtrace""#, r#""instruction_addr""#],
     recognises,
     parse,
-    existing_symbols: Some(existing_symbols),
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
     stated_image: |object| member(object, "object_name"),
-    edits: Edits::Frames(replacement),
+    edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
     ..Format::JSON
 };
 
@@ -75,12 +70,21 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     })
 }
 
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
-    report.map_frames(|frame| {
-        ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
-    })
-}
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address: &["instruction_addr"],
+    members: &[
+        ("instruction_addr", Part::Copied),
+        ("object_addr", Part::Copied),
+        ("object_name", Part::Copied),
+        ("symbol_addr", Part::Start),
+        ("symbol_name", Part::Function),
+        ("source_file", Part::FileName),
+        ("source_line", Part::Line),
+        ("inlined", Part::Inlined),
+    ],
+    inlined: InlinedObjects::Before,
+};
 
 /// The stacks of one report: those of its threads, and of the last exception that was deallocated.
 fn stacks(report: Value<'_>, limit: &ReadLimit) -> Vec<Thread> {
@@ -137,46 +141,7 @@ fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) 
             true => AddressKind::ProgramCounter,
             false => AddressKind::ReturnAddress,
         };
-        let symbol =
-            object.get("symbol_name").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let detail = match symbol {
-            Some(_) if object.get("source_line").is_some() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
-        let function = symbol.map(Value::inner);
-        let inlined = object.get("inlined").is_some_and(Value::is_true);
-        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
+        Some(Frame { kind, ..FRAME.frame_at(address, object, None) })
     };
     limit.stack(objects.filter_map(|object| limit.read(read(object), true)))
-}
-
-/// The frame's object with its answer, after new objects for the functions inlined into it.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let json = Json::parse(text, site.start).ok()?;
-    let object = json.root();
-    let (concrete, inlined) = resolution.frames.split_last()?;
-    let before = inlined.iter().map(|resolved| {
-        let address_members = ["instruction_addr", "object_addr"].into_iter();
-        let address_members =
-            address_members.filter_map(|key| Some((key, object.get(key)?.number()?.into())));
-        let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", name.into()));
-        address_members
-            .chain(name)
-            .chain(answer(resolved, resolution))
-            .chain([("inlined", true.into())])
-            .collect()
-    });
-    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
-}
-
-fn answer<'s>(resolved: &'s Function, resolution: &Resolution<'_>) -> Vec<Member<'s>> {
-    let start = || resolution.address.checked_sub(resolution.function_offset(resolved)?);
-    let members = [
-        ("symbol_addr", resolved.readable().and_then(|_| start()).map(NewValue::from)),
-        ("symbol_name", resolved.readable().map(NewValue::from)),
-        ("source_file", resolved.line.map(|_| resolved.file_name().into())),
-        ("source_line", resolved.line.map(NewValue::from)),
-    ];
-    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

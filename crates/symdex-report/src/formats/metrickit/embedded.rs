@@ -79,7 +79,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
             }
             parsed.threads.push(thread);
         }
-        parsed.images.extend(images.images);
+        parsed.images.extend(images.finish());
     }
     parsed.extent = limit.extent(json.rest());
     Ok(parsed)

@@ -1,4 +1,5 @@
-//! MetricKit's diagnostics: JSON with trees of frames. The `subFrames` of a frame are its callees, or its callers.
+//! MetricKit's diagnostics: JSON with trees of frames. The `subFrames` of a frame are its callees, or its callers. The
+//! logs of App Store Connect are such diagnostics with other keys for symbols, and with numbers as strings.
 //!
 //! A tree is read without recursion and edited by insertions. A frame's answer is inserted after its address. Frames
 //! for inlined functions are inserted around its `subFrames`, or around the frame itself if the root is the innermost
@@ -20,17 +21,17 @@ use crate::engine::symbolicate::{Resolution, Symbolicated};
 use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
-use crate::formats::ips;
+use crate::formats::frame_object::{FrameObject, InlinedObjects, Part};
 use crate::formats::json::{Json, Value};
-use crate::formats::json_edit::{Member, more_members};
-use crate::formats::rules::is_nameless;
+use crate::formats::json_edit::{more_members, object_like};
+use crate::formats::json_images::image;
 use crate::formats::write::Editor;
-use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread, to_u32};
+use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Thread, to_u32};
 
 /// The format of MetricKit's diagnostics.
 pub(crate) const FORMAT: Format = Format {
     name: "metrickit",
-    description: "MetricKit's diagnostics",
+    description: "MetricKit's diagnostics, diagnostic logs of App Store Connect",
     example: concat!(
         r#"{"callStacks":[{"callStackRootFrames":["#,
         r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"#,
@@ -40,10 +41,51 @@ pub(crate) const FORMAT: Format = Format {
     recognises,
     parse,
     existing_symbols: Some(existing_symbols),
+    image_list: "a frame of it with `offsetIntoBinaryTextSegment`",
     edits: Edits::Written(write),
     write_text: Some(text::write),
     ..Format::JSON
 };
+
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address: &["address", OFFSET],
+    members: &[
+        ("binaryUUID", Part::Copied),
+        (OFFSET, Part::Copied),
+        ("sampleCount", Part::Copied),
+        ("binaryName", Part::Copied),
+        ("address", Part::Copied),
+        ("symbol", Part::Function),
+        ("symbolLocation", Part::Offset),
+        ("sourceFile", Part::FileName),
+        ("sourceLine", Part::LineOfSource),
+        ("inline", Part::Inlined),
+    ],
+    inlined: InlinedObjects::None,
+};
+
+/// As [`FRAME`], in the logs of App Store Connect.
+const FRAME_OF_LOG: FrameObject = FrameObject {
+    members: &[
+        ("binaryUUID", Part::Copied),
+        (OFFSET, Part::Copied),
+        ("sampleCount", Part::Copied),
+        ("binaryName", Part::Copied),
+        ("address", Part::Copied),
+        ("symbolName", Part::Function),
+        ("offsetIntoSymbol", Part::Offset),
+        ("fileName", Part::FileName),
+        ("lineNumber", Part::LineOfSource),
+        ("inline", Part::Inlined),
+    ],
+    ..FRAME
+};
+
+/// The members of the frame `object`.
+fn members_of(object: Value<'_>) -> &'static FrameObject {
+    if object.get("symbolName").is_some() { &FRAME_OF_LOG } else { &FRAME }
+}
 
 fn recognises(text: &[u8]) -> bool {
     let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
@@ -56,7 +98,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut images = ImageTable::default();
     let stacks = stacks(json.root()).take_while(|_| limit.has_room());
     let threads = stacks.map(|stack| stack.thread(&mut images, &limit)).collect();
-    let (images, info) = (images.images, info::info(json.root()));
+    let (images, info) = (images.finish(), info::info(json.root()));
     Ok(Parsed { images, threads, info, extent: limit.extent(json.rest()) })
 }
 
@@ -116,10 +158,11 @@ struct Node<'j> {
     is_leaf: bool,
 }
 
-/// The diagnostics of a payload, of a list of payloads, or a single diagnostic, each with its kind and number: `crash 0
-/// `. A single diagnostic has an empty kind. Other members of a payload are returned too; they have no stacks.
+/// The diagnostics of a payload, of a list of payloads, of logs, or a single diagnostic, each with its kind and number:
+/// `crash 0 `. A single diagnostic has an empty kind. Other members of a payload are returned too; they have no stacks.
 fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
-    let payloads = std::iter::once(root).chain(root.elements());
+    let of_logs = root.get("productData").into_iter().flat_map(Value::elements);
+    let payloads = std::iter::once(root).chain(root.elements()).chain(of_logs);
     payloads.flat_map(|payload| {
         let lists = payload.members().flat_map(|(kind, list)| {
             let named = move |(number, diagnostic)| (format!("{}{number} ", kind_of(kind)), diagnostic);
@@ -133,12 +176,17 @@ fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)>
 fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
     diagnostics(root).flat_map(|(kind, diagnostic)| {
         let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
+        // Logs, and the first versions, have a list of trees.
+        let trees = std::iter::once(tree).chain(tree.elements());
         let arch =
             diagnostic.get("diagnosticMetaData").and_then(|meta| meta.get("platformArchitecture")?.text());
         let arch = arch.and_then(|name| Arch::from_name(&name));
-        let per_thread = tree.get("callStackPerThread").is_some_and(Value::is_true);
-        let stacks = tree.get("callStacks").into_iter().flat_map(Value::elements).enumerate();
-        stacks.map(move |(number, stack)| {
+        let stacks = trees.flat_map(|tree| {
+            let per_thread = tree.get("callStackPerThread").is_some_and(Value::is_true);
+            let stacks = tree.get("callStacks").into_iter().flat_map(Value::elements);
+            stacks.map(move |stack| (per_thread, stack))
+        });
+        stacks.enumerate().map(move |(number, (per_thread, stack))| {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
             let (nodes, malformed) = nodes(stack);
@@ -172,7 +220,7 @@ fn nodes<'j>(stack: Value<'j>) -> (Vec<Node<'j>>, u64) {
             continue;
         };
         let mut inner = list(object, "subFrames");
-        let stated = object.get("address").or_else(|| object.get(OFFSET));
+        let stated = stated(object, "address").or_else(|| stated(object, OFFSET));
         let (depth, is_leaf) = (to_u32(open.len() - 1), inner.peek().is_none());
         match stated.and_then(Value::number) {
             Some(address) => nodes.push(Node { object, address, depth, is_leaf }),
@@ -186,6 +234,11 @@ fn nodes<'j>(stack: Value<'j>) -> (Vec<Node<'j>>, u64) {
 }
 
 const OFFSET: &str = "offsetIntoBinaryTextSegment";
+
+/// The value of a member. Logs have an empty string for an unknown one.
+fn stated<'j>(object: Value<'j>, key: &str) -> Option<Value<'j>> {
+    object.get(key).filter(|value| !value.is_string(""))
+}
 
 /// Whether the roots are the outermost frames. `None` if this is unknown. In the first versions the root of a crash's
 /// stack was the innermost frame.
@@ -213,7 +266,7 @@ impl<'j> Stack<'j> {
 
     /// The symbols that the report has for the frames of `thread`, which was read from this stack.
     fn existing_symbols(&self, thread: &Thread) -> Vec<ExistingSymbol> {
-        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+        let symbol = |node: &Node<'_>| members_of(node.object).existing_symbol(node.object, node.address);
         self.innermost_first().take(thread.frames.len()).map(symbol).collect()
     }
 
@@ -235,33 +288,18 @@ impl<'j> Stack<'j> {
 impl<'j> Node<'j> {
     fn frame(&self, is_innermost: bool, image: Option<usize>) -> Frame {
         let kind = if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        let symbol =
-            self.object.get("symbol").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let detail = match symbol {
-            Some(_) if self.object.get("sourceFile").is_some() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
         let start = self.object.span().start;
-        Frame {
-            address: self.address,
-            image: image.map(Number::from),
-            kind,
-            // The edits insert into the object, so this span is only its start.
-            site: (start..start + 1).into(),
-            detail,
-            function: symbol.map(Value::inner),
-            inlined: self.object.get("inline").is_some_and(Value::is_true),
-        }
+        // The edits insert into the object, so the site is only its start.
+        let site = (start..start + 1).into();
+        Frame { kind, site, ..members_of(self.object).frame_at(self.address, self.object, image) }
     }
 
     /// The load address of the image. In the first versions the offset was the load address itself; no image is that
-    /// long.
-    fn load_address(&self) -> u64 {
-        match self.object.get(OFFSET).and_then(Value::number) {
-            Some(load_address) if load_address >= 1 << 32 => load_address,
-            Some(offset) => self.address.saturating_sub(offset),
-            None => 0,
+    /// long. `None` if the frame does not state it.
+    fn load_address(&self) -> Option<u64> {
+        match self.object.get(OFFSET)?.number()? {
+            load_address if load_address >= 1 << 32 => Some(load_address),
+            offset => Some(self.address.saturating_sub(offset)),
         }
     }
 
@@ -271,8 +309,10 @@ impl<'j> Node<'j> {
         let Some((concrete, inlined)) = resolution.frames.split_last() else { return Vec::new() };
         let Some(anchor) = object.get("address").or_else(|| object.get(OFFSET)) else { return Vec::new() };
         let insert = |at: usize, text: Vec<u8>| Edit { span: at..at, text };
-        let (set, added): (Vec<_>, Vec<_>) =
-            ips::answer(concrete, resolution).into_iter().partition(|(key, _)| object.get(key).is_some());
+        let (set, added): (Vec<_>, Vec<_>) = members_of(object)
+            .answer(concrete, object, resolution)
+            .into_iter()
+            .partition(|(key, _)| object.get(key).is_some());
         let set = set.into_iter().filter_map(|(key, value)| {
             let mut text = Vec::new();
             value.append_to(&mut text);
@@ -326,22 +366,8 @@ impl<'t> Wrap<'t> {
         resolved: &Function,
         resolution: &Resolution<'_>,
     ) -> Vec<u8> {
-        let number = |key| Some((key, like.get(key)?.number()?.into()));
-        let string = |key| Some((key, like.get(key)?.text()?.into()));
-        let address_members = [
-            string("binaryUUID"),
-            number(OFFSET),
-            number("sampleCount"),
-            string("binaryName"),
-            number("address"),
-        ];
-        let members: Vec<Member<'_>> = address_members
-            .into_iter()
-            .flatten()
-            .chain(ips::answer(resolved, resolution))
-            .chain([("inline", true.into())])
-            .collect();
-        let object = crate::formats::json_edit::object_like(text, like, &members);
+        let members = members_of(like).answer(resolved, like, resolution);
+        let object = object_like(text, like, &members);
         object[..object.len() - self.close.len()].to_vec()
     }
 
@@ -374,7 +400,7 @@ impl<'t> Wrap<'t> {
 struct ImageTable<'j> {
     images: Vec<ReportImage>,
     /// Positions by id and name, as they are written, and by load address.
-    known: HashMap<(&'j [u8], &'j [u8], u64), usize>,
+    known: HashMap<(&'j [u8], &'j [u8], Option<u64>), usize>,
 }
 
 impl<'j> ImageTable<'j> {
@@ -382,18 +408,32 @@ impl<'j> ImageTable<'j> {
         let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
         let key = (written("binaryUUID"), written("binaryName"), node.load_address());
         if let Some(number) = self.known.get(&key) {
+            if let Some(image) = self.images.get_mut(*number).filter(|image| image.base == Base::Unknown) {
+                image.load_address = image.load_address.min(node.address);
+            }
             return Some(*number);
         }
         limit.take_image_of_frame().then_some(())?;
-        let text = |key: &str| node.object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+        let load_address = node.load_address();
         self.known.insert(key, self.images.len());
         self.images.push(ReportImage {
-            name: text("binaryName"),
             arch: arch.cloned(),
-            id: text("binaryUUID").parse().ok(),
-            load_address: node.load_address(),
-            ..ReportImage::default()
+            load_address: load_address.unwrap_or(node.address),
+            base: if load_address.is_some() { Base::Image } else { Base::Unknown },
+            ..image(node.object, Value::number)
         });
         Some(self.images.len() - 1)
+    }
+
+    /// The images. One that was loaded where its frames do not state it is placed by another entry with its id.
+    fn finish(mut self) -> Vec<ReportImage> {
+        let placed = self.images.iter().rev().filter(|image| image.base == Base::Image && image.id.is_some());
+        let placed: HashMap<_, _> = placed.map(|image| (image.id.clone(), image.load_address)).collect();
+        for image in self.images.iter_mut().filter(|image| image.base != Base::Image) {
+            if let Some(load_address) = placed.get(&image.id) {
+                (image.load_address, image.base) = (*load_address, Base::Image);
+            }
+        }
+        self.images
     }
 }

@@ -138,8 +138,8 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         let symbol = Message::new(report.text, frame.site.span()).message(SYMBOL);
         let start = symbol.and_then(|symbol| symbol.number(SYMBOL_START));
         let function = frame.function.map(|name| lossy(report.at(name)));
-        let offset = start.filter(|_| function.is_some());
-        ExistingSymbol { function, offset, ..ExistingSymbol::default() }.with_start_as_offset(frame.address)
+        let offset = start.filter(|_| function.is_some()).and_then(|start| frame.address.checked_sub(start));
+        ExistingSymbol { function, offset, ..ExistingSymbol::default() }
     })
 }
 

@@ -1,10 +1,8 @@
 //! The header and the registers of a Sentry event.
 
-use super::address;
 use crate::formats::ips::info::version;
 use crate::formats::json::Value;
 use crate::info::{Exception, ReportInfo, set};
-use crate::registers::{Register, in_order};
 
 pub(super) fn info(event: Value<'_>) -> ReportInfo {
     let text = |object: Option<Value<'_>>, key: &str| {
@@ -48,10 +46,4 @@ fn exception(object: Value<'_>) -> Exception {
         set(&mut exception.codes, format!("{code:#018x}, {subcode:#018x}"));
     }
     exception
-}
-
-pub(super) fn registers(object: Value<'_>) -> Vec<Register> {
-    in_order(object.members().filter_map(|(name, value)| {
-        Some(Register { name: name.text()?.into_owned(), value: address(value)?, description: String::new() })
-    }))
 }

@@ -3,21 +3,15 @@
 
 mod info;
 
-use symdex::Arch;
-
-use crate::engine::function::Function;
 use crate::engine::limits::ReadLimit;
-use crate::engine::symbolicate::Resolution;
 use crate::error::Error;
-use crate::formats::existing::ExistingSymbol;
+use crate::formats::documents::sentry_profile;
 use crate::formats::format::{Edits, Format};
-use crate::formats::frame_object::member;
+use crate::formats::frame_object::{self, FrameObject, InlinedObjects, Part, member};
 use crate::formats::json::{Json, Value};
-use crate::formats::json_edit::{Member, NewValue, object_like, with_members};
-use crate::formats::rules::is_nameless;
-use crate::report::{AddressKind, Frame, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
+use crate::formats::json_images::image;
+use crate::report::{AddressKind, Frame, Parsed, ReportImage, Thread};
 use crate::text::is_object;
-use symdex::debug_id;
 
 /// The format of Sentry's events.
 pub(crate) const FORMAT: Format = Format {
@@ -30,15 +24,16 @@ pub(crate) const FORMAT: Format = Format {
     marks: &[r#""event_id""#, r#""debug_meta""#, r#""stacktrace""#, r#""instruction_addr""#],
     recognises,
     parse,
-    existing_symbols: Some(existing_symbols),
+    existing_symbols: Some(|report| FRAME.existing_symbols(report)),
     stated_image: |object| member(object, "package"),
-    edits: Edits::Frames(replacement),
+    edits: Edits::Frames(|text, site, resolution| FRAME.replacement(text, site, resolution)),
     ..Format::JSON
 };
 
 fn recognises(text: &[u8]) -> bool {
     let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    is_object(text) && (has("\"debug_meta\"") && has("\"instruction_addr\"") || is_without_addresses(text))
+    let is_event = has("\"debug_meta\"") && has("\"instruction_addr\"") || is_without_addresses(text);
+    is_object(text) && is_event && !(sentry_profile::FORMAT.recognises)(text)
 }
 
 /// Whether `text` is an event or an envelope whose frames have no addresses, such as a transaction or an event of a
@@ -124,95 +119,60 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
     let limit = ReadLimit::of(text.len());
     let images = images.into_iter().flat_map(Value::elements);
-    let images = images.take_while(|_| limit.take_image()).map(image).collect();
+    let images = images.take_while(|_| limit.take_image()).map(|object| image(object, Value::number));
+    let images: Vec<_> = images.collect();
     let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
     let stacks = |key| values(key).into_iter().flat_map(Value::elements);
     let stacks = stacks("threads").chain(stacks("exception")).take_while(|_| limit.has_room());
-    let threads = stacks.filter_map(|value| stack(value, &limit)).collect();
+    let threads = stacks.filter_map(|value| stack(value, &images, &limit)).collect();
     Ok(Parsed { images, threads, info: info::info(event), extent: limit.extent(rest) })
 }
 
-fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| {
-        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
-            return ExistingSymbol::default();
-        };
-        let object = json.root();
-        let start = object.get("symbol_addr").and_then(address);
-        let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
-        let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
-        let offset = start.filter(|_| symbol.function.is_some());
-        ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
-    })
-}
+/// The members of a frame.
+pub(crate) const FRAME: FrameObject = FrameObject {
+    address: &["instruction_addr"],
+    members: &[
+        ("instruction_addr", Part::Copied),
+        ("addr_mode", Part::Copied),
+        ("image_addr", Part::Copied),
+        ("package", Part::Copied),
+        ("symbol_addr", Part::OldStart),
+        ("function", Part::Function),
+        ("symbol", Part::LinkageName),
+        ("filename", Part::FileName),
+        ("abs_path", Part::File),
+        ("lineno", Part::Line),
+    ],
+    inlined: InlinedObjects::After,
+};
 
-/// Reads an address: a string with `0x`, or a number.
-fn address(value: Value<'_>) -> Option<u64> {
-    let digits = value.text();
-    match digits.as_deref().and_then(|text| text.strip_prefix("0x")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => value.number(),
-    }
-}
-
-fn image(object: Value<'_>) -> ReportImage {
-    let text =
-        |keys: &[&str]| keys.iter().find_map(|key| object.get(key)?.text()).unwrap_or_default().into_owned();
-    let number = |key: &str| object.get(key).and_then(address);
-    let cpu = |key: &str| number(key).and_then(|number| u32::try_from(number).ok());
-    let path = text(&["code_file", "name"]);
-    let arch = Arch::from_name(&text(&["arch"]));
-    let arch = arch.or_else(|| Some(Arch::from_macho(cpu("cpu_type")?, cpu("cpu_subtype")?)));
-    let debug_id = text(&["debug_id", "uuid"]);
-    // `code_id` is the build id of an ELF image. The debug id has the start of it.
-    let is_elf = text(&["type"]) == "elf";
-    let code_id = text(&["code_id"]).parse().ok().filter(|_| is_elf);
-    let is_id_cut = is_elf && code_id.is_none();
-    let id = code_id
-        .or_else(|| if is_elf { debug_id::build_id_start(&debug_id) } else { debug_id::uuid(&debug_id) });
-    ReportImage {
-        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
-        path,
-        arch,
-        id,
-        is_id_cut,
-        load_address: number("image_addr").unwrap_or_default(),
-        size: number("image_size"),
-        ..ReportImage::default()
-    }
+/// Reads the address of a frame, and the position of its image if the address is an offset: `"addr_mode": "rel:2"`.
+fn address(object: Value<'_>, images: &[ReportImage]) -> Option<(u64, Option<usize>)> {
+    let address = object.get("instruction_addr")?.number()?;
+    let mode = object.get("addr_mode").and_then(Value::text);
+    let Some(number) = mode.as_deref().and_then(|mode| mode.strip_prefix("rel:")) else {
+        return Some((address, None));
+    };
+    let number: usize = number.parse().ok()?;
+    Some((images.get(number)?.load_address.checked_add(address)?, Some(number)))
 }
 
 /// Reads the frames of a thread or an exception, innermost first.
-fn stack(value: Value<'_>, limit: &ReadLimit) -> Option<Thread> {
+fn stack(value: Value<'_>, images: &[ReportImage], limit: &ReadLimit) -> Option<Thread> {
     let stack = value.get("stacktrace")?;
     let objects = stack.get("frames")?.list().reversed().enumerate();
     let registers = stack.get("registers");
-    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
+    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
     let read = |(depth, object): (usize, Value<'_>)| {
         // If execution left all images, the innermost frame has a return address.
         let is_instruction =
             |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
-        let address = object.get("instruction_addr").and_then(address)?;
+        let (address, image) = address(object, images)?;
         let kind = match depth == 0 && is_instruction(address) {
             true => AddressKind::ProgramCounter,
             false => AddressKind::ReturnAddress,
         };
-        let function = object.get("function").filter(|name| !is_nameless(name.unescaped()));
-        let detail = match function {
-            Some(_) if object.get("lineno").is_some() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
-        let function = function.map(Value::inner);
-        Some(Frame {
-            address,
-            image: None,
-            kind,
-            site: object.span().into(),
-            detail,
-            function,
-            inlined: false,
-        })
+        Some(Frame { kind, ..FRAME.frame_at(address, object, image) })
     };
     // Frames of other languages state no addresses.
     let is_stated = |object: Value<'_>| object.get("instruction_addr").is_some();
@@ -223,35 +183,8 @@ fn stack(value: Value<'_>, limit: &ReadLimit) -> Option<Thread> {
         crashed: value.get("crashed").is_some_and(Value::is_true),
         id: value.get("id").or_else(|| value.get("thread_id")).and_then(Value::number),
         label: Some(text("name")).filter(|name| !name.is_empty()),
-        registers: registers.map(info::registers).unwrap_or_default(),
+        registers: frame_object::registers(registers, limit),
         frames: limit.stack(objects.filter_map(frame)),
         ..Thread::default()
     })
-}
-
-/// The frame's object with its answer, before new objects for the functions inlined into it.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
-    let json = Json::parse(text, site.start).ok()?;
-    let object = json.root();
-    let (concrete, inlined) = resolution.frames.split_last()?;
-    let mut out = with_members(text, object, &answer(concrete));
-    for resolved in inlined.iter().rev() {
-        let address_members = ["instruction_addr", "image_addr", "package"].into_iter();
-        let address_members = address_members.filter_map(|key| Some((key, object.get(key)?.text()?.into())));
-        let members: Vec<Member<'_>> = address_members.chain(answer(resolved)).collect();
-        out.push(b',');
-        out.extend(object_like(text, object, &members));
-    }
-    Some(out)
-}
-
-fn answer(resolved: &Function) -> Vec<Member<'_>> {
-    let members = [
-        ("function", resolved.readable().map(NewValue::from)),
-        ("symbol", resolved.name().map(NewValue::from)),
-        ("filename", resolved.line.map(|_| resolved.file_name().into())),
-        ("abs_path", resolved.file().map(NewValue::from)),
-        ("lineno", resolved.line.map(NewValue::from)),
-    ];
-    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
