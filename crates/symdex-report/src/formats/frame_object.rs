@@ -20,8 +20,8 @@ use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
 pub(crate) struct FrameObject {
     /// The keys of the frame's address. The first that is a number counts.
     pub(crate) address: &'static [&'static str],
-    /// What the members state, in the order in which answers add them.
-    pub(crate) members: &'static [(&'static str, Part)],
+    /// The keys of the members by what they state, in the order in which answers add them.
+    pub(crate) members: &'static [(&'static [&'static str], Part)],
     /// Where the functions inlined into a frame are written.
     pub(crate) inlined: InlinedObjects,
 }
@@ -91,18 +91,21 @@ impl FrameObject {
         // Bugsnag's client for Android writes the library there, and a number in place of the line.
         let is_library = |text: &[u8]| text.ends_with(b".so") || memmem::find(text, b".apk").is_some();
         let file = |value| name(value).filter(|file| !is_library(file.unescaped()));
-        object.find_each(self.members.iter().map(|(key, _)| *key), |at, value| match self.members[at].1 {
-            Part::Copied => {}
-            Part::Inlined => symbol.is_inlined = value.is_true(),
-            Part::Function => symbol.function = name(value).or(symbol.function),
-            Part::LinkageName => symbol.function = symbol.function.or_else(|| name(value)),
-            Part::FileName | Part::FilePath => symbol.file = file(value).or(symbol.file),
-            Part::File => symbol.file = symbol.file.or_else(|| file(value)),
-            Part::Line | Part::LineOfSource => symbol.line = Some(value),
-            Part::Location => [symbol.file, symbol.line] = value.get_each(["file", "line"]),
-            Part::Start | Part::StartText | Part::OldStart => symbol.start = Some(value),
-            Part::Offset | Part::OffsetText => symbol.offset = Some(value),
-        });
+        for (key, value) in object.members() {
+            let has_key = |(keys, _): &&(&[&str], Part)| keys.iter().any(|name| key.is_string(name));
+            match self.members.iter().find(has_key).map_or(Part::Copied, |(_, part)| *part) {
+                Part::Copied => {}
+                Part::Inlined => symbol.is_inlined = value.is_true(),
+                Part::Function => symbol.function = name(value).or(symbol.function),
+                Part::LinkageName => symbol.function = symbol.function.or_else(|| name(value)),
+                Part::FileName | Part::FilePath => symbol.file = file(value).or(symbol.file),
+                Part::File => symbol.file = symbol.file.or_else(|| file(value)),
+                Part::Line | Part::LineOfSource => symbol.line = Some(value),
+                Part::Location => [symbol.file, symbol.line] = value.get_each(["file", "line"]),
+                Part::Start | Part::StartText | Part::OldStart => symbol.start = Some(value),
+                Part::Offset | Part::OffsetText => symbol.offset = Some(value),
+            }
+        }
         symbol
     }
 
@@ -228,7 +231,8 @@ impl FrameObject {
                 Part::OffsetText => format!("{:#010x}", offset()?).into(),
             })
         };
-        self.members.iter().filter_map(|(key, part)| Some((*key, value(key, *part)?))).collect()
+        let members = self.members.iter().flat_map(|(keys, part)| keys.iter().map(move |key| (*key, *part)));
+        members.filter_map(|(key, part)| Some((key, value(key, part)?))).collect()
     }
 }
 

@@ -8,85 +8,34 @@ use crate::formats::frame_object::hexadecimal;
 use crate::formats::json::{Descendant, Value};
 use crate::report::ReportImage;
 
-/// What a member of an image's object states.
-#[derive(Clone, Copy)]
-enum Fact {
-    Path,
-    Name,
-    Id,
-    /// Breakpad's debug id.
-    DebugId,
-    /// The build id of an ELF image.
-    CodeId,
-    /// The kind of file: `elf`, `macho`.
-    Kind,
-    LoadAddress,
-    Size,
-    /// The last address in some formats and versions, and the next one in others.
-    End,
-    Arch,
-    CpuType,
-    CpuSubtype,
-}
-
-/// The members of images in all formats. If an object has several for the same fact, the first here counts.
-const MEMBERS: [(&str, Fact); 44] = [
-    ("path", Fact::Path),
-    ("code_file", Fact::Path),
-    ("machoFile", Fact::Path),
-    ("imagePath", Fact::Path),
-    ("image_path", Fact::Path),
-    ("file", Fact::Path),
-    ("name", Fact::Name),
-    ("binaryName", Fact::Name),
-    ("imageName", Fact::Name),
-    ("image_name", Fact::Name),
-    ("uuid", Fact::Id),
-    ("UUID", Fact::Id),
-    ("buildId", Fact::Id),
-    ("build_id", Fact::Id),
-    ("binaryUUID", Fact::Id),
-    ("imageUuid", Fact::Id),
-    ("machoUUID", Fact::Id),
-    ("codeIdentifier", Fact::Id),
-    ("id", Fact::Id),
-    ("debug_id", Fact::DebugId),
-    ("code_id", Fact::CodeId),
-    ("type", Fact::Kind),
-    ("image_addr", Fact::LoadAddress),
-    ("load_address", Fact::LoadAddress),
-    ("loadAddress", Fact::LoadAddress),
-    ("machoLoadAddress", Fact::LoadAddress),
-    ("baseAddress", Fact::LoadAddress),
-    ("base_addr", Fact::LoadAddress),
-    ("startAddress", Fact::LoadAddress),
-    ("start_addr", Fact::LoadAddress),
-    ("base", Fact::LoadAddress),
-    ("la", Fact::LoadAddress),
-    ("image_size", Fact::Size),
-    ("imageSize", Fact::Size),
-    ("size", Fact::Size),
-    ("max_address", Fact::End),
-    ("endAddress", Fact::End),
-    ("endOfText", Fact::End),
-    ("end_addr", Fact::End),
-    ("arch", Fact::Arch),
-    ("cpu_type", Fact::CpuType),
-    ("primaryArchitectureId", Fact::CpuType),
-    ("cpu_subtype", Fact::CpuSubtype),
-    ("architectureVariantId", Fact::CpuSubtype),
+/// The members of images in all formats, by what they state. If an object has several of a list, the first counts.
+#[rustfmt::skip]
+const MEMBERS: [&[&str]; 12] = [
+    /* path */ &["path", "code_file", "machoFile", "imagePath", "image_path", "file"],
+    /* name */ &["name", "binaryName", "imageName", "image_name"],
+    /* id */ &["uuid", "UUID", "buildId", "build_id", "binaryUUID", "imageUuid", "machoUUID", "codeIdentifier", "id"],
+    /* Breakpad's debug id */ &["debug_id"],
+    /* build id of an ELF image */ &["code_id"],
+    /* `elf`, `macho` */ &["type"],
+    /* load address */ &["image_addr", "load_address", "loadAddress", "machoLoadAddress", "baseAddress", "base_addr",
+        "startAddress", "start_addr", "base", "la"],
+    /* size */ &["image_size", "imageSize", "size"],
+    /* last address in some formats and versions, and the next one in others */
+    &["max_address", "endAddress", "endOfText", "end_addr"],
+    /* architecture */ &["arch"],
+    /* Mach-O's numbers of it */ &["cpu_type", "primaryArchitectureId"], &["cpu_subtype", "architectureVariantId"],
 ];
 
 /// Reads the image that `object` describes, with `number` for its addresses. What it does not state is empty.
 pub(crate) fn image<'j>(object: Value<'j>, number: fn(Value<'j>) -> Option<u64>) -> ReportImage {
-    let mut found = [None; Fact::CpuSubtype as usize + 1];
-    object.find_each(MEMBERS.iter().map(|(key, _)| *key), |at, value| {
-        let slot: &mut Option<(usize, Value<'_>)> = &mut found[MEMBERS[at].1 as usize];
-        let is_stated = !matches!(value.bytes(), b"null" | b"\"\"");
-        if is_stated && slot.is_none_or(|(before, _)| at < before) {
+    let mut found = MEMBERS.map(|_| None);
+    for (name, value) in object.members().filter(|(_, value)| !matches!(value.bytes(), b"null" | b"\"\"")) {
+        let position = |keys: &&[&str]| keys.iter().position(|key| name.is_string(key));
+        let place = MEMBERS.iter().zip(&mut found).find_map(|(keys, slot)| Some((position(keys)?, slot)));
+        if let Some((at, slot)) = place.filter(|(at, slot)| slot.is_none_or(|(before, _)| at < &before)) {
             *slot = Some((at, value));
         }
-    });
+    }
     let [path, name, id, debug_id, code_id, kind, load_address, size, end, arch, cpu_type, cpu_subtype] =
         found.map(|found| found.map(|(_, value)| value));
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();

@@ -34,16 +34,12 @@ pub(crate) const FORMAT: Format = Format {
 const FRAME: FrameObject = FrameObject {
     address: &["symbol_address", "instruction_address"],
     members: &[
-        ("frame_index", Part::Copied),
-        ("binary_name", Part::Copied),
-        ("binary_address", Part::Copied),
-        ("symbol_address", Part::Copied),
-        ("instruction_address", Part::Copied),
-        ("in_app", Part::Copied),
-        ("method_name", Part::Function),
-        ("file_name", Part::FilePath),
-        ("line_num", Part::Line),
-        ("inlined", Part::Inlined),
+        (&["frame_index", "binary_name", "binary_address"], Part::Copied),
+        (&["symbol_address", "instruction_address", "in_app"], Part::Copied),
+        (&["method_name"], Part::Function),
+        (&["file_name"], Part::FilePath),
+        (&["line_num"], Part::Line),
+        (&["inlined"], Part::Inlined),
     ],
     inlined: InlinedObjects::Before,
 };

@@ -38,10 +38,10 @@ pub(crate) const FORMAT: Format = Format {
 const FRAME: FrameObject = FrameObject {
     address: &["offset"],
     members: &[
-        ("file", Part::FilePath),
-        ("function", Part::Function),
-        ("line", Part::Line),
-        ("function_offset", Part::OffsetText),
+        (&["file"], Part::FilePath),
+        (&["function"], Part::Function),
+        (&["line"], Part::Line),
+        (&["function_offset"], Part::OffsetText),
     ],
     inlined: InlinedObjects::None,
 };

@@ -43,13 +43,11 @@ struct Tag<'t> {
 }
 
 impl<'t> Tag<'t> {
-    fn is(&self, start: &str) -> bool {
-        let rest = self.text.strip_prefix(start.as_bytes());
-        rest.is_some_and(|rest| matches!(rest.first(), Some(b' ' | b'/' | b'>' | b'\t' | b'\r' | b'\n')))
-    }
-
-    fn is_empty(&self) -> bool {
-        self.text.ends_with(b"/>")
+    /// The name of the element, with a slash before it at the end of the element.
+    fn name(&self) -> &'t [u8] {
+        let is_end = |byte: &u8| matches!(byte, b' ' | b'>' | b'\n' | b'\r' | b'\t');
+        let name = self.text.split(is_end).next().unwrap_or_default();
+        name.strip_suffix(b"/").unwrap_or(name)
     }
 
     /// The span of the value of an attribute in the tag. Values have no quotes.
@@ -119,25 +117,24 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 
 impl<'t> Reader<'t> {
     fn tag(&mut self, tag: &Tag<'t>) {
-        if tag.is("<row") || tag.is("<backtrace") || tag.is("<tagged-backtrace") {
-            self.is_new = true;
-        } else if tag.is("<binary") {
-            let number = self.binary(tag);
-            if let Some((frame, _)) = &mut self.open {
-                frame.image = number.map(Number::from);
+        match tag.name() {
+            b"<row" | b"<backtrace" | b"<tagged-backtrace" => self.is_new = true,
+            b"<frame" => self.frame(tag),
+            b"<binary" => {
+                let number = self.binary(tag);
+                self.open.iter_mut().for_each(|(frame, _)| frame.image = number.map(Number::from));
             }
-        } else if tag.is("<source") {
-            let frame = self.open.as_mut().map(|(frame, _)| frame);
-            if let Some(frame) = frame.filter(|frame| frame.function.is_some()) {
-                frame.detail = SymbolDetail::Line;
+            b"<source" => {
+                let named = self.open.iter_mut().filter(|(frame, _)| frame.function.is_some());
+                named.for_each(|(frame, _)| frame.detail = SymbolDetail::Line);
             }
-        } else if tag.is("</frame") {
-            if let Some((frame, id)) = self.open.take() {
-                let site = (frame.site.start()..tag.span.end).into();
-                self.push(Frame { site, ..frame }, id);
+            b"</frame" => {
+                if let Some((frame, id)) = self.open.take() {
+                    let site = (frame.site.start()..tag.span.end).into();
+                    self.push(Frame { site, ..frame }, id);
+                }
             }
-        } else if tag.is("<frame") {
-            self.frame(tag);
+            _ => {}
         }
     }
 
@@ -158,20 +155,17 @@ impl<'t> Reader<'t> {
         // The address of an instruction is one more than that, so that all addresses are return addresses. It is not in
         // an older version.
         let is_instruction = self.is_new && address % 4 == 0;
-        let name = tag.value("name").map(|name| tag.span.start + name.start..tag.span.start + name.end);
         let is_name = |text: &[u8]| !text.starts_with(b"0x") && !is_nameless(text);
-        let function = name.filter(|_| tag.attribute("name").is_some_and(is_name));
+        let name = tag.value("name").filter(|_| tag.attribute("name").is_some_and(is_name));
         let frame = Frame {
-            address,
-            image: None,
             kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-            detail: if function.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
-            inlined: false,
+            detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
             site: tag.span.clone().into(),
-            function: function.map(Into::into),
+            function: name.map(|name| (tag.span.start + name.start..tag.span.start + name.end).into()),
+            ..Frame::new(address, None)
         };
         let id = tag.attribute("id").unwrap_or_default();
-        if tag.is_empty() { self.push(frame, id) } else { self.open = Some((frame, id)) }
+        if tag.text.ends_with(b"/>") { self.push(frame, id) } else { self.open = Some((frame, id)) }
     }
 
     /// Appends a frame to its stack.
@@ -214,16 +208,13 @@ impl<'t> Reader<'t> {
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
         let text = report.at(frame.site);
-        let source = tags(text).find(|tag| tag.is("<source"));
-        let path = source.as_ref().and_then(|source| {
-            let path = text.get(source.span.end..)?.trim_ascii_start().strip_prefix(b"<path")?;
-            let path = path.get(memchr(b'>', path)? + 1..)?;
-            Some(unescape(path.get(..memmem::find(path, b"</path>")?)?))
-        });
+        let mut tags = tags(text).skip_while(|tag| tag.name() != b"<source");
+        let line = tags.next().and_then(|source| source.string("line").parse().ok());
+        let path = tags.next().zip(tags.next()).filter(|(path, _)| path.name() == b"<path");
         ExistingSymbol {
             function: frame.function.map(|name| unescape(report.at(name))),
-            file: path,
-            line: source.and_then(|source| source.string("line").parse().ok()),
+            file: path.map(|(path, end)| unescape(&text[path.span.end..end.span.start])),
+            line,
             ..ExistingSymbol::default()
         }
     })
@@ -235,18 +226,17 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let tag = tags(element).next().filter(|tag| tag.value("ref").is_none())?;
     let concrete = resolution.frames.last()?;
     let mut out = element.to_vec();
-    let end = element.len() - b"</frame>".len();
-    if let Some(line) =
-        concrete.line.filter(|_| !tag.is_empty() && memmem::find(element, b"<source").is_none())
-    {
-        let source =
-            format!(r#"<source line="{line}"><path>{}</path></source>"#, escape(concrete.file_path()));
-        out.splice(end..end, source.into_bytes());
+    let is_open = out.ends_with(b"</frame>") && memmem::find(element, b"<source").is_none();
+    if let Some(line) = concrete.line.filter(|_| is_open) {
+        let path = escape(concrete.file_path());
+        let end = out.len() - b"</frame>".len();
+        out.splice(end..end, format!(r#"<source line="{line}"><path>{path}</path></source>"#).into_bytes());
     }
     let name = escape(concrete.readable()?);
-    match tag.value("name") {
-        Some(old) => _ = out.splice(old, name.into_bytes()),
-        None => _ = out.splice(6..6, format!(r#" name="{name}""#).into_bytes()),
-    }
+    let (span, name) = match tag.value("name") {
+        Some(old) => (old, name),
+        None => (6..6, format!(r#" name="{name}""#)),
+    };
+    out.splice(span, name.into_bytes());
     Some(out)
 }

@@ -35,11 +35,11 @@ const DOCUMENT: Document = Document {
     frame: FrameObject {
         address: &["address"],
         members: &[
-            ("address", Part::Copied),
-            ("methodName", Part::Function),
-            ("fileName", Part::FileName),
-            ("lineNumber", Part::Line),
-            ("inlined", Part::Inlined),
+            (&["address"], Part::Copied),
+            (&["methodName"], Part::Function),
+            (&["fileName"], Part::FileName),
+            (&["lineNumber"], Part::Line),
+            (&["inlined"], Part::Inlined),
         ],
         inlined: InlinedObjects::Before,
     },

@@ -102,13 +102,12 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 pub(crate) const FRAME: FrameObject = FrameObject {
     address: &[],
     members: &[
-        ("inline", Part::Inlined),
-        ("imageOffset", Part::Copied),
-        ("imageIndex", Part::Copied),
-        ("symbol", Part::Function),
-        ("symbolLocation", Part::Offset),
-        ("sourceFile", Part::FileName),
-        ("sourceLine", Part::LineOfSource),
+        (&["inline"], Part::Inlined),
+        (&["imageOffset", "imageIndex"], Part::Copied),
+        (&["symbol"], Part::Function),
+        (&["symbolLocation"], Part::Offset),
+        (&["sourceFile"], Part::FileName),
+        (&["sourceLine"], Part::LineOfSource),
     ],
     inlined: InlinedObjects::Before,
 };

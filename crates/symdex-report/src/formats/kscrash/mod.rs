@@ -74,14 +74,12 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 const FRAME: FrameObject = FrameObject {
     address: &["instruction_addr"],
     members: &[
-        ("instruction_addr", Part::Copied),
-        ("object_addr", Part::Copied),
-        ("object_name", Part::Copied),
-        ("symbol_addr", Part::Start),
-        ("symbol_name", Part::Function),
-        ("source_file", Part::FileName),
-        ("source_line", Part::Line),
-        ("inlined", Part::Inlined),
+        (&["instruction_addr", "object_addr", "object_name"], Part::Copied),
+        (&["symbol_addr"], Part::Start),
+        (&["symbol_name"], Part::Function),
+        (&["source_file"], Part::FileName),
+        (&["source_line"], Part::Line),
+        (&["inlined"], Part::Inlined),
     ],
     inlined: InlinedObjects::Before,
 };
@@ -134,14 +132,10 @@ fn stack(thread: Value<'_>, is_thrown: bool, limit: &ReadLimit) -> Option<Thread
 /// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
 /// true for it.
 fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
-    let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
-    let read = |(depth, object): (usize, Value<'_>)| {
-        let address = object.get("instruction_addr")?.number()?;
-        let kind = match depth == 0 && is_instruction(address) {
+    let kind =
+        |depth, object: Value<'_>| match depth == 0 && FRAME.address(object).is_some_and(&is_instruction) {
             true => AddressKind::ProgramCounter,
             false => AddressKind::ReturnAddress,
         };
-        Some(Frame { kind, ..FRAME.frame_at(address, object, None) })
-    };
-    limit.stack(objects.filter_map(|object| limit.read(read(object), true)))
+    FRAME.stack(backtrace.get("contents").unwrap_or(backtrace), limit, kind, |_| None)
 }

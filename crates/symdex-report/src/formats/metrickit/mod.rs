@@ -51,16 +51,12 @@ pub(crate) const FORMAT: Format = Format {
 const FRAME: FrameObject = FrameObject {
     address: &["address", OFFSET],
     members: &[
-        ("binaryUUID", Part::Copied),
-        (OFFSET, Part::Copied),
-        ("sampleCount", Part::Copied),
-        ("binaryName", Part::Copied),
-        ("address", Part::Copied),
-        ("symbol", Part::Function),
-        ("symbolLocation", Part::Offset),
-        ("sourceFile", Part::FileName),
-        ("sourceLine", Part::LineOfSource),
-        ("inline", Part::Inlined),
+        (&["binaryUUID", OFFSET, "sampleCount", "binaryName", "address"], Part::Copied),
+        (&["symbol"], Part::Function),
+        (&["symbolLocation"], Part::Offset),
+        (&["sourceFile"], Part::FileName),
+        (&["sourceLine"], Part::LineOfSource),
+        (&["inline"], Part::Inlined),
     ],
     inlined: InlinedObjects::None,
 };
@@ -68,16 +64,12 @@ const FRAME: FrameObject = FrameObject {
 /// As [`FRAME`], in the logs of App Store Connect.
 const FRAME_OF_LOG: FrameObject = FrameObject {
     members: &[
-        ("binaryUUID", Part::Copied),
-        (OFFSET, Part::Copied),
-        ("sampleCount", Part::Copied),
-        ("binaryName", Part::Copied),
-        ("address", Part::Copied),
-        ("symbolName", Part::Function),
-        ("offsetIntoSymbol", Part::Offset),
-        ("fileName", Part::FileName),
-        ("lineNumber", Part::LineOfSource),
-        ("inline", Part::Inlined),
+        (&["binaryUUID", OFFSET, "sampleCount", "binaryName", "address"], Part::Copied),
+        (&["symbolName"], Part::Function),
+        (&["offsetIntoSymbol"], Part::Offset),
+        (&["fileName"], Part::FileName),
+        (&["lineNumber"], Part::LineOfSource),
+        (&["inline"], Part::Inlined),
     ],
     ..FRAME
 };
@@ -400,13 +392,13 @@ impl<'t> Wrap<'t> {
 struct ImageTable<'j> {
     images: Vec<ReportImage>,
     /// Positions by id and name, as they are written, and by load address.
-    known: HashMap<(&'j [u8], &'j [u8], Option<u64>), usize>,
+    known: HashMap<([&'j [u8]; 2], Option<u64>), usize>,
 }
 
 impl<'j> ImageTable<'j> {
     fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>, limit: &ReadLimit) -> Option<usize> {
         let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
-        let key = (written("binaryUUID"), written("binaryName"), node.load_address());
+        let key = (["binaryUUID", "binaryName"].map(written), node.load_address());
         if let Some(number) = self.known.get(&key) {
             if let Some(image) = self.images.get_mut(*number).filter(|image| image.base == Base::Unknown) {
                 image.load_address = image.load_address.min(node.address);

@@ -132,16 +132,13 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 pub(crate) const FRAME: FrameObject = FrameObject {
     address: &["instruction_addr"],
     members: &[
-        ("instruction_addr", Part::Copied),
-        ("addr_mode", Part::Copied),
-        ("image_addr", Part::Copied),
-        ("package", Part::Copied),
-        ("symbol_addr", Part::OldStart),
-        ("function", Part::Function),
-        ("symbol", Part::LinkageName),
-        ("filename", Part::FileName),
-        ("abs_path", Part::File),
-        ("lineno", Part::Line),
+        (&["instruction_addr", "addr_mode", "image_addr", "package"], Part::Copied),
+        (&["symbol_addr"], Part::OldStart),
+        (&["function"], Part::Function),
+        (&["symbol"], Part::LinkageName),
+        (&["filename"], Part::FileName),
+        (&["abs_path"], Part::File),
+        (&["lineno"], Part::Line),
     ],
     inlined: InlinedObjects::After,
 };
