@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,10 +24,14 @@ func documentBytes(t testing.TB, begin string) []byte {
 	}
 	dump, _, _ = strings.Cut(dump, "<!--")
 	var data []byte
-	line := regexp.MustCompile(`(?m)^[0-9a-f]{4}  (28 zero bytes|(?:[0-9a-f]{2} ?)+)(?:  |$)`)
+	line := regexp.MustCompile(`(?m)^[0-9a-f]{4}  ((?:[0-9a-f]{2} ?)+|(\d+) zero bytes)(?:  |$)`)
 	for _, match := range line.FindAllStringSubmatch(dump, -1) {
-		if match[1] == "28 zero bytes" {
-			data = append(data, make([]byte, 28)...)
+		if match[2] != "" {
+			zeros, err := strconv.Atoi(match[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = append(data, make([]byte, zeros)...)
 			continue
 		}
 		bytes, err := hex.DecodeString(strings.ReplaceAll(match[1], " ", ""))
