@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as Little, elf};
-use symdex::Arch;
-use symdex::write::{ImageInfo, sorted_segments};
+use symdex::write::ImageInfo;
+use symdex::{Arch, Metadata};
 
 use super::code::{Code, count_outside};
 use super::elf_file::{ENDIAN, ElfFile};
@@ -52,7 +52,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
     let segments = file.executable_segments().map(|[at, address, size, _]| [at, address, size]);
-    info.segments = Some(sorted_segments(segments.collect()));
+    info.segments = Some(Metadata::sorted_segments(segments.collect()));
     let defined = symbols::elf::function_offsets(file, base)?;
     let symbols_outside = count_outside(defined, &info.executable);
     let symbols = FunctionSymbols::new(starts, &info.executable);

@@ -16,7 +16,7 @@ pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub use counts::{Counts, Partial, Seen};
 pub use grade::Grade;
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Metadata, Segment, Table, sorted_segments};
+pub use metadata::{Metadata, Segment, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
 
 pub use crate::error::SectionKind;

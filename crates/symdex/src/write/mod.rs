@@ -70,12 +70,12 @@ pub(crate) use self::{
     names::{encode_names, encode_names_until},
 };
 use crate::error::Error;
+pub use crate::format::MAX_STRING;
 use crate::format::header::{READABLE_NAMES, UNWIND_ROWS};
 use crate::format::metadata::TableInfo;
 use crate::format::{
     Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, SectionKind, Segment, Table,
 };
-pub use crate::format::{MAX_STRING, sorted_segments};
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
