@@ -160,7 +160,7 @@ impl RunSummary {
             counted.totals;
         let sums = &mut total.totals;
         sums.frames += frames;
-        sums.unread = [sums.unread, unread].into_iter().flatten().reduce(|a, b| a + b);
+        sums.unread += unread;
         sums.symbolicated += symbolicated;
         sums.kept += kept;
         sums.unresolved_app += unresolved_app;
@@ -175,7 +175,7 @@ impl RunSummary {
         counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| cause(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
-        let is_whole = unread.is_none() && counted.malformed + counted.unread_bytes == 0;
+        let is_whole = unread + counted.malformed + counted.unread_bytes == 0;
         if unresolved_app != 0 || !is_whole || symbolicated + kept == 0 {
             self.graver(Cause::NotFound);
         }
@@ -231,8 +231,8 @@ impl RunSummary {
 
     /// Prints what of the reports is not read, and which reports have no frames.
     fn report_unread(&self) {
-        if let Some(unread) = self.total.totals.unread {
-            let frames = text::count(unread, "frame");
+        if self.total.totals.unread != 0 {
+            let frames = text::count(self.total.totals.unread, "frame");
             complain(&format!(
                 "{frames} not read: the report has too many frames or functions without a load address (split it), \
                  or parts of its stacks are missing or past a limit"

@@ -11,9 +11,9 @@ use crate::report::{ReportImage, SymbolDetail};
 pub struct Totals {
     /// The frames that are read. Each counts in one of the numbers after [`unread`](Self::unread).
     pub frames: u64,
-    /// As [`Report::unread_frames`](crate::Report::unread_frames); `None` for 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unread: Option<u64>,
+    /// As [`Report::unread_frames`](crate::Report::unread_frames). JSON has it if it is not 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unread: u64,
     /// Frames that the source answers.
     pub symbolicated: u64,
     /// Frames that have a name in the report, and keep it.
@@ -22,6 +22,11 @@ pub struct Totals {
     pub unresolved_app: u64,
     /// Frames of the system, or in no image, without an answer or a name.
     pub unresolved_system: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Symbolicated<'_, '_> {
@@ -39,8 +44,7 @@ impl Symbolicated<'_, '_> {
     /// ```
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let unread = Some(self.report.unread_frames()).filter(|unread| *unread != 0);
-        let mut totals = Totals { unread, ..Totals::default() };
+        let mut totals = Totals { unread: self.report.unread_frames(), ..Totals::default() };
         for (thread, frame) in self.frames() {
             let image = || self.report.images.get(self.image_of(thread, frame)?);
             let is_named = || self.report.threads[thread].frames[frame].detail != SymbolDetail::AddressOnly;
