@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::counts::{Counts, Partial};
 use super::header::{READABLE_NAMES, UNWIND_ROWS};
 use super::pages::{CHECKSUM_SIZE, Checksums};
-use super::{Grade, Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, MAX_SEGMENTS, SectionKind};
+use super::{Grade, Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind, Segment};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
@@ -74,26 +74,6 @@ struct Fields {
     /// It follows the other fields only if there is one, so that other indexes do not grow.
     #[serde(skip)]
     segments: Option<Vec<Segment>>,
-}
-
-/// An executable segment of an ELF file (`PT_LOAD`): its position in the file, its address, and its size in the file.
-pub type Segment = [u64; 3];
-
-impl Metadata {
-    /// Returns `segments` in the order of their addresses, without empty ones. Returns an empty list if they overlap or are
-    /// more than 64; an address of a report may be looked up in each of them.
-    #[must_use]
-    pub fn sorted_segments(mut segments: Vec<Segment>) -> Vec<Segment> {
-        segments.retain(|[.., size]| *size != 0);
-        segments.sort_unstable_by_key(|[file_offset, address, _]| (*address, *file_offset));
-        let mut end = Some(0);
-        let is_valid = segments.iter().all(|[file_offset, address, size]| {
-            let is_after = end.is_some_and(|end| *address >= end);
-            end = address.checked_add(*size).filter(|_| file_offset.checked_add(*size).is_some());
-            is_after && end.is_some()
-        });
-        if is_valid && segments.len() <= MAX_SEGMENTS { segments } else { Vec::new() }
-    }
 }
 
 /// Metadata that is encoded, or decoded but not yet checked.
@@ -326,7 +306,7 @@ impl Metadata {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::format::Seen;
+    use crate::format::{MAX_SEGMENTS, Seen};
 
     pub(crate) fn sample() -> Metadata {
         Metadata {

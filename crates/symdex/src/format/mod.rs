@@ -11,13 +11,15 @@ mod grade;
 pub(crate) mod header;
 pub(crate) mod metadata;
 pub(crate) mod pages;
+mod segments;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub use counts::{Counts, Partial, Seen};
 pub use grade::Grade;
 pub(crate) use header::{FileSection, Header, VERSION};
-pub use metadata::{Metadata, Segment, Table};
+pub use metadata::{Metadata, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};
+pub use segments::Segment;
 
 pub use crate::error::SectionKind;
 
