@@ -1,11 +1,8 @@
-//! Images that are objects of JSON, in any document.
+//! Images that are objects of JSON.
 
-use std::collections::HashSet;
+use symdex::{Arch, debug_id};
 
-use symdex::{Arch, ImageId, debug_id};
-
-use crate::formats::frame_object::hexadecimal;
-use crate::formats::json::{Descendant, Value};
+use crate::formats::json::Value;
 use crate::report::ReportImage;
 
 /// The members of images in all formats, by what they state. If an object has several of a list, the first counts.
@@ -75,54 +72,32 @@ fn cpu_number(value: Value<'_>) -> Option<u32> {
     value.number().and_then(|number| u32::try_from(number).ok()).or_else(negative)
 }
 
-/// The images that the objects in `root` describe, at any depth and each once: objects with an id and a load address.
-/// An image without a name has its key. The caller limits their number.
-#[allow(dead_code, reason = "the layer that reads documents in texts calls it")]
-pub(crate) fn images<'j>(root: Value<'j>) -> impl Iterator<Item = ReportImage> + use<'j> {
-    /// The length of a UUID. Shorter numbers are often ids of something else.
-    const ID: usize = 16;
-    let mut known = HashSet::new();
-    root.descendants().filter_map(move |Descendant { key, value, .. }| {
-        let mut image = image(value, hexadecimal);
-        let id: ImageId = image.id.clone().filter(|id| id.as_bytes().len() >= ID)?;
-        let is_new = image.load_address != 0 && known.insert((image.load_address, id));
-        if image.name.is_empty() {
-            image.name = key.and_then(Value::text).unwrap_or_default().into_owned();
-        }
-        is_new.then_some(image)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::frame_object::hexadecimal;
     use crate::formats::json::Json;
 
     #[test]
-    fn images_are_found_in_lists_and_by_name_at_any_depth() {
+    fn an_object_states_name_path_place_and_architecture_by_its_keys() {
         const ID: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
-        let found = |text: &str| {
+        let read = |text: &str| {
             let text = text.replace("%ID", ID);
             let json = Json::parse(text.as_bytes(), 0).expect("JSON");
-            let images = images(json.root()).map(|image| {
-                assert_eq!(image.id.expect("an id").to_string(), ID);
-                (image.name, image.path, image.load_address, image.size, image.arch.map(|arch| arch.name))
-            });
-            images.collect::<Vec<_>>()
+            let image = image(json.root(), hexadecimal);
+            assert_eq!(image.id.expect("an id").to_string(), ID);
+            (image.name, image.path, image.load_address, image.size, image.arch.map(|arch| arch.name))
         };
         let app = |path: &str, load, size, arch: Option<&str>| {
-            vec![("App".to_owned(), path.to_owned(), load, size, arch.map(str::to_owned))]
+            ("App".to_owned(), path.to_owned(), load, size, arch.map(str::to_owned))
         };
-        let list = r#"{"error":{"stack":"x","binary_images":[{"uuid":"%ID","name":"App","is_system":false,
-            "load_address":"0x104834000","max_address":"0x10483bfff","arch":"arm64"},{"uuid":"%ID","name":"again",
-            "load_address":"0x104834000"}]}}"#;
-        assert_eq!(found(list), app("", 0x1_0483_4000, Some(0x8000), Some("arm64")));
-        let by_name =
-            r#"{"crash":{"_binary_images":{"App":{"la":"0x104834000","id":"%ID"},"B":{"la":"0x1"}}}}"#;
-        assert_eq!(found(by_name), app("", 0x1_0483_4000, None, None));
-        let of_macho = r#"[{"image_addr":4096,"image_size":16,"name":"/x/App","uuid":"%ID","cpu_type":16777228,
-            "cpu_subtype":-2147483646}]"#;
-        assert_eq!(found(of_macho), app("/x/App", 0x1000, Some(16), Some("arm64e")));
-        assert_eq!(found(r#"{"list":[{"id":"%ID"},{"id":"12","base":4096},{"id":"%ID","base":null}]}"#), []);
+        let listed = r#"{"uuid":"%ID","name":"App","is_system":false,"load_address":"0x104834000",
+            "max_address":"0x10483bfff","arch":"arm64"}"#;
+        assert_eq!(read(listed), app("", 0x1_0483_4000, Some(0x8000), Some("arm64")));
+        let short = r#"{"la":"0x104834000","id":"%ID","name":"App"}"#;
+        assert_eq!(read(short), app("", 0x1_0483_4000, None, None));
+        let of_macho = r#"{"image_addr":4096,"image_size":16,"name":"/x/App","uuid":"%ID","cpu_type":16777228,
+            "cpu_subtype":-2147483646}"#;
+        assert_eq!(read(of_macho), app("/x/App", 0x1000, Some(16), Some("arm64e")));
     }
 }
