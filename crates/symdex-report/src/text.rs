@@ -33,6 +33,16 @@ pub(crate) fn is_utf16(text: &[u8]) -> bool {
     text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff")
 }
 
+/// Whether `text` contains `part`.
+pub(crate) fn has(text: &[u8], part: &str) -> bool {
+    memchr::memmem::find(text, part.as_bytes()).is_some()
+}
+
+/// Whether `text` begins with a JSON object or array.
+pub(crate) fn is_json(text: &[u8]) -> bool {
+    matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
 /// Whether `text` begins with a JSON object.
 pub(crate) fn is_object(text: &[u8]) -> bool {
     text.trim_ascii_start().starts_with(b"{")

@@ -12,7 +12,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, hexadecima
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images::image;
 use crate::report::{AddressKind, Parsed, ReportImage, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_json};
 
 /// The format of Bugsnag's events.
 pub(crate) const FORMAT: Format = Format {
@@ -46,11 +46,10 @@ const FRAME: FrameObject = FrameObject {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_json = is_object(text) || text.trim_ascii_start().starts_with(b"[");
     // Events of other languages, and payloads without an event, have no frames with addresses.
-    let is_payload = || has("\"payloadVersion\"") && has("\"notifier\"") && has("\"events\"");
-    is_json && (has("\"frameAddress\"") && has("\"stacktrace\"") || is_payload())
+    let is_payload =
+        || has(text, "\"payloadVersion\"") && has(text, "\"notifier\"") && has(text, "\"events\"");
+    is_json(text) && (has(text, "\"frameAddress\"") && has(text, "\"stacktrace\"") || is_payload())
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

@@ -18,7 +18,7 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
 use crate::formats::json::{Json, List, Value};
 use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 use symdex::debug_id;
 
 /// The format of the Firefox Profiler's profiles.
@@ -39,8 +39,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    is_object(text) && has("\"frameTable\"") && has("\"resourceTable\"") && has("\"libs\"")
+    is_object(text) && has(text, "\"frameTable\"") && has(text, "\"resourceTable\"") && has(text, "\"libs\"")
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

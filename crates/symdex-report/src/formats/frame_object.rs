@@ -205,10 +205,9 @@ impl FrameObject {
         let offset = || resolution.function_offset(resolved);
         let start = || resolved.readable().and_then(|_| resolution.address.checked_sub(offset()?));
         // Some formats have all numbers as strings.
-        let number = |key: &str, number: u64| match object.get(key).is_some_and(|old| old.text().is_some()) {
-            true => number.to_string().into(),
-            false => number.into(),
-        };
+        let is_text = |key: &str| object.get(key).is_some_and(|old| old.text().is_some());
+        let number =
+            |key: &str, number: u64| if is_text(key) { number.to_string().into() } else { number.into() };
         let value = |key: &str, part| -> Option<NewValue<'s>> {
             Some(match part {
                 Part::Copied | Part::Inlined if !resolved.inlined => return None,

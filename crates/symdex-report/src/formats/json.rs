@@ -126,10 +126,8 @@ impl<'j> Value<'j> {
     /// The position of the first node after the value.
     fn next(self) -> usize {
         let Json { text, nodes, .. } = self.json;
-        match is_container(text, nodes[self.node]) {
-            true => nodes[self.node + 2] as usize,
-            false => self.node + 1,
-        }
+        let is_container = is_container(text, nodes[self.node]);
+        if is_container { nodes[self.node + 2] as usize } else { self.node + 1 }
     }
 
     /// The site of the text between the quotes of a string.

@@ -10,7 +10,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, hexadecima
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images::image;
 use crate::report::{AddressKind, Parsed, ReportImage, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of measure.sh's events.
 pub(crate) const FORMAT: Format = Format {
@@ -45,12 +45,12 @@ const FRAME: FrameObject = FrameObject {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_of_apple = || has("\"binary_address\"") && has("\"symbol_address\"");
-    let is_of_dart = || has("\"instruction_address\"") && has("\"binary_images\"");
+    let is_of_apple = || has(text, "\"binary_address\"") && has(text, "\"symbol_address\"");
+    let is_of_dart = || has(text, "\"instruction_address\"") && has(text, "\"binary_images\"");
     // Frames of Java and Dart can have functions, files and lines, and no addresses.
-    let is_managed = || has("\"foreground\"") && has("\"exceptions\"") && has("\"threads\"");
-    is_object(text) && has("\"frames\"") && (is_of_apple() || is_of_dart() || is_managed())
+    let is_managed =
+        || has(text, "\"foreground\"") && has(text, "\"exceptions\"") && has(text, "\"threads\"");
+    is_object(text) && has(text, "\"frames\"") && (is_of_apple() || is_of_dart() || is_managed())
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

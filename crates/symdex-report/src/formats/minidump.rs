@@ -15,6 +15,7 @@ use crate::formats::json::{Json, Value};
 use crate::formats::json_edit::{NewValue, with_members};
 use crate::info::{ReportInfo, set};
 use crate::report::{FoundBy, Frame, Parsed, ReportImage, Span, Thread};
+use crate::text::has;
 use symdex::debug_id;
 
 /// The format of minidump-stackwalk's JSON.
@@ -47,8 +48,7 @@ const FRAME: FrameObject = FrameObject {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    start(text).is_some() && has("\"module_offset\"") && has("\"modules\"")
+    start(text).is_some() && has(text, "\"module_offset\"") && has(text, "\"modules\"")
 }
 
 /// Returns the position of the document. Snapshots of tests have lines before it.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use crate::error::{Error, NearFormat};
 use crate::formats::format::Format;
+use crate::text::has;
 
 /// How many formats [`Error::UnknownFormat`] lists.
 const MAX_NEAR: usize = 3;
@@ -23,7 +24,7 @@ const NO_REPORTS: [(&[&str], &str); 3] = [
 
 /// The error for `text`, which none of `formats` recognises.
 pub(crate) fn unknown(text: &[u8], formats: &[Format]) -> Error {
-    let has = |mark: &&str| memchr::memmem::find(text, mark.as_bytes()).is_some();
+    let has = |mark: &&str| has(text, mark);
     if text.starts_with(b"MDMP") {
         let what = "a minidump; give the output of `minidump-stackwalk --json`";
         return Error::Unsupported { what: what.to_owned() };

@@ -5,6 +5,7 @@ use crate::formats::format::{Edits, Format};
 use crate::formats::frame_object::{FrameObject, InlinedObjects, Part};
 use crate::formats::json::Json;
 use crate::report::AddressKind;
+use crate::text::{has, is_json};
 
 /// The format of App Center's logs.
 pub(crate) const FORMAT: Format = Format {
@@ -46,7 +47,5 @@ const DOCUMENT: Document = Document {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
-    is_json && has("\"frames\"") && has("\"binaries\"") && has("\"startAddress\"")
+    is_json(text) && has(text, "\"frames\"") && has(text, "\"binaries\"") && has(text, "\"startAddress\"")
 }

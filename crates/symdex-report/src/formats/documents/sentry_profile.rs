@@ -8,7 +8,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects};
 use crate::formats::json::{Json, Value};
 use crate::formats::sentry;
 use crate::report::{AddressKind, Parsed};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of Sentry's profiles.
 pub(crate) const FORMAT: Format = Format {
@@ -34,8 +34,10 @@ const DOCUMENT: Document = Document {
 
 /// The first profile in `text`.
 fn profile(text: &[u8]) -> Option<Json<'_>> {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let may_be = is_object(text) && has("profile\"") && has("\"samples\"") && has("\"instruction_addr\"");
+    let may_be = is_object(text)
+        && has(text, "profile\"")
+        && has(text, "\"samples\"")
+        && has(text, "\"instruction_addr\"");
     may_be.then_some(())?;
     let mut at = 0;
     let mut documents = std::iter::from_fn(|| {

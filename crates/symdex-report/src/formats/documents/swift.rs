@@ -6,7 +6,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, member};
 use crate::formats::json::{Json, Value};
 use crate::info::set;
 use crate::report::{AddressKind, Parsed};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of the JSON of Swift's runtime.
 pub(crate) const FORMAT: Format = Format {
@@ -50,8 +50,9 @@ const DOCUMENT: Document = Document {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    is_object(text) && has("\"frames\"") && (has("\"programCounter\"") || has("\"returnAddress\""))
+    is_object(text)
+        && has(text, "\"frames\"")
+        && (has(text, "\"programCounter\"") || has(text, "\"returnAddress\""))
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, crate::error::Error> {

@@ -19,7 +19,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects, Part};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images;
 use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Span, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of Apple's JSON reports.
 pub(crate) const FORMAT: Format = Format {
@@ -41,7 +41,6 @@ pub(crate) const FORMAT: Format = Format {
 fn recognises(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
-    let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
     if !is_object(text) || stackshot::recognises(text) {
         return false;
     }

@@ -15,7 +15,7 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::formats::json::{Json, Value};
 use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Span, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of stackshots.
 pub(crate) const FORMAT: Format = Format {
@@ -38,7 +38,7 @@ const PROCESSES: &str = "\"processByPid\"";
 
 /// Whether `text`, which begins with a JSON object, is a stackshot.
 pub(super) fn recognises(text: &[u8]) -> bool {
-    is_object(text) && memchr::memmem::find(text, PROCESSES.as_bytes()).is_some()
+    is_object(text) && has(text, PROCESSES)
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

@@ -15,7 +15,7 @@ use crate::formats::frame_object::{FrameObject, InlinedObjects, Part, member};
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images::image;
 use crate::report::{AddressKind, Frame, Parsed, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of KSCrash's reports.
 pub(crate) const FORMAT: Format = Format {
@@ -35,16 +35,14 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_whole = || has("\"binary_images\"") && has("\"crash\"");
-    is_object(text) && (is_whole() || has("\"recrash_report\"") || is_without_stacks(text))
+    let is_whole = || has(text, "\"binary_images\"") && has(text, "\"crash\"");
+    is_object(text) && (is_whole() || has(text, "\"recrash_report\"") || is_without_stacks(text))
 }
 
 /// Whether `text` is a report without the stacks of a crash. KSCrash writes one if the system ended the process, for
 /// example because it used too much memory.
 fn is_without_stacks(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    if !has("\"report\"") || !(has("\"crash\"") || has("\"binary_images\"")) {
+    if !has(text, "\"report\"") || !(has(text, "\"crash\"") || has(text, "\"binary_images\"")) {
         return false;
     }
     let Ok(json) = Json::parse(text, 0) else { return false };
@@ -132,10 +130,9 @@ fn stack(thread: Value<'_>, is_thrown: bool, limit: &ReadLimit) -> Option<Thread
 /// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
 /// true for it.
 fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
-    let kind =
-        |depth, object: Value<'_>| match depth == 0 && FRAME.address(object).is_some_and(&is_instruction) {
-            true => AddressKind::ProgramCounter,
-            false => AddressKind::ReturnAddress,
-        };
+    let kind = |depth, object: Value<'_>| {
+        let is_instruction = depth == 0 && FRAME.address(object).is_some_and(&is_instruction);
+        if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress }
+    };
     FRAME.stack(backtrace.get("contents").unwrap_or(backtrace), limit, kind, |_| None)
 }

@@ -12,6 +12,7 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
 use crate::formats::json::{Descendant, Json, Value};
 use crate::report::{Number, Parsed, Report, Span, to_u32};
+use crate::text::is_json;
 
 /// The format of MetricKit's diagnostics in strings.
 pub(crate) const FORMAT: Format = Format {
@@ -34,8 +35,7 @@ pub(crate) const FORMAT: Format = Format {
 const ROOTS: &[u8] = br#"\"callStackRootFrames\""#;
 
 fn recognises(text: &[u8]) -> bool {
-    let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
-    is_json && memchr::memmem::find(text, ROOTS).is_some()
+    is_json(text) && memchr::memmem::find(text, ROOTS).is_some()
 }
 
 /// A payload in a string.

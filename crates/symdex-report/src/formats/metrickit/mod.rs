@@ -27,6 +27,7 @@ use crate::formats::json_edit::{more_members, object_like};
 use crate::formats::json_images::image;
 use crate::formats::write::Editor;
 use crate::report::{AddressKind, Base, Frame, Parsed, Report, ReportImage, Thread, to_u32};
+use crate::text::{has, is_json};
 
 /// The format of MetricKit's diagnostics.
 pub(crate) const FORMAT: Format = Format {
@@ -80,8 +81,7 @@ fn members_of(object: Value<'_>) -> &'static FrameObject {
 }
 
 fn recognises(text: &[u8]) -> bool {
-    let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
-    is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
+    is_json(text) && has(text, "\"callStackRootFrames\"")
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {

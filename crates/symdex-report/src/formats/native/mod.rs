@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edits, Format};
 use crate::report::{Parsed, Report, Span, SymbolDetail};
-use crate::text::lines;
+use crate::text::{has, lines};
 use frame::Writer;
 use reader::Reader;
 
@@ -76,9 +76,8 @@ fn is_written_by(text: &[u8], is_writer: fn(Writer) -> bool) -> bool {
 
 /// Whether `text` is a tombstone that says that the process could not be unwound.
 fn is_tombstone_without_frames(text: &[u8]) -> bool {
-    let has = |words: &[u8]| memchr::memmem::find(text, words).is_some();
     let has_frames = || lines(text).any(|(_, line)| frame::frame(line).is_some());
-    has(b"Failed to unwind") && has(b"pid: ") && has(b"  >>> ") && !has_frames()
+    has(text, "Failed to unwind") && has(text, "pid: ") && has(text, "  >>> ") && !has_frames()
 }
 
 /// Parses a report of this release of Android, unless the text states another one.

@@ -168,10 +168,8 @@ fn rewritten(
             paths.iter().filter(|path| path.first() == Some(&field.number)).map(|path| &path[1..]).collect();
         let Some(span) = field.bytes().filter(|_| !below.is_empty()) else { continue };
         let inner = Message::new(message.text, span);
-        let new = match below.iter().any(|path| path.is_empty()) {
-            true => replace(&inner),
-            false => rewritten(&inner, &below, replace),
-        };
+        let is_end = below.iter().any(|path| path.is_empty());
+        let new = if is_end { replace(&inner) } else { rewritten(&inner, &below, replace) };
         if let Some(new) = new {
             out.extend_from_slice(&message.text[copied..field.span.start]);
             push_bytes(&mut out, field.number, &new);

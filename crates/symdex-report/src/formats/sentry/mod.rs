@@ -11,7 +11,7 @@ use crate::formats::frame_object::{self, FrameObject, InlinedObjects, Part, memb
 use crate::formats::json::{Json, Value};
 use crate::formats::json_images::image;
 use crate::report::{AddressKind, Frame, Parsed, ReportImage, Thread};
-use crate::text::is_object;
+use crate::text::{has, is_object};
 
 /// The format of Sentry's events.
 pub(crate) const FORMAT: Format = Format {
@@ -31,15 +31,15 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-    let is_event = has("\"debug_meta\"") && has("\"instruction_addr\"") || is_without_addresses(text);
+    let is_event =
+        has(text, "\"debug_meta\"") && has(text, "\"instruction_addr\"") || is_without_addresses(text);
     is_object(text) && is_event && !(sentry_profile::FORMAT.recognises)(text)
 }
 
 /// Whether `text` is an event or an envelope whose frames have no addresses, such as a transaction or an event of a
 /// language that is not compiled.
 fn is_without_addresses(text: &[u8]) -> bool {
-    if memchr::memmem::find(text, b"\"event_id\"").is_none() {
+    if !has(text, "\"event_id\"") {
         return false;
     }
     let Ok(json) = Json::parse(text, 0) else { return false };
@@ -162,13 +162,10 @@ fn stack(value: Value<'_>, images: &[ReportImage], limit: &ReadLimit) -> Option<
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
     let read = |(depth, object): (usize, Value<'_>)| {
         // If execution left all images, the innermost frame has a return address.
-        let is_instruction =
-            |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
         let (address, image) = address(object, images)?;
-        let kind = match depth == 0 && is_instruction(address) {
-            true => AddressKind::ProgramCounter,
-            false => AddressKind::ReturnAddress,
-        };
+        let is_instruction =
+            depth == 0 && instruction.is_none_or(|instruction| instruction | 1 == address | 1);
+        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         Some(Frame { kind, ..FRAME.frame_at(address, object, image) })
     };
     // Frames of other languages state no addresses.
