@@ -21,16 +21,16 @@ pub(crate) fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset)
     offsets.push(offset);
 }
 
-/// The answers of frames that have none from a source.
-pub(crate) const WITHOUT: [Unresolved; 4] =
+/// The reasons why a frame has no answer from a source. They stand before all answers.
+pub(crate) const REASONS: [Unresolved; 4] =
     [Unresolved::NoImage, Unresolved::NoId, Unresolved::NoAnswer, Unresolved::TooLarge];
 
-/// The position of `why`, which is one of [`WITHOUT`], in the answers.
-pub(crate) fn without(why: &Unresolved) -> u32 {
-    WITHOUT.iter().position(|other| other == why).map_or(u32::MAX, to_u32)
+/// The position in the answers of `why`, which is one of [`REASONS`].
+pub(crate) fn reason(why: &Unresolved) -> u32 {
+    REASONS.iter().position(|other| other == why).map_or(u32::MAX, to_u32)
 }
 
-/// [`WITHOUT`], then the answers of the sources.
+/// The answers of the sources, after [`REASONS`].
 pub(crate) struct FoundAnswers {
     pub(crate) answers: Vec<LookupResult>,
     /// The number of bytes that further answers may have.
@@ -38,9 +38,9 @@ pub(crate) struct FoundAnswers {
 }
 
 impl FoundAnswers {
-    /// Only [`WITHOUT`], for a report of `size` bytes.
+    /// No answers yet, for a report of `size` bytes.
     pub(crate) fn of(size: usize) -> Self {
-        Self { answers: WITHOUT.map(Err).into(), left: AnswerBytes::in_memory(size) }
+        Self { answers: REASONS.map(Err).into(), left: AnswerBytes::in_memory(size) }
     }
 
     /// Adds an answer and returns its position. Answers with more bytes than are left become [`Unresolved::TooLarge`].

@@ -2,7 +2,7 @@
 
 use symdex::ImageOffset;
 
-use crate::engine::ask::without;
+use crate::engine::ask::reason;
 use crate::engine::images::{ImageMap, offset};
 use crate::engine::options::{Addresses, Options};
 use crate::engine::outcome::Unresolved;
@@ -48,7 +48,7 @@ impl<'r> LookupTargets<'r> {
         };
         let offset = || offset(self.report.images.get(image?)?, frame.address, kind);
         let is_enough = frame.detail >= self.enough || frame.inlined;
-        let offset = if is_enough { Err(KEPT) } else { offset().ok_or(without(&Unresolved::NoImage)) };
+        let offset = if is_enough { Err(KEPT) } else { offset().ok_or(reason(&Unresolved::NoImage)) };
         LookupTarget { image, offset }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use symdex::{Grade, ImageOffset};
 
-use crate::engine::ask::{AskedImage, FoundAnswers, ask, push_distinct, without};
+use crate::engine::ask::{AskedImage, FoundAnswers, ask, push_distinct, reason};
 use crate::engine::function::Function;
 use crate::engine::limits::AnswerBytes;
 use crate::engine::lookup_targets::{KEPT, LookupTarget, LookupTargets};
@@ -32,7 +32,7 @@ pub struct Symbolicated<'r, 't> {
     outcomes: Vec<Vec<FrameOutcome>>,
     /// The outcome of each image.
     images: Vec<ImageOutcome>,
-    /// The answers: [`WITHOUT`](crate::engine::ask::WITHOUT), then each distinct address of an image once.
+    /// The answers, each distinct address of an image once, after [`REASONS`](crate::engine::ask::REASONS).
     answers: Vec<LookupResult>,
     pub(crate) demangle: bool,
 }
@@ -135,13 +135,13 @@ pub fn symbolicate<'r, 't>(
                 match (outcome, asked[image].1.binary_search(&offset)) {
                     (ImageOutcome::Found(_), Ok(position)) => match positions[position] {
                         answer if take(answer) => answer,
-                        _ => without(&Unresolved::TooLarge),
+                        _ => reason(&Unresolved::TooLarge),
                     },
-                    (ImageOutcome::NoId, _) => without(&Unresolved::NoId),
-                    _ => without(&Unresolved::NoAnswer),
+                    (ImageOutcome::NoId, _) => reason(&Unresolved::NoId),
+                    _ => reason(&Unresolved::NoAnswer),
                 }
             }
-            (Ok(_), None) => without(&Unresolved::NoImage),
+            (Ok(_), None) => reason(&Unresolved::NoImage),
         };
         FrameOutcome { image: target.image.map(Number::from), answer }
     };
