@@ -155,6 +155,17 @@ pub(crate) fn rfind<const N: usize>(text: &[u8], needle: &[u8; N]) -> Option<usi
     seconds.find(|at| text[*at..].starts_with(needle))
 }
 
+/// The position of the first `needle` in `text`. See [`rfind`].
+pub(crate) fn find<const N: usize>(text: &[u8], needle: &[u8; N]) -> Option<usize> {
+    positions(text, needle).next()
+}
+
+/// The positions of `needle` in `text`, which may overlap. See [`rfind`].
+pub(crate) fn positions<const N: usize>(text: &[u8], needle: &[u8; N]) -> impl Iterator<Item = usize> {
+    let seconds = memchr::memchr_iter(needle[1], text).filter_map(|second| second.checked_sub(1));
+    seconds.filter(move |at| text[*at..].starts_with(needle))
+}
+
 /// The offset of the bracket that the last byte of `text` closes. `None` if `text` does not end with `)`, or if nothing
 /// opens it.
 pub(crate) fn opening_bracket(text: &[u8]) -> Option<usize> {

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use memchr::memmem::find;
 use symdex::ImageId;
 
 use crate::engine::images::{ImageMap, without_signature};
 use crate::formats::appended::list;
 use crate::formats::format::Format;
 use crate::report::{Base, Number, Parsed, ReportImage, SymbolDetail};
+use crate::text::{find, rfind};
 
 /// Placeholders for the names of functions, files and images. Others are in [`is_nameless`].
 const NAMELESS: [&[u8]; 10] = [
@@ -29,7 +29,7 @@ const NAMELESS: [&[u8]; 10] = [
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
     name.is_empty()
         || NAMELESS.contains(&name)
-        || find(name, b"___lldb_unnamed_symbol").is_some()
+        || rfind(name, b"___lldb_unnamed_symbol").is_some()
         || uuid(name).or_else(|| missing_uuid(name)).is_some()
 }
 

@@ -5,7 +5,7 @@ use symdex::ImageId;
 use crate::engine::images::without_signature;
 use crate::formats::rules::{is_nameless, missing_uuid, uuid};
 use crate::report::{Span, SymbolDetail};
-use crate::text::{Cursor, opening_bracket, rfind};
+use crate::text::{Cursor, find, opening_bracket, positions, rfind};
 
 /// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
@@ -78,7 +78,7 @@ impl<'l> Head<'l> {
     /// an address. The address is the number after a tab, which Apple writes; or else the one with all 16 digits; or
     /// the one after several spaces; or else the first. The name may be empty if the load address follows.
     fn of(line: &'l [u8], from: usize) -> Option<Self> {
-        let numbers = memchr::memmem::find_iter(line.get(from..)?, b"0x");
+        let numbers = positions(line.get(from..)?, b"0x");
         let of_number = |at: usize| {
             let mut cursor = Cursor::at_byte(line, from + at);
             let (before, address) = (&line[from..from + at], cursor.hexadecimal()?);
@@ -100,7 +100,7 @@ impl<'l> Head<'l> {
             };
             let image = before.trim_ascii_end();
             // A number before two spaces is that of a line, and the number of the frame follows.
-            let is_one_name = match memchr::memmem::find(image, b"  ") {
+            let is_one_name = match find(image, b"  ") {
                 None => true,
                 Some(len) => rank < 2 && !image[..len].iter().all(u8::is_ascii_digit),
             };
@@ -115,7 +115,7 @@ impl<'l> Head<'l> {
     /// [0x16fd7fab0]` in no image.
     fn of_tree(line: &'l [u8], from: usize) -> Option<Self> {
         let rest = line.get(from..)?;
-        let open = memchr::memmem::find(rest, b" [0x")?;
+        let open = find(rest, b" [0x")?;
         let mut cursor = Cursor::at_byte(rest, open + b" [".len());
         let address = cursor.hexadecimal()?;
         cursor.take(b"]")?;

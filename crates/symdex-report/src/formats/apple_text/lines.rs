@@ -4,7 +4,7 @@ use symdex::{Arch, ImageId};
 
 use crate::registers::Register;
 use crate::report::{Base, ReportImage, Site};
-use crate::text::{Cursor, lossy, rfind};
+use crate::text::{Cursor, find, lossy, rfind};
 
 /// The lowest address of the kernel.
 pub(crate) const KERNEL: u64 = 1 << 63;
@@ -53,7 +53,7 @@ pub(crate) fn image(line: &[u8]) -> Option<ReportImage> {
     let rest = cursor.rest();
     let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
     // Reports of jailbroken devices have an object after the path.
-    let path = &path[..memchr::memmem::find(path, b" {\"").unwrap_or(path.len())];
+    let path = &path[..find(path, b" {\"").unwrap_or(path.len())];
     let (name, arch) = name_and_arch(named.trim_ascii());
     let path = lossy(path.trim_ascii());
     // Apple's reports have an entry for addresses in no image: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
@@ -77,7 +77,7 @@ fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
 }
 
 fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
-    let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
+    let (named, path) = rest.split_at(find(rest, b" /").unwrap_or(rest.len()));
     // `<???>` stands for an unknown id.
     (named.trim_ascii_end().strip_suffix(b"<???>").unwrap_or(named), None, path)
 }
