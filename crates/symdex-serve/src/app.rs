@@ -91,14 +91,15 @@ fn work_folder(options: &ServerOptions) -> Result<TemporaryFolder, AppError> {
 impl App {
     pub(crate) fn new(options: ServerOptions) -> Result<SharedApp, AppError> {
         let mut on_skipped = |error: SourceError| tracing::warn!(%error, "a source is skipped");
-        let reader = options.symbolicator.reader().clone();
-        let reader = reader.patience(STORE_PATIENCE).around_calls(while_waiting);
+        let metrics = Arc::new(Metrics::new());
+        let timed = Arc::clone(&metrics);
+        let reader = options.symbolicator.reader().clone().patience(STORE_PATIENCE);
+        let reader = reader.around_calls(move |url, call| timed.time_store_call(url, || while_waiting(call)));
         let sources = options.symbolicator.clone().reader_options(reader).on_refill(log_refill);
         let symbolicator = Symbolicator::open(&sources, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
-        let metrics = Arc::new(Metrics::new());
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         // Uploads are in the same file system.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use symdex_answer::Symbolicator;
-use symdex_store::SharedStore;
+use symdex_store::{SharedStore, StoreUrl};
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -32,16 +32,18 @@ impl StoreHealth {
         Self(stores.map(|store| AskedStore { store: Arc::clone(store), last: Arc::default() }).collect())
     }
 
-    /// What is wrong with stores, as of the last seconds. All stores are asked at the same time.
-    pub(crate) async fn unready(&self) -> Vec<String> {
-        let asked = self.0.iter().map(async |asked| match timeout(WAIT, asked.is_reached()).await {
-            Err(_) => {
-                Some(format!("{} has not answered within {} seconds", asked.store.url(), WAIT.as_secs()))
-            }
-            Ok(false) => Some(format!("{} cannot be queried", asked.store.url())),
-            Ok(true) => None,
+    /// Each store, and what is wrong with it as of the last seconds. All stores are asked at the same time.
+    pub(crate) async fn stores(&self) -> Vec<(&StoreUrl, Option<String>)> {
+        let asked = self.0.iter().map(async |asked| {
+            let url = asked.store.url();
+            let wrong = match timeout(WAIT, asked.is_reached()).await {
+                Err(_) => Some(format!("{url} has not answered within {} seconds", WAIT.as_secs())),
+                Ok(false) => Some(format!("{url} cannot be queried")),
+                Ok(true) => None,
+            };
+            (url, wrong)
         });
-        join_all(asked).await.into_iter().flatten().collect()
+        join_all(asked).await
     }
 }
 

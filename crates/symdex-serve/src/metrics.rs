@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use symdex_answer::Symbolicator;
+use symdex_store::StoreUrl;
 use tokio::time::Instant;
 
 use crate::jobs::BuildResults;
@@ -41,6 +42,11 @@ struct BuildLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StoreLabels {
     store: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StoreAnswerLabels {
+    store: String,
     result: &'static str,
 }
 
@@ -54,7 +60,9 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     free_memory: Gauge,
     index_memory: Gauge,
-    stores: Family<StoreLabels, Counter>,
+    stores: Family<StoreAnswerLabels, Counter>,
+    stores_up: Family<StoreLabels, Gauge>,
+    store_calls: Family<StoreLabels, Histogram>,
     pub(crate) misses: MissCounts,
     pub(crate) upload_bytes: Counter,
     pub(crate) jobs_waiting: Gauge,
@@ -71,6 +79,7 @@ impl Metrics {
         // 0.5 ms to 16 s.
         let buckets = || Histogram::new(exponential_buckets(0.0005, 2.0, 16));
         let latency = Family::<RouteLabels, Histogram>::new_with_constructor(buckets);
+        let store_calls = Family::<StoreLabels, Histogram>::new_with_constructor(buckets);
         let help = "The time from the head of a request to the head of its answer";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, latency.clone());
         let running = Gauge::default();
@@ -86,6 +95,10 @@ impl Metrics {
         let stores = Family::default();
         let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
         registry.register("store_answers", help, stores.clone());
+        let stores_up = Family::default();
+        registry.register("store_up", "1 if the store can be queried, otherwise 0", stores_up.clone());
+        let help = "The time of a call of a store, which may ask for several images or values";
+        registry.register_with_unit("store_call_duration", help, Unit::Seconds, store_calls.clone());
         let misses = MissCounts::default();
         let help =
             "Images that no store had and that were looked for in the sources of debug files, by outcome";
@@ -112,6 +125,8 @@ impl Metrics {
             free_memory,
             index_memory,
             stores,
+            stores_up,
+            store_calls,
             misses,
             upload_bytes,
             jobs_waiting,
@@ -132,6 +147,19 @@ impl Metrics {
         }
     }
 
+    /// Makes `call` of the store at `url`, and measures its time.
+    pub(crate) fn time_store_call(&self, url: &StoreUrl, call: impl FnOnce()) {
+        let started = Instant::now();
+        call();
+        let labels = StoreLabels { store: url.to_string() };
+        self.store_calls.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
+    }
+
+    /// Sets whether the store at `url` can be queried.
+    pub(crate) fn set_up(&self, url: &StoreUrl, is_up: bool) {
+        self.stores_up.get_or_create(&StoreLabels { store: url.to_string() }).set(is_up.into());
+    }
+
     /// Takes over what others count: the free bytes of the budget, the jobs without a store, and calls of stores.
     pub(crate) fn refresh(&self, free: u64, unpublished: usize, symbolicator: &Symbolicator) {
         let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -148,7 +176,7 @@ impl Metrics {
                 ("failed", counts.failed),
                 ("skipped", counts.skipped),
             ] {
-                let labels = StoreLabels { store: counts.url.to_string(), result };
+                let labels = StoreAnswerLabels { store: counts.url.to_string(), result };
                 self.stores.get_or_create(&labels).inner().store(count, Ordering::Relaxed);
             }
         }

@@ -201,7 +201,7 @@ impl Server {
         let (router, graceful) = (router(&app), GracefulShutdown::new());
         // The log says which stores cannot be reached before they are needed.
         let health = app.store_health.clone();
-        tokio::spawn(async move { health.unready().await });
+        tokio::spawn(async move { _ = health.stores().await });
         let fitting = files::connections_that_fit();
         if fitting < app.options.max_connections {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");

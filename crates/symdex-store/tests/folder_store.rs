@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use crate::common::{behaves_as_a_store, entries, id, index, put, writers};
+use symdex::{Cause, Index};
 use symdex_store::{IndexFolder, Store, StoreOptions, open_store};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -101,6 +102,50 @@ pub(crate) fn a_missing_folder_is_an_empty_store() {
     assert!(entries(&store).is_empty());
     assert_eq!(store.gc(DAY).expect("collected").removed, 0);
     assert!(!root.path().join("missing").exists());
+}
+
+/// A volume that is unmounted takes the folder away, or leaves an empty mount point.
+#[cfg(unix)]
+pub(crate) fn a_folder_that_has_vanished_is_an_error_and_is_not_made_anew() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (path, away) = (root.path().join("store"), root.path().join("away"));
+    let store = IndexFolder::new(&path).fan_out();
+    assert!(store.open(&id(0xab)).expect("not made yet").is_none());
+    put(&store, &index(0xab, 1));
+    assert!(store.open(&id(0xcd)).expect("readable").is_none());
+    let new = index(0xcd, 1);
+    let fails_everywhere = |text: &str| {
+        let results = [
+            store.open(&id(0xab)).map(drop),
+            store.stat(&id(0xcd)).map(drop),
+            store.check(),
+            store.ids_from(&[id(0xab)]).remove(0).map(drop),
+            store.list(&mut |_| std::ops::ControlFlow::Continue(())),
+            store.put(&Index::open(&new[..]).expect("an index")).map(drop),
+            store.remove(&id(0xab)).map(drop),
+            store.gc(DAY).map(drop),
+        ];
+        for result in results {
+            let error = result.expect_err("it has vanished");
+            assert!(error.cause() == Cause::Unavailable && error.to_string().contains(text), "{error}");
+        }
+    };
+    fs::rename(&path, &away).expect("renamed");
+    fails_everywhere("it is gone");
+    assert!(!path.exists());
+    fs::create_dir(&path).expect("made");
+    fails_everywhere("an empty folder is in its place");
+    fs::remove_dir(&path).expect("empty");
+    // The volume is mounted again, or the path leads to another folder with indexes.
+    std::os::unix::fs::symlink(&away, &path).expect("a link");
+    assert!(store.open(&id(0xab)).expect("readable").is_some());
+    put(&store, &new);
+    fs::remove_file(&path).expect("removed");
+    fs::create_dir_all(path.join("ab")).expect("made");
+    assert!(store.open(&id(0xab)).expect("another folder that is not empty").is_none());
+    // A folder that was emptied is the same folder.
+    fs::remove_dir(path.join("ab")).expect("empty");
+    assert!(store.open(&id(0xab)).expect("readable").is_none());
 }
 
 /// The folder that child processes write to.

@@ -24,6 +24,8 @@ symdex_testkit::main! {
     folder_store::a_use_is_recorded_once_a_day,
     folder_store::gc_removes_unused_indexes_and_files_of_killed_processes_only,
     folder_store::a_missing_folder_is_an_empty_store,
+    #[cfg(unix)]
+    folder_store::a_folder_that_has_vanished_is_an_error_and_is_not_made_anew,
     folder_store::a_killed_writer_leaves_no_index_the_old_or_the_new_one,
     folder_store::writers_of_several_processes_leave_the_best_index,
     #[cfg(feature = "redis")]

@@ -94,6 +94,47 @@ fn a_store_that_was_down_is_asked_again_after_the_pause() {
 }
 
 #[test]
+fn a_store_that_takes_no_writes_is_still_read() {
+    let fake = Fake::new(3);
+    let reader = fake.reader(&ReaderOptions::of_one_run().fresh(Duration::ZERO));
+    let store = &reader.stores()[0];
+    fake.is_full.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        assert!(store.remove(&id(0xab)).is_err_and(|error| error.cause() == Cause::Unavailable));
+        assert!(store.open(&id(0xab)).expect("readable").is_some());
+    }
+    assert_eq!(reader.counts()[0].skipped, 2, "it is asked to write once");
+    fake.is_down.store(true, Ordering::Relaxed);
+    let unknown = |number| store.open(&id(number)).expect_err("down").to_string();
+    assert!(unknown(0xcd).contains("down") && unknown(0xef).contains("down"), "the reason is that of a read");
+}
+
+#[test]
+fn an_image_that_is_there_now_is_no_longer_remembered_as_absent() {
+    let root = tempfile::tempdir().expect("a folder");
+    let reader = StoreReader::new(vec![Box::new(IndexFolder::new(root.path()))], &ReaderOptions::new());
+    let (store, bytes) = (&reader.stores()[0], index(0xab, 1));
+    let is_found = || reader.find(&id(0xab)).expect("readable").is_some();
+    let ids = || store.ids_from(&[id(0xab)]).remove(0).expect("readable").len();
+    let file = root.path().join(IndexFolder::file_name(&id(0xab)));
+    let other_process = || std::fs::write(&file, &bytes).expect("written");
+    assert_eq!((is_found(), ids()), (false, 0));
+    other_process();
+    assert_eq!((is_found(), ids()), (false, 0), "it is remembered");
+    let stated = store.stat_many(&[id(0xcd), id(0xab)]).into_iter().map(|entry| entry.expect("readable"));
+    assert_eq!(stated.map(|entry| entry.is_some()).collect::<Vec<_>>(), [false, true]);
+    assert_eq!((is_found(), ids()), (true, 1));
+
+    std::fs::remove_file(&file).expect("removed");
+    let reader = StoreReader::new(vec![Box::new(IndexFolder::new(root.path()))], &ReaderOptions::new());
+    assert!(reader.find_now(&id(0xab)).expect("readable").is_none());
+    other_process();
+    assert!(reader.find(&id(0xab)).expect("readable").is_none());
+    assert!(reader.find_now(&id(0xab)).expect("readable").is_some());
+    assert!(reader.find(&id(0xab)).expect("readable").is_some());
+}
+
+#[test]
 fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     let root = tempfile::tempdir().expect("a folder");
     let folder = IndexFolder::new(root.path()).fan_out();

@@ -32,6 +32,8 @@ pub struct Fake {
     opened: AtomicU64,
     fetched: AtomicU64,
     pub is_down: AtomicBool,
+    /// Whether calls that write fail.
+    pub is_full: AtomicBool,
     /// Whether calls that open images panic.
     pub panics: AtomicBool,
     /// Calls that open images wait for it.
@@ -69,11 +71,7 @@ impl Fake {
     }
 
     fn answer(&self) -> Result<(), Error> {
-        let (location, reason) = ("fake".to_owned(), "down".to_owned());
-        if self.is_down.load(Ordering::Relaxed) {
-            return Err(Error::Store { location, action: "read", reason, is_unavailable: true });
-        }
-        Ok(())
+        if self.is_down.load(Ordering::Relaxed) { Err(unavailable("down")) } else { Ok(()) }
     }
 
     pub fn reader(self: &Arc<Self>, options: &ReaderOptions) -> StoreReader {
@@ -84,6 +82,11 @@ impl Fake {
         let url = "redis://fake".parse().expect("a URL");
         Box::new(FakeStore { url, shared: Arc::clone(self) })
     }
+}
+
+fn unavailable(reason: &str) -> Error {
+    let (location, reason) = ("fake".to_owned(), reason.to_owned());
+    Error::Store { location, action: "use", reason, is_unavailable: true }
 }
 
 #[derive(Debug)]
@@ -172,7 +175,7 @@ impl Store for FakeStore {
         unreachable!("opening is a use")
     }
     fn remove(&self, _: &ImageId) -> Result<bool, Error> {
-        unreachable!("a reader does not remove")
+        if self.shared.is_full.load(Ordering::Relaxed) { Err(unavailable("full")) } else { Ok(false) }
     }
     fn gc(&self, _: Duration) -> Result<GcCounts, Error> {
         unreachable!("a reader does not remove")

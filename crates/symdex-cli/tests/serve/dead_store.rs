@@ -10,7 +10,9 @@ use symdex_testkit::folders::folder;
 use symdex_testkit::redis;
 use symdex_testkit::testdata::{self, demo_files, testdata};
 
-use crate::server::{Answer, TestServer, command, demo_report, demo_store, store_of, symdex, symdex_on};
+use crate::server::{
+    Answer, TestServer, TestToken, command, demo_report, demo_store, store_of, symdex, symdex_on,
+};
 
 /// The URL of a store at a port that no program listens to.
 fn dead() -> String {
@@ -105,6 +107,80 @@ pub(crate) fn a_store_that_does_not_answer_is_not_ready_either() {
         not_ready.text()
     );
     assert!(not_ready.text().contains("has not answered within 2 seconds"), "{}", not_ready.text());
+}
+
+pub(crate) fn a_server_is_ready_while_one_store_answers() {
+    let (dead, live) = (dead(), store_of(&[]).0);
+    let live = live.path().to_str().expect("UTF-8");
+    let server = start(&[&dead, live]);
+    server.until(|| server.get("/readyz").text() == format!("ready\n{dead} cannot be queried\n"));
+    assert_eq!(server.get("/readyz").status, 200);
+    let metrics = server.get("/metrics").text().to_owned();
+    for (url, up) in [(&*dead, 0), (live, 1)] {
+        assert!(metrics.contains(&format!("symdex_store_up{{store=\"{url}\"}} {up}\n")), "{metrics}");
+        let calls = format!("symdex_store_call_duration_seconds_count{{store=\"{url}\"}} ");
+        let calls = metrics.lines().find_map(|line| line.strip_prefix(&*calls)).expect("it was asked");
+        assert_ne!(calls, "0");
+    }
+
+    let token = TestToken::new("app", "read");
+    for (stores, status) in [(vec![&*dead, live], 200), (vec![&dead], 503)] {
+        let server = start_with(&stores, &["--token", &token.configured]);
+        let [stranger, known] =
+            [&[][..], &token.headers()].map(|headers| server.get_with("/readyz", headers));
+        assert_eq!((stranger.status, known.status), (status, status));
+        assert!(!stranger.text().contains("redis"), "{}", stranger.text());
+        assert!(known.text().contains(&dead), "{}", known.text());
+    }
+}
+
+#[cfg(unix)]
+pub(crate) fn a_folder_that_has_vanished_is_unavailable_until_it_is_back() {
+    let (root, (demo, id)) = (folder(), (demo_store(), demo_files()[0].0));
+    let (store, away) = (root.path().join("store"), root.path().join("away"));
+    std::os::unix::fs::symlink(demo.path(), &store).expect("a link");
+    let server = uploads(&store, &root.path().join("state"), "60s");
+    let lookup = |id: &str| server.post_json("/v1/lookup", &json!([{"id": id, "addresses": ["0x1000"]}]));
+    let absent = "00112233445566778899aabbccddeeff";
+    assert_eq!(lookup(absent).json()[0]["status"], "missing");
+    fs::rename(&store, &away).expect("renamed");
+    let other = lookup("11112233445566778899aabbccddeeff");
+    assert!(is_store_failure(&other) && other.text().contains("it is gone"), "{}", other.text());
+    assert!(is_store_failure(&server.post_json("/v1/missing", &json!([id]))));
+    server.until(|| server.get("/readyz").status == 503);
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| !job["store_error"].is_null());
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains("it is gone")), "{waits}");
+    assert!(!store.exists(), "it is not made anew");
+    fs::rename(&away, &store).expect("renamed");
+    job(&server, &path, |job| job["state"] == "done");
+    server.until(|| server.get("/readyz").status == 200);
+    server.until(|| lookup(id).json()[0]["status"] == "found");
+}
+
+pub(crate) fn a_store_that_is_full_still_answers() {
+    let redis = redis::Server::start(&["--maxmemory-policy", "noeviction"]);
+    let demo = testdata().join("demo").display().to_string();
+    assert_eq!(symdex(["build", &demo, "--store", &redis.url()]).code, Some(0));
+    redis.run(&["CONFIG", "SET", "maxmemory", "1"]);
+    let server = start_with(&[&redis.url()], &["--publish-within", "60s"]);
+    let accepted = server.put("/v1/debug-files?name=cxx", &[], &debug_file());
+    let path = accepted.header("location").to_owned();
+    let waits = job(&server, &path, |job| !job["store_error"].is_null());
+    assert!(waits["store_error"].as_str().is_some_and(|why| why.contains("(OOM)")), "{waits}");
+    // The store is asked for each of these.
+    for number in 0..20 {
+        let id = format!("{number:032x}");
+        let lookup = server.post_json("/v1/lookup", &json!([{"id": id, "addresses": ["0x1000"]}]));
+        assert_eq!((lookup.status, &lookup.json()[0]["status"]), (200, &json!("missing")));
+    }
+    assert_eq!(
+        (server.post("/v1/symbolicate", demo_report()).status, server.get("/readyz").status),
+        (200, 200)
+    );
+    redis.run(&["CONFIG", "SET", "maxmemory", "0"]);
+    job(&server, &path, |job| job["state"] == "done");
 }
 
 pub(crate) fn images_that_another_store_has_are_answered() {
@@ -296,7 +372,7 @@ pub(crate) fn a_job_waits_for_a_store_that_may_have_another_index() {
     redis.wait();
     let built = symdex_on(&stripped, &format!("build {{}} --json --store {}", redis.url()));
     assert_eq!(built.code, Some(0), "{}", built.err);
-    server.until(|| server.get("/readyz").status == 200);
+    server.until(|| server.get("/readyz").text() == "ready\n");
     assert_eq!(server.post(&format!("{path}/resume"), b"").status, 202);
     let done = job(&server, &path, |job| job["state"] == "done");
     let image = &done["images"][0];

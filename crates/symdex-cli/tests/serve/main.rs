@@ -51,6 +51,10 @@ symdex_testkit::main! {
     browser::a_report_is_asked_for_again_while_the_server_fetches_debug_files,
     dead_store::a_store_that_cannot_be_asked_is_503_and_the_server_is_not_ready,
     dead_store::a_store_that_does_not_answer_is_not_ready_either,
+    dead_store::a_server_is_ready_while_one_store_answers,
+    #[cfg(unix)]
+    dead_store::a_folder_that_has_vanished_is_unavailable_until_it_is_back,
+    dead_store::a_store_that_is_full_still_answers,
     dead_store::images_that_another_store_has_are_answered,
     dead_store::a_store_that_is_back_is_asked_again,
     dead_store::an_index_is_put_again_when_the_store_takes_it,
@@ -117,6 +121,7 @@ symdex_testkit::main! {
     redis::an_image_in_redis_is_found_by_its_id_and_answers,
     #[cfg(unix)]
     reload::sighup_replaces_the_tokens_and_keeps_the_connections,
+    replicas::an_image_is_found_as_soon_as_it_is_no_longer_missing,
     replicas::a_replaced_index_is_seen_by_another_server_after_its_time,
     replicas::a_job_of_another_server_is_missing_and_its_upload_can_be_sent_again,
     secrets::secrets_of_urls_are_in_no_answer_no_metric_and_no_log,

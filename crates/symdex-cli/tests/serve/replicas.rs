@@ -54,6 +54,28 @@ pub(crate) fn a_replaced_index_is_seen_by_another_server_after_its_time() {
     assert_eq!(answers(), ["second", "second", "first"]);
 }
 
+/// A client asks one server whether the upload to another one is published, and then sends its reports.
+pub(crate) fn an_image_is_found_as_soon_as_it_is_no_longer_missing() {
+    let store = folder();
+    let [writer, one, other] = [(); 3].map(|()| TestServer::start(store.path(), &[]));
+    let status = |server: &TestServer| {
+        let request = json!([{"id": ELF_BUILD_ID, "addresses": ["0x1000"]}]);
+        server.post_json("/v1/lookup", &request).json()[0]["status"].as_str().map(str::to_owned)
+    };
+    // Its index has no lines.
+    let missing = || one.post_json("/v1/missing", &json!([ELF_BUILD_ID])).json();
+    let is_missing = || missing()[0]["grade"] == "nothing";
+    let path = format!("/v1/images/{ELF_BUILD_ID}");
+    assert!([&one, &other].iter().all(|server| status(server).as_deref() == Some("missing")));
+    assert_eq!((is_missing(), other.head(&path).status), (true, 404));
+    writer.put("/v1/debug-files?name=libapp.so", &[], &image(&["f"]));
+    until(|| !is_missing());
+    assert_eq!(status(&one).as_deref(), Some("found"));
+    assert_eq!(status(&other).as_deref(), Some("missing"), "it is remembered for a minute");
+    assert_eq!(other.head(&path).status, 200);
+    assert_eq!(status(&other).as_deref(), Some("found"));
+}
+
 /// Jobs are in the state folder of the server that took the upload. See [`crate::deploy`] for what the manifests do.
 pub(crate) fn a_job_of_another_server_is_missing_and_its_upload_can_be_sent_again() {
     let store = folder();

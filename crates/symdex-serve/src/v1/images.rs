@@ -58,7 +58,7 @@ pub(crate) async fn image(
     let id = parse(&id)?;
     app.run(move |app| {
         let stores = app.symbolicator.stores();
-        let found = stores.find(&id).map_err(|error| Problem::of_store(&error))?;
+        let found = stores.find_now(&id).map_err(|error| Problem::of_store(&error))?;
         let found = found.as_ref().and_then(|image| Some((image, image.store()?.store())));
         let Some((image, store)) = found else { return Err(not_found(app, &id, &options.name)) };
         let (index, stored) = (image.metadata().into(), store.stat(&id).ok().flatten());
@@ -200,7 +200,7 @@ fn grades_of(app: &App, ids: &[ImageId]) -> Result<Vec<Grade>, Error> {
     let stores = app.symbolicator.stores();
     let mut failures = stores.no_failures();
     let found = stores.best(ids, &mut failures, Grade::clone, |store, ids| {
-        let stated = store.store().stat_many(ids).into_iter();
+        let stated = store.stat_many(ids).into_iter();
         stated.map(|entry| Ok(entry?.map(|entry| entry.grade.unwrap_or(Grade::Lines)))).collect()
     });
     let grades: Vec<_> = found.into_iter().map(Option::unwrap_or_default).collect();

@@ -14,9 +14,11 @@ use crate::id_prefix::IdPrefix;
 use crate::store::StoreUrl;
 
 mod list;
+mod seen;
 
 pub use self::list::IndexList;
 use self::list::SortedList;
+use self::seen::Seen;
 
 /// The extension of index files.
 pub(crate) const EXTENSION: &str = "symdex";
@@ -55,6 +57,8 @@ pub struct IndexFolder {
     pub(crate) is_searched: bool,
     /// All indexes in the folder and below it, once they are needed.
     list: OnceLock<SortedList>,
+    /// The folder that was there last.
+    seen: Seen,
 }
 
 impl IndexFolder {
@@ -62,7 +66,8 @@ impl IndexFolder {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let (url, access) = (StoreUrl::from(&*path), IndexAccess::default());
-        Self { path, url, access, fans_out: false, is_searched: false, list: OnceLock::new() }
+        let (list, seen) = (OnceLock::new(), Seen::default());
+        Self { path, url, access, fans_out: false, is_searched: false, list, seen }
     }
 
     /// Sets how [`index`](Self::index) opens indexes. The default maps only files that nobody else can change.
@@ -105,9 +110,14 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unreadable`] if the folder cannot be searched.
+    /// [`Error::Unreadable`] if the folder cannot be searched, [`Error::Store`] if it was there before and has
+    /// vanished.
     pub fn find(&self, id: &ImageId) -> Result<Option<PathBuf>, Error> {
-        Ok(self.find_all(id)?.into_iter().next().or_else(|| self.find_below(id).next()))
+        let found = self.find_all(id)?.into_iter().next().or_else(|| self.find_below(id).next());
+        if found.is_none() {
+            self.check_not_vanished()?;
+        }
+        Ok(found)
     }
 
     /// The paths of the indexes of `id`: first the one in the folder itself, then the fanned out one.

@@ -109,9 +109,10 @@ impl IndexFolder {
     /// # Errors
     ///
     /// [`Error::NotPublished`] if the folder cannot be created, searched or written, [`Error::Unreadable`] if the index
-    /// that exists cannot be read, [`Error::NewerIndex`] if it is of a newer version. The folder then has the same
-    /// indexes as before and no temporary file. One exception: if the folder cannot be synced after the new index has
-    /// got its name, the index is there, but a power failure may undo that.
+    /// that exists cannot be read, [`Error::NewerIndex`] if it is of a newer version, [`Error::Store`] if the folder
+    /// was there before and has vanished. The folder then has the same indexes as before and no temporary file. One
+    /// exception: if the folder cannot be synced after the new index has got its name, the index is there, but a power
+    /// failure may undo that.
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
         self.publish_with(index, &PutOptions::new())
     }
@@ -124,6 +125,7 @@ impl IndexFolder {
         index: &Index<B>,
         options: &PutOptions,
     ) -> Result<Published, Error> {
+        self.check_not_vanished()?;
         let folder = self.path();
         let failed =
             |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };

@@ -17,7 +17,7 @@ impl SharedStore {
         let mut found: Vec<_> = starts.iter().map(|start| self.fresh_ids(&key(start)).map(Ok)).collect();
         let missing: Vec<_> = starts.iter().zip(&found).filter(|(_, found)| found.is_none()).collect();
         let missing: Vec<_> = missing.into_iter().map(|(start, _)| start.clone()).collect();
-        let asked = self.ask(missing.len(), || self.store.ids_from(&missing));
+        let asked = self.ask(&self.reads, missing.len(), || self.store.ids_from(&missing));
         let gaps = found.iter_mut().filter(|found| found.is_none());
         for ((gap, start), ids) in gaps.zip(&missing).zip(asked) {
             *gap = Some(ids.map(|ids| {

@@ -72,6 +72,15 @@ struct Entry {
 }
 
 impl Kept {
+    /// Whether the store had nothing.
+    pub(super) fn is_absent(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Ids(ids) => ids.is_empty(),
+            Self::Image(_) | Self::Value(_) => false,
+        }
+    }
+
     fn size(&self) -> u64 {
         match self {
             Self::Image(image) => match &**image {

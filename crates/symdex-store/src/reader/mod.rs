@@ -2,6 +2,7 @@
 
 mod breaker;
 mod counts;
+mod gate;
 mod ids;
 mod memory;
 mod open_image;
@@ -17,7 +18,9 @@ use std::time::{Duration, Instant};
 use symdex::{Cause, Grade, ImageId, Index};
 
 use self::counts::{Counts, count};
+use self::gate::Gate;
 use self::memory::{Kept, Key, Memory, Part, ValueKey};
+use self::options::AroundCalls;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::provenance::PutOptions;
@@ -65,10 +68,10 @@ pub struct SharedStore {
     store: Box<dyn Store>,
     /// Its position among the stores of the reader, for keys.
     number: usize,
-    breaker: Breaker,
+    /// A store that takes no new indexes, because it is full or can only be read, still answers.
+    reads: Gate,
+    writes: Gate,
     counts: Counts,
-    /// Why the store could not be reached the last time.
-    failure: Mutex<String>,
     /// How many threads ask again for images in memory, and may wait longer than the requests that need them.
     refreshing: AtomicUsize,
     shared: Arc<Shared>,
@@ -82,7 +85,7 @@ struct Shared {
     fresh: Duration,
     absent: Duration,
     patience: Option<Duration>,
-    around_calls: fn(&mut dyn FnMut()),
+    around_calls: AroundCalls,
 }
 
 impl Shared {
@@ -96,16 +99,17 @@ impl StoreReader {
     #[must_use]
     pub fn new(stores: Vec<Box<dyn Store>>, options: &ReaderOptions) -> Self {
         let memory = Mutex::new(Memory::new(options.memory));
-        let ReaderOptions { fresh, absent, patience, around_calls, .. } = *options;
+        let ReaderOptions { fresh, absent, patience, .. } = *options;
+        let around_calls = options.around_calls.clone();
         let flights = SingleFlight::default();
         let shared = Arc::new(Shared { memory, flights, fresh, absent, patience, around_calls });
         let store = |(number, store)| {
             Arc::new(SharedStore {
                 store,
                 number,
-                breaker: Breaker::of_store(options.first_pause, options.pause),
+                reads: Gate::new(options),
+                writes: Gate::new(options),
                 counts: Counts::default(),
-                failure: Mutex::default(),
                 refreshing: AtomicUsize::new(0),
                 shared: Arc::clone(&shared),
             })
@@ -131,6 +135,17 @@ impl StoreReader {
             (None, Some(error)) => Err(error),
             (found, _) => Ok(found),
         }
+    }
+
+    /// As [`find`](Self::find), and asks the stores again that are remembered not to have the image.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_now(&self, id: &ImageId) -> Result<Option<OpenImage>, Error> {
+        let found = self.find(id);
+        let is_there_now = || self.stores.iter().any(|store| matches!(store.stat(id), Ok(Some(_))));
+        if !matches!(found, Ok(Some(_))) && is_there_now() { self.find(id) } else { found }
     }
 
     /// For [`find_noting`](Self::find_noting): the failure of each store, in their order. None has failed yet.
@@ -257,7 +272,7 @@ impl SharedStore {
             });
             let ids: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
             let new = match flight {
-                Some(_) => self.ask(ids.len(), || self.store.open_many(&ids)),
+                Some(_) => self.ask(&self.reads, ids.len(), || self.store.open_many(&ids)),
                 None => ids.iter().map(|_| Err(self.unanswered(LONGEST_WAIT))).collect(),
             };
             for (at, new) in left.into_iter().zip(new) {
@@ -312,7 +327,7 @@ impl SharedStore {
     ///
     /// As [`Store::put_with`].
     pub fn put(&self, index: &Index<&[u8]>, options: &PutOptions) -> Result<PublishOutcome, Error> {
-        let outcome = self.ask(1, || vec![self.store.put_with(index, options)]).pop();
+        let outcome = self.ask(&self.writes, 1, || vec![self.store.put_with(index, options)]).pop();
         self.forget_changed(index.id());
         outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
     }
@@ -335,19 +350,34 @@ impl SharedStore {
     ///
     /// As [`Store::remove`].
     pub fn remove(&self, id: &ImageId) -> Result<bool, Error> {
-        let removed = self.ask(1, || vec![self.store.remove(id)]).pop();
+        let removed = self.ask(&self.writes, 1, || vec![self.store.remove(id)]).pop();
         self.forget_changed(id);
         removed.unwrap_or(Ok(false))
     }
 
     /// Drops what is known of the image `id`, which has changed in the store.
     fn forget_changed(&self, id: &ImageId) {
+        let mut memory = self.shared.memory();
         // Values of the old index have its generation. They are not used any more.
-        self.forget(id);
-        // Reports state the first 16 bytes of a longer id.
-        if let Some(id) = id.as_bytes().get(..16).and_then(ImageId::new) {
-            self.shared.memory().forget(&self.key(&id, Part::Ids));
+        self.keys(id).for_each(|key| memory.forget(&key));
+    }
+
+    /// Forgets that the store did not have the image `id`.
+    fn forget_absent(&self, id: &ImageId) {
+        let mut memory = self.shared.memory();
+        for key in self.keys(id) {
+            if memory.get(&key).is_some_and(|(kept, _)| kept.is_absent()) {
+                memory.forget(&key);
+            }
         }
+    }
+
+    /// The keys of what the store has answered for the image `id`, without its values.
+    fn keys(&self, id: &ImageId) -> impl Iterator<Item = Key> + use<> {
+        // Reports state the first 16 bytes of a longer id.
+        let start = id.as_bytes().get(..16).and_then(ImageId::new);
+        let ids = start.map(|start| self.key(&start, Part::Ids));
+        [self.key(id, Part::Image)].into_iter().chain(ids)
     }
 
     /// Asks the store for an image that does not exist. See [`Store::check`].
@@ -356,7 +386,7 @@ impl SharedStore {
     ///
     /// As [`Store::check`], and if the store could not be reached lately.
     pub fn check(&self) -> Result<(), Error> {
-        self.ask(1, || vec![self.store.check()]).pop().unwrap_or(Ok(()))
+        self.ask(&self.reads, 1, || vec![self.store.check()]).pop().unwrap_or(Ok(()))
     }
 
     /// What the store states now of the index of `id`, whatever is in memory; `None` if it has none.
@@ -366,7 +396,16 @@ impl SharedStore {
     ///
     /// As [`Store::stat`], and if the store could not be reached lately.
     pub fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
-        self.ask(1, || vec![self.store.stat(id)]).pop().unwrap_or(Ok(None))
+        self.stat_many(std::slice::from_ref(id)).pop().unwrap_or(Ok(None))
+    }
+
+    /// What the store states now of the indexes of `ids`, in the order of `ids`. Each result is that of
+    /// [`stat`](Self::stat). If the store has an image that it did not have before, [`open`](Self::open) opens it.
+    pub fn stat_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoreEntry>, Error>> {
+        let stated = self.ask(&self.reads, ids.len(), || self.store.stat_many(ids));
+        let there = ids.iter().zip(&stated).filter(|(_, entry)| matches!(entry, Ok(Some(_))));
+        there.for_each(|(id, _)| self.forget_absent(id));
+        stated
     }
 
     /// The whole index of `id` in the store. See [`Store::get`].
@@ -375,44 +414,41 @@ impl SharedStore {
     ///
     /// As [`Store::get`], and if the store could not be reached lately.
     pub fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
-        self.ask(1, || vec![self.store.get(id)]).pop().unwrap_or(Ok(None))
+        self.ask(&self.reads, 1, || vec![self.store.get(id)]).pop().unwrap_or(Ok(None))
     }
 
     /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately.
-    /// Does not call it for no images.
-    fn ask<T>(&self, images: usize, call: impl FnOnce() -> Vec<Result<T, Error>>) -> Vec<Result<T, Error>> {
+    /// Does not call it for no images. `gate` is that of calls of this kind.
+    fn ask<T>(
+        &self,
+        gate: &Gate,
+        images: usize,
+        call: impl FnOnce() -> Vec<Result<T, Error>>,
+    ) -> Vec<Result<T, Error>> {
         if images == 0 {
             return Vec::new();
         }
-        let Self { breaker, counts, failure, .. } = self;
-        if !breaker.allows(Instant::now()) {
+        let counts = &self.counts;
+        if let Err(why) = gate.check() {
             count(&counts.skipped);
-            return (0..images).map(|_| Err(self.left_alone())).collect();
+            return (0..images).map(|_| Err(self.unavailable(why.clone()))).collect();
         }
         count(&counts.calls);
         let (mut call, mut answers) = (Some(call), Vec::new());
-        (self.shared.around_calls)(&mut || answers = call.take().map_or_else(Vec::new, |call| call()));
+        let mut call = || answers = call.take().map_or_else(Vec::new, |call| call());
+        self.shared.around_calls.call(self.url(), &mut call);
         let lost = |answer: &Result<T, Error>| match answer {
             Err(Error::Store { reason, is_unavailable: true, .. }) => Some(reason.clone()),
             _ => None,
         };
         // Answers for other images may have come before the store was lost.
         let why = answers.iter().map(lost).collect::<Option<Vec<_>>>().and_then(|mut reasons| reasons.pop());
-        breaker.record(why.is_none(), Instant::now());
-        if let Some(why) = why {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
-        }
+        gate.record(why);
         let is_failure = |error: &Error| !matches!(error, Error::Replaced { .. });
         if answers.iter().any(|answer| answer.as_ref().is_err_and(is_failure)) {
             count(&counts.failed);
         }
         answers
-    }
-
-    /// The error for a store that is not asked for a while.
-    fn left_alone(&self) -> Error {
-        let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.unavailable(format!("{why} (it is not asked again for a while)"))
     }
 
     /// The error for an image that the store was asked for, and has not answered within `time`.

@@ -1,6 +1,10 @@
 //! How stores are read.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::store::StoreUrl;
 
 /// The options of a [`StoreReader`](super::StoreReader).
 #[must_use]
@@ -12,7 +16,24 @@ pub struct ReaderOptions {
     pub(super) first_pause: Duration,
     pub(super) pause: Duration,
     pub(super) patience: Option<Duration>,
-    pub(super) around_calls: fn(&mut dyn FnMut()),
+    pub(super) around_calls: AroundCalls,
+}
+
+/// What is called around each call of a store.
+#[derive(Clone)]
+pub(super) struct AroundCalls(Arc<dyn Fn(&StoreUrl, &mut dyn FnMut()) + Send + Sync>);
+
+impl AroundCalls {
+    /// Makes `call` of the store at `url`.
+    pub(super) fn call(&self, url: &StoreUrl, call: &mut dyn FnMut()) {
+        (self.0)(url, call);
+    }
+}
+
+impl fmt::Debug for AroundCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AroundCalls")
+    }
 }
 
 /// How long a store is not asked after its first failure.
@@ -31,7 +52,7 @@ impl ReaderOptions {
             first_pause: FIRST_PAUSE,
             pause: Duration::from_secs(30),
             patience: None,
-            around_calls: |call| call(),
+            around_calls: AroundCalls(Arc::new(|_, call| call())),
         }
     }
 
@@ -73,10 +94,13 @@ impl ReaderOptions {
         self
     }
 
-    /// Sets what is called around each call of a store, on the thread that waits for the store. It has to call its
-    /// argument, once.
-    pub fn around_calls(mut self, around: fn(&mut dyn FnMut())) -> Self {
-        self.around_calls = around;
+    /// Sets what is called around each call of a store, on the thread that waits for the store. Its arguments are the
+    /// URL of the store and the call, which it has to make once.
+    pub fn around_calls(
+        mut self,
+        around: impl Fn(&StoreUrl, &mut dyn FnMut()) + Send + Sync + 'static,
+    ) -> Self {
+        self.around_calls = AroundCalls(Arc::new(around));
         self
     }
 }

@@ -40,7 +40,7 @@ impl SharedStore {
         let lacking: Vec<_> = lacking.collect();
         let wanted = lacking.iter().map(|(values, numbers)| ValueRequest { values: *values, numbers });
         let wanted: Vec<_> = wanted.collect();
-        let fetched = self.ask(wanted.len(), || self.store.fetch_many(&wanted));
+        let fetched = self.ask(&self.reads, wanted.len(), || self.store.fetch_many(&wanted));
         let mut fetched = lacking.iter().zip(fetched).map(|((values, numbers), fetched)| {
             fetched.inspect(|fetched| self.keep_values(*values, numbers, fetched))
         });

@@ -53,7 +53,16 @@ fn ids_in(path: &Path, start: &ImageId) -> io::Result<Vec<ImageId>> {
 
 impl IndexFolder {
     /// Calls `visit` with each entry of the folder and of its subfolders `<2 hex>`.
-    fn visit(&self, visit: &mut dyn FnMut(&DirEntry) -> ControlFlow<()>) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if a folder cannot be listed, or has vanished.
+    fn visit(&self, visit: &mut dyn FnMut(&DirEntry) -> ControlFlow<()>) -> Result<(), Error> {
+        self.check_not_vanished()?;
+        self.visit_entries(visit).map_err(failed(self.path(), "list"))
+    }
+
+    fn visit_entries(&self, visit: &mut dyn FnMut(&DirEntry) -> ControlFlow<()>) -> io::Result<()> {
         let entries = match fs::read_dir(self.path()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             entries => entries?,
@@ -89,11 +98,10 @@ impl IndexFolder {
             return Ok(self.all_below().iter().map(|(_, path)| path.clone()).collect());
         }
         let mut paths = Vec::new();
-        let visited = self.visit(&mut |file| {
+        self.visit(&mut |file| {
             paths.extend(id_of(file).map(|_| file.path()));
             ControlFlow::Continue(())
-        });
-        visited.map_err(failed(self.path(), "list"))?;
+        })?;
         paths.sort();
         Ok(paths)
     }
@@ -111,8 +119,11 @@ impl IndexFolder {
     /// for publishers. Returns whether it was removed.
     fn remove_if(&self, id: &ImageId, is_wanted: impl Fn(SystemTime) -> bool) -> Result<bool, Error> {
         let _turn = self.lock(id);
-        let mut removed = false;
-        for path in self.find_all(id)? {
+        let (paths, mut removed) = (self.find_all(id)?, false);
+        if paths.is_empty() {
+            self.check_not_vanished()?;
+        }
+        for path in paths {
             let unused = path.metadata().and_then(|metadata| metadata.modified()).is_ok_and(&is_wanted);
             if unused {
                 match fs::remove_file(&path) {
@@ -206,6 +217,9 @@ impl Store for IndexFolder {
             for path in [self.path(), &self.subfolder(start)] {
                 ids.extend(ids_in(path, start).map_err(failed(path, "list"))?);
             }
+            if ids.is_empty() {
+                self.check_not_vanished()?;
+            }
             ids.sort();
             ids.dedup();
             Ok(ids)
@@ -224,7 +238,7 @@ impl Store for IndexFolder {
             return Ok(());
         }
         let mut visit_file = |file: &DirEntry| visit_index(&file.file_name(), &file.path());
-        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))
+        self.visit(&mut visit_file)
     }
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
@@ -245,7 +259,7 @@ impl Store for IndexFolder {
             orphan_of(file).into_iter().for_each(&mut *visit);
             ControlFlow::Continue(())
         };
-        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))
+        self.visit(&mut visit_file)
     }
 
     fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
@@ -276,7 +290,7 @@ impl Store for IndexFolder {
             }
             ControlFlow::Continue(())
         };
-        self.visit(&mut visit_file).map_err(failed(self.path(), "list"))?;
+        self.visit(&mut visit_file)?;
         Ok(counts)
     }
 }

@@ -316,6 +316,9 @@ impl Store for ObjectsStore {
         let Some(ObjectState::Object(object)) = self.find(id, GetOptions::new().with_head(true))? else {
             return Ok(None);
         };
+        if let Some(cache) = &self.cache {
+            cache.set_there(id);
+        }
         let attributes = &object.attributes;
         let field = |name: &'static str| attributes.get(&Attribute::Metadata(name.into()));
         let is_plain = attributes.get(&Attribute::ContentEncoding).is_none();

@@ -75,6 +75,13 @@ impl Cache {
         self.absent.has(id, SystemTime::now())
     }
 
+    /// Records that the store has `id`.
+    pub(super) fn set_there(&self, id: &ImageId) {
+        if self.is_absent(id) {
+            self.absent.remove(id);
+        }
+    }
+
     /// Records that the store does not have `id`. Removes the index that it had.
     pub(super) fn set_absent(&self, id: &ImageId) {
         self.forget(id);
