@@ -88,6 +88,11 @@ pub(crate) struct Args {
     /// The time limit of a request, until its answer begins
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = number::parse_time)]
     timeout: Duration,
+    /// How many connections one address may have open, or one /64 network of IPv6; never more than half of all
+    /// connections. Further ones are rejected with 503. A proxy in front of the server has one address: allow as many as
+    /// it opens
+    #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u16).range(1..))]
+    address_connections: u16,
     #[command(flatten)]
     uploads: UploadArgs,
 }
@@ -240,6 +245,7 @@ impl Args {
         options.memory = self.request_memory as u64;
         options.max_body = self.max_body as u64;
         options.timeout = self.timeout;
+        options.address_connections = self.address_connections.into();
         options.debug_sources = self.debug_sources.urls()?;
         // A little time is left to answer.
         options.fetch_wait = self.fetch_wait.min(self.timeout * 3 / 4);

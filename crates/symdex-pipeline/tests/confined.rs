@@ -16,6 +16,8 @@ const MB: u64 = 1 << 20;
 
 symdex_testkit::tests! {
     a_child_does_its_task,
+    #[cfg(unix)]
+    a_nice_child_leaves_the_cpus_to_others,
     a_child_opens_only_its_files,
     a_forbidden_system_call_kills_the_child,
     each_limit_ends_the_child_with_its_name,
@@ -143,6 +145,25 @@ fn a_child_does_its_task() {
     file.flush().expect("flushed");
     assert_eq!(fs::read(file.path()).expect("the output"), b"hello");
     assert_eq!(answer("threads", &Access::none()).0, "6");
+}
+
+#[cfg(unix)]
+fn a_nice_child_leaves_the_cpus_to_others() {
+    use rustix::process::{Pid, getpriority_process};
+    let program = std::env::current_exe().expect("this program");
+    let own = getpriority_process(None).expect("a priority");
+    let usual = Isolation::new(program).arg("child").limits(Limits::new().seconds(Some(1)));
+    for (isolation, expected) in [(usual.clone(), own), (usual.nice(), (own + 10).min(19))] {
+        let (output, mut found) = (tempfile::tempfile().expect("a file"), None);
+        let run = isolation.run(&"wait", &Access::none(), &output, |event| {
+            if let Event::Result(pid) = event {
+                let pid: String = pid;
+                found = getpriority_process(Pid::from_raw(pid.parse().expect("a number"))).ok();
+            }
+        });
+        assert!(run.is_err(), "it waits");
+        assert_eq!(found, Some(expected));
+    }
 }
 
 fn a_child_opens_only_its_files() {

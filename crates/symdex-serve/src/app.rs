@@ -113,7 +113,8 @@ impl App {
             pipeline.max_memory = options.build_memory;
             pipeline.max_seconds = Some(options.build_seconds);
             pipeline.unwind_rows = options.build_unwind_rows;
-            pipeline.isolation = Some(isolation);
+            // Requests come first.
+            pipeline.isolation = Some(isolation.nice());
             work.path().clone_into(&mut pipeline.temporary);
             work.path().clone_into(&mut pipeline.unpublished);
             let builder = Builder::new(pipeline, publishing, Arc::clone(&space));

@@ -15,6 +15,7 @@ use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::origin;
 use crate::problem::{Problem, ProblemKind};
+use crate::refusals::Refusals;
 use crate::token::{Scope, Token};
 
 /// Who sends a request that may change something.
@@ -26,9 +27,22 @@ pub(crate) struct Requester {
     pub(crate) client: Option<IpAddr>,
 }
 
+/// The token that has allowed a request: an extension of the answer, for the log and the metrics.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownToken {
+    /// Its position in the configuration.
+    position: usize,
+    pub(crate) name: String,
+}
+
 tokio::task_local! {
     /// The address that the connection of this task comes from.
     static PEER: IpAddr;
+}
+
+/// The address of the connection that this task serves.
+pub(crate) fn peer() -> Option<IpAddr> {
+    PEER.try_with(|peer| *peer).ok()
 }
 
 /// Runs `future`, which serves a connection from `peer`.
@@ -41,11 +55,13 @@ pub(crate) fn from_peer<F: Future>(peer: IpAddr, future: F) -> impl Future<Outpu
 pub(crate) struct Access {
     tokens: RwLock<Arc<[Token]>>,
     options: ServerOptions,
+    pub(crate) refusals: Refusals,
 }
 
 impl Access {
     pub(crate) fn new(options: &ServerOptions) -> Self {
-        Self { tokens: RwLock::new(options.tokens.as_slice().into()), options: options.clone() }
+        let tokens = RwLock::new(options.tokens.as_slice().into());
+        Self { tokens, options: options.clone(), refusals: Refusals::default() }
     }
 
     fn tokens(&self) -> Arc<[Token]> {
@@ -70,16 +86,15 @@ impl Access {
     pub(crate) fn requester(&self, headers: &HeaderMap) -> Requester {
         let tokens = self.tokens();
         let token = secret_of(headers).ok().and_then(|secret| known(&tokens, secret).next());
-        let client = PEER.try_with(|peer| *peer).ok();
-        Requester { token: token.map(|(_, token)| token.name.clone()), client }
+        Requester { token: token.map(|(_, token)| token.name.clone()), client: peer() }
     }
 
-    /// The position of the token that allows `scope`; `None` if there are no tokens.
+    /// The token that allows `scope`; `None` if there are no tokens.
     ///
     /// # Errors
     ///
     /// A problem if the request is not allowed.
-    pub(crate) fn check(&self, scope: Scope, headers: &HeaderMap) -> Result<Option<usize>, Problem> {
+    pub(crate) fn check(&self, scope: Scope, headers: &HeaderMap) -> Result<Option<KnownToken>, Problem> {
         let tokens = self.tokens();
         if tokens.is_empty() {
             origin::check(&self.options, scope, headers)?;
@@ -89,8 +104,8 @@ impl Access {
         if known.peek().is_none() {
             return Err(unauthorized("unknown token"));
         }
-        if let Some((position, _)) = known.find(|(_, token)| token.scopes.contains(&scope)) {
-            return Ok(Some(position));
+        if let Some((position, token)) = known.find(|(_, token)| token.scopes.contains(&scope)) {
+            return Ok(Some(KnownToken { position, name: token.name.clone() }));
         }
         Err(Problem::new(
             ProblemKind::Forbidden,
@@ -106,10 +121,15 @@ pub(crate) async fn require(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    if let Some(token) = access.check(scope, request.headers())? {
-        Lane::set_client(Client::Token(token));
+    let token = access.check(scope, request.headers())?;
+    if let Some(token) = &token {
+        Lane::set_client(Client::Token(token.position));
     }
-    Ok(next.run(request).await)
+    let mut response = next.run(request).await;
+    if let Some(token) = token {
+        response.extensions_mut().insert(token);
+    }
+    Ok(response)
 }
 
 fn unauthorized(detail: &str) -> Problem {

@@ -1,6 +1,9 @@
 //! The description of all requests for programs.
 
-use axum::Json;
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
+use axum::http::{HeaderName, header};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
@@ -48,9 +51,13 @@ impl Modify for BearerToken {
     }
 }
 
+/// The document as JSON. Text and numbers are always JSON.
+static DOCUMENT: LazyLock<Bytes> =
+    LazyLock::new(|| serde_json::to_vec(&Document::openapi()).unwrap_or_default().into());
+
 /// The description of all requests, as OpenAPI has it.
-pub(crate) async fn openapi() -> Json<utoipa::openapi::OpenApi> {
-    Json(Document::openapi())
+pub(crate) async fn openapi() -> ([(HeaderName, &'static str); 1], Bytes) {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone())
 }
 
 #[cfg(test)]

@@ -52,6 +52,9 @@ pub struct ServerOptions {
     /// How many connections may be open. More are refused with 503. The default is 16384, or as many as the limit of
     /// open files of the process allows, less 256. A server raises the soft limit to the hard limit.
     pub max_connections: usize,
+    /// How many of them may come from one address, or from one /64 network of IPv6. Never more than half of all. The
+    /// default is 1024.
+    pub address_connections: usize,
     /// How child processes are started that read debug files:
     /// [`Isolation::of_this_program`](symdex_pipeline::isolate::Isolation::of_this_program), if this program calls
     /// [`symdex_pipeline::run_child`] first of all in its `main`. The limits of children are set by the options below.
@@ -116,6 +119,7 @@ impl ServerOptions {
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),
             max_connections: 16384,
+            address_connections: 1024,
             isolation: None,
             state: None,
             max_upload: 16_000_000_000,

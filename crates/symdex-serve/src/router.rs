@@ -18,7 +18,7 @@ use crate::app::SharedApp;
 use crate::auth;
 use crate::problem::{Problem, ProblemKind};
 use crate::token::Scope;
-use crate::{audit, metrics, mozilla, openapi, operation, page, sentry, trace, unread, v1};
+use crate::{audit, headers, metrics, mozilla, openapi, operation, page, sentry, trace, unread, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -49,7 +49,11 @@ pub(crate) fn router(app: &SharedApp) -> Router {
 /// `routes`, for tokens that have `scope`.
 fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<SharedApp> {
     let check = move |state, request, next| auth::require(scope, state, request, next);
-    routes.route_layer(from_fn_with_state(Arc::clone(&app.access), check))
+    // Answers are for their client only, and change with the stores.
+    let uncached = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    routes
+        .route_layer(from_fn_with_state(Arc::clone(&app.access), check))
+        .route_layer(SetResponseHeaderLayer::if_not_present(uncached.0, uncached.1))
 }
 
 /// `routes`, whose refusals are in the audit log.
@@ -62,6 +66,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(headers::check))
         .layer(from_fn(unread::read_rest))
         .layer(from_fn_with_state(Arc::clone(&app.metrics), metrics::measure))
         .layer(from_fn(trace::log))

@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
 use crate::auth::{self, Access};
+use crate::connections::Connections;
 use crate::files;
 use crate::lane::{Client, Lane};
 use crate::options::ServerOptions;
@@ -206,7 +207,8 @@ impl Server {
         if fitting < app.options.max_connections {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");
         }
-        let connections = Arc::new(Semaphore::new(app.options.max_connections.min(fitting)));
+        let max = app.options.max_connections.min(fitting);
+        let connections = Connections::new(max, app.options.address_connections);
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -223,7 +225,8 @@ impl Server {
                     continue;
                 }
             };
-            let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else {
+            let client = Client::at(peer.ip());
+            let Some(place) = connections.open(client) else {
                 if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
                     tokio::spawn(async move {
                         let _permit = permit;
@@ -232,11 +235,11 @@ impl Server {
                 }
                 continue;
             };
-            let lane = Lane { client: Client::at(peer.ip()), is_large: false };
+            let lane = Lane { client, is_large: false };
             let tls = tls.as_deref().map(Tls::acceptor);
             let connection = serve(SharedApp::clone(&app), stream, tls, router.clone(), graceful.watcher());
             tokio::spawn(lane.scope(auth::from_peer(peer.ip(), async move {
-                let _permit = permit;
+                let _place = place;
                 connection.await;
             })));
         }

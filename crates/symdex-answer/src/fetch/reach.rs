@@ -1,10 +1,13 @@
 //! The addresses that a source of debug files may lead to.
 //!
 //! A source can redirect requests, and whoever answers for a name in DNS chooses its addresses. Neither may reach
-//! services of this machine or of its network that the source could not reach itself.
+//! services of this machine or of its network that the source could not reach itself, nor the services that tell
+//! machines in a cloud their credentials.
+//!
+//! The standard library tells these ranges apart in functions that are not stable yet (`is_global`).
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, OnceLock};
 
 use reqwest::Url;
@@ -22,31 +25,69 @@ enum Reach {
     Private,
     LinkLocal,
     Loopback,
+    /// In a range for special purposes, such as translation, tests and documentation.
+    Special,
+    /// Of a service that tells the machines of a cloud their credentials. Nothing leads there.
+    Metadata,
 }
+
+/// The addresses of such services: of AWS (also for containers), Google, Alibaba and Azure.
+const METADATA_V4: [Ipv4Addr; 5] = [
+    Ipv4Addr::new(169, 254, 169, 254),
+    Ipv4Addr::new(169, 254, 170, 2),
+    Ipv4Addr::new(169, 254, 170, 23),
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(168, 63, 129, 16),
+];
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+];
 
 impl Reach {
     fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V4(v4) if v4.is_loopback() || v4.is_unspecified() => Self::Loopback,
-            IpAddr::V4(v4) if v4.is_link_local() => Self::LinkLocal,
-            // 100.64.0.0/10 is shared by the customers of a provider, which may have services there.
-            IpAddr::V4(v4) if v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]) => Self::Private,
-            IpAddr::V6(v6) if v6.is_loopback() || v6.is_unspecified() => Self::Loopback,
-            IpAddr::V6(v6) if v6.is_unicast_link_local() => Self::LinkLocal,
-            IpAddr::V6(v6) if v6.is_unique_local() => Self::Private,
-            IpAddr::V6(v6) => of_translated(v6).map_or(Self::Public, |v4| Self::of(v4.into())),
-            IpAddr::V4(_) => Self::Public,
+            IpAddr::V4(v4) => Self::of_v4(v4),
+            IpAddr::V6(v6) => Self::of_v6(v6),
         }
     }
-}
 
-/// The IPv4 address that a gateway translates `address` to (RFC 6052).
-fn of_translated(address: Ipv6Addr) -> Option<std::net::Ipv4Addr> {
-    match address.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(std::net::Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+    fn of_v4(address: Ipv4Addr) -> Self {
+        match address.octets() {
+            _ if METADATA_V4.contains(&address) => Self::Metadata,
+            _ if address.is_loopback() || address.is_unspecified() => Self::Loopback,
+            _ if address.is_link_local() => Self::LinkLocal,
+            // 100.64.0.0/10 is shared by the customers of a provider, which may have services there.
+            [100, 64..=127, ..] => Self::Private,
+            _ if address.is_private() => Self::Private,
+            _ if address.is_documentation() || address.is_multicast() => Self::Special,
+            // "This network", protocols, the relays of 6to4, benchmarks, and what is reserved (RFC 6890).
+            [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => {
+                Self::Special
+            }
+            _ => Self::Public,
         }
-        _ => None,
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        match address.segments() {
+            _ if METADATA_V6.contains(&address) => Self::Metadata,
+            _ if address.is_loopback() || address.is_unspecified() => Self::Loopback,
+            _ if address.is_unicast_link_local() => Self::LinkLocal,
+            _ if address.is_unique_local() => Self::Private,
+            // The IPv4 address that a gateway translates it to (RFC 6052).
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+                Self::of_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+            }
+            // Protocols (Teredo among them), 6to4, and two ranges for documentation.
+            [0x2001, 0..=0x1ff, ..] | [0x2002, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => {
+                Self::Special
+            }
+            // All public addresses are there.
+            [0x2000..=0x3fff, ..] => Self::Public,
+            _ => Self::Special,
+        }
     }
 }
 
@@ -57,6 +98,8 @@ impl fmt::Display for Reach {
             Self::Private => "a private address",
             Self::LinkLocal => "a link-local address",
             Self::Loopback => "a loopback address",
+            Self::Special => "an address for special purposes",
+            Self::Metadata => "the address of a metadata service",
         })
     }
 }
@@ -94,7 +137,7 @@ impl Reachable {
 
     fn admits(&self, address: IpAddr) -> bool {
         let reach = Reach::of(address);
-        reach == Reach::Public || self.own.get() == Some(&reach)
+        reach == Reach::Public || reach != Reach::Metadata && self.own.get() == Some(&reach)
     }
 
     /// Those of `addresses` that `name` may have.
@@ -155,7 +198,9 @@ mod tests {
     fn addresses_that_only_this_machine_or_its_network_reaches_are_told_apart() {
         for (text, reach) in [
             ("93.184.215.14", Reach::Public),
-            ("2001:db8::1", Reach::Public),
+            ("2606:2800:21f:cb07::1", Reach::Public),
+            ("192.88.98.1", Reach::Public),
+            ("198.20.0.1", Reach::Public),
             ("127.1.2.3", Reach::Loopback),
             ("0.0.0.0", Reach::Loopback),
             ("::1", Reach::Loopback),
@@ -165,9 +210,29 @@ mod tests {
             ("10.0.0.1", Reach::Private),
             ("172.31.0.1", Reach::Private),
             ("192.168.1.1", Reach::Private),
-            ("100.100.100.200", Reach::Private),
+            ("100.100.100.201", Reach::Private),
             ("fd00::1", Reach::Private),
-            ("169.254.169.254", Reach::LinkLocal),
+            ("64:ff9b::a00:1", Reach::Private),
+            ("169.254.1.1", Reach::LinkLocal),
+            ("169.254.169.254", Reach::Metadata),
+            ("::ffff:169.254.169.254", Reach::Metadata),
+            ("64:ff9b::a9fe:a9fe", Reach::Metadata),
+            ("100.100.100.200", Reach::Metadata),
+            ("168.63.129.16", Reach::Metadata),
+            ("fd00:ec2::254", Reach::Metadata),
+            ("64:ff9b:1::a00:1", Reach::Special),
+            ("2002:a00:1::1", Reach::Special),
+            ("2001:0:1::1", Reach::Special),
+            ("2001:db8::1", Reach::Special),
+            ("ff02::1", Reach::Special),
+            ("::10.0.0.1", Reach::Special),
+            ("0.1.2.3", Reach::Special),
+            ("192.0.0.192", Reach::Special),
+            ("192.0.2.1", Reach::Special),
+            ("198.19.255.255", Reach::Special),
+            ("224.0.0.1", Reach::Special),
+            ("240.0.0.1", Reach::Special),
+            ("255.255.255.255", Reach::Special),
             ("fe80::1", Reach::LinkLocal),
         ] {
             assert_eq!(Reach::of(text.parse().expect("an address")), reach, "{text}");
@@ -188,6 +253,14 @@ mod tests {
             assert!(!is_refused("http://127.0.0.1:8002/", target), "{target}");
         }
         assert!(is_refused("http://127.0.0.1/", "http://169.254.169.254/latest/meta-data"));
+        for (source, target) in [
+            ("http://169.254.1.1/", "http://169.254.169.254/latest/meta-data"),
+            ("http://10.0.0.1/", "http://[fd00:ec2::254]/latest/meta-data"),
+            ("http://10.0.0.1/", "http://100.100.100.200/latest/meta-data"),
+            ("http://93.184.215.14/", "http://198.18.0.1/"),
+        ] {
+            assert!(is_refused(source, target), "{source} {target}");
+        }
         assert!(!is_refused("http://10.0.0.1/", "http://192.168.0.1/"));
         assert!(!is_refused("http://10.0.0.1/", "http://93.184.215.14/"));
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use symdex_testkit::folders::folder;
 use symdex_testkit::indexes::{deep_index, id, index};
 
-use crate::server::{TestServer, command_with_limit, store_of};
+use crate::server::{TestServer, TestToken, command_with_limit, store_of};
 
 /// Opens a connection and sends `bytes`. The server may answer and close it before all of them are sent.
 fn connect(server: &TestServer, bytes: &[u8]) -> TcpStream {
@@ -52,6 +52,77 @@ pub(crate) fn the_soft_limit_of_open_files_is_raised() {
     let idle: Vec<_> = (0..200).map(|_| connect(&server, b"")).collect();
     assert_eq!(server.get("/healthz").status, 200);
     drop(idle);
+}
+
+/// Other addresses of the loopback interface are not set up on other systems.
+#[cfg(target_os = "linux")]
+pub(crate) fn an_address_with_many_connections_leaves_others_to_other_addresses() {
+    let server = TestServer::start(store_of(&[]).0.path(), &["--address-connections", "5"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+    let connect_from_other = |bytes: &[u8]| {
+        let address = server.url.strip_prefix("http://").expect("a URL").parse().expect("an address");
+        let connected = runtime.block_on(async {
+            let socket = tokio::net::TcpSocket::new_v4()?;
+            socket.bind(([127, 0, 0, 2], 0).into())?;
+            socket.connect(address).await?.into_std()
+        });
+        let mut stream = connected.expect("the server listens");
+        stream.set_nonblocking(false).expect("set");
+        let _ = stream.write_all(bytes);
+        stream
+    };
+    let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let mut idle: Vec<_> = (0..5).map(|_| connect_from_other(b"")).collect();
+    assert_eq!(status_line(connect_from_other(request)), "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(server.get("/healthz").status, 200);
+    idle.pop();
+    server.until(|| status_line(connect_from_other(request)) == "HTTP/1.1 200 OK");
+}
+
+pub(crate) fn strangers_write_little_to_the_log() {
+    let token = TestToken::new("ci", "read,admin");
+    let server = TestServer::start(store_of(&[]).0.path(), &["--token", &token.configured]);
+    let (path, id) = ("y".repeat(7000), "x".repeat(7000));
+    let request = format!(
+        "POST /v1/jobs/{path}/resume HTTP/1.1\r\nhost: a\r\nx-request-id: {id}\r\ncontent-length: 0\r\nconnection: \
+         close\r\n\r\n"
+    );
+    for _ in 0..20 {
+        assert_eq!(status_line(connect(&server, request.as_bytes())), "HTTP/1.1 401 Unauthorized");
+    }
+    assert_eq!(server.post_with("/v1/missing", &token.headers(), "[]").status, 200);
+    server.expect_log(&["\"status\":200"]);
+    let log = server.log();
+    let refused: Vec<_> = log.lines().filter(|line| line.contains("\"action\":\"refuse\"")).collect();
+    assert_eq!(refused.len(), 1, "the others are counted: {log}");
+    assert!(
+        refused[0].contains(&format!("POST /v1/jobs/{}\"", "y".repeat(200 - "/v1/jobs/".len()))),
+        "{log}"
+    );
+    let answered: Vec<_> = log.lines().filter(|line| line.contains("\"message\":\"answered\"")).collect();
+    assert_eq!(answered.len(), 21);
+    assert!(answered[0].contains(&format!("\"id\":\"{}\"", "x".repeat(64))), "{}", answered[0]);
+    assert!(log.lines().all(|line| line.len() < 1000), "{log}");
+    for member in [r#""client":"127.0.0.1""#, r#""token":"ci""#, r#""received":2"#, r#""sent":2"#] {
+        assert!(answered[20].contains(member), "{}", answered[20]);
+    }
+}
+
+pub(crate) fn a_request_names_one_host_and_one_token() {
+    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let status = |head: &str| {
+        let request = format!("{head}\r\nconnection: close\r\n\r\n");
+        status_line(connect(&server, request.as_bytes())).split(' ').nth(1).map(str::to_owned)
+    };
+    assert_eq!(status("GET /v1/images HTTP/1.1\r\nhost: localhost").as_deref(), Some("200"));
+    for wrong in [
+        "GET /v1/images HTTP/1.1",
+        "GET /v1/images HTTP/1.1\r\nhost: localhost\r\nhost: evil.example",
+        "GET http://evil.example/v1/images HTTP/1.1\r\nhost: localhost",
+        "GET /v1/images HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer a\r\nauthorization: Bearer b",
+    ] {
+        assert_eq!(status(wrong).as_deref(), Some("400"), "{wrong}");
+    }
 }
 
 pub(crate) fn a_body_in_chunks_is_refused_when_it_is_too_long() {

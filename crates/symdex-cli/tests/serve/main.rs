@@ -31,6 +31,10 @@ symdex_testkit::main! {
     abuse::connections_beyond_the_limit_of_open_files_are_refused_and_others_stay,
     #[cfg(unix)]
     abuse::the_soft_limit_of_open_files_is_raised,
+    #[cfg(target_os = "linux")]
+    abuse::an_address_with_many_connections_leaves_others_to_other_addresses,
+    abuse::strangers_write_little_to_the_log,
+    abuse::a_request_names_one_host_and_one_token,
     abuse::a_body_in_chunks_is_refused_when_it_is_too_long,
     abuse::a_head_that_is_too_long_is_refused,
     abuse::a_lookup_of_too_many_addresses_is_refused,

@@ -32,13 +32,25 @@ pub fn enter<T: DeserializeOwned, R: Serialize>(work: impl FnOnce(T, &Channel<R>
 fn begin<T: DeserializeOwned, R: Serialize>(work: impl FnOnce(T, &Channel<R>)) -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let Request { limits, access, task } = serde_json::from_str(&line)?;
+    let Request { limits, access, is_nice, task } = serde_json::from_str(&line)?;
+    if is_nice {
+        lower_priority();
+    }
     let protections = confine(&limits, &access)?;
     end_with_the_parent()?;
     let channel = Channel { limits, percent: AtomicU64::new(0), results: PhantomData };
     channel.write(&Line::Confined(protections))?;
     work(task, &channel);
     channel.write(&Line::End {})
+}
+
+/// Leaves the CPUs to other processes, with all threads that are started from now on. On Windows, the parent has set the
+/// class of the process. A system that refuses it is no error.
+fn lower_priority() {
+    #[cfg(unix)]
+    {
+        _ = rustix::process::nice(10);
+    }
 }
 
 /// Ends this process when its standard input is closed, which the parent does by ending. Linux also kills it then.

@@ -17,6 +17,10 @@ use crate::isolate::death::{ChildError, Death};
 use crate::isolate::limits::{Access, Limits};
 use crate::isolate::protocol::{Event, Line, Request};
 
+/// `BELOW_NORMAL_PRIORITY_CLASS` of processthreadsapi.h.
+#[cfg(windows)]
+const BELOW_NORMAL_PRIORITY_CLASS: u32 = 0x4000;
+
 /// A child that is late by this is killed. Until then, it may report itself that it takes too long.
 const GRACE: Duration = Duration::from_secs(2);
 /// The longest line that a child may write.
@@ -31,13 +35,20 @@ pub struct Isolation {
     arguments: Vec<OsString>,
     pub(crate) limits: Limits,
     grace: Duration,
+    is_nice: bool,
 }
 
 impl Isolation {
     /// Children run `program`, which must call [`child::enter`](crate::isolate::child::enter). They have no limits but
     /// the default ones of [`Limits`].
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self { program: program.into(), arguments: Vec::new(), limits: Limits::new(), grace: GRACE }
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            limits: Limits::new(),
+            grace: GRACE,
+            is_nice: false,
+        }
     }
 
     /// Adds an argument of the program.
@@ -59,6 +70,12 @@ impl Isolation {
         Self { grace, ..self }
     }
 
+    /// Children leave the CPUs to other processes: on Unix at nice 10, on Windows in the class below normal.
+    #[must_use]
+    pub fn nice(self) -> Self {
+        Self { is_nice: true, ..self }
+    }
+
     /// Runs one child, gives it `task`, and calls `each` with what it reports. Returns when the child has ended. The
     /// child writes its bytes to `output`.
     ///
@@ -77,7 +94,8 @@ impl Isolation {
         let mut running = self.start(output, access).map_err(not_started)?;
         let lines = running.lines::<R>().map_err(not_started)?;
         // Fails if the child has ended already. Its death is the better error.
-        let request = Request { limits: self.limits.clone(), access: access.clone(), task };
+        let (limits, access, is_nice) = (self.limits.clone(), access.clone(), self.is_nice);
+        let request = Request { limits, access, is_nice, task };
         let _ = running.give(&request).map_err(not_started);
         let mut protections = None;
         let mut deadline = self.deadline();
@@ -120,6 +138,10 @@ impl Isolation {
         if let Some(folder) = &access.temporary {
             // Only Unix systems use this variable.
             command.env("TMPDIR", folder);
+        }
+        #[cfg(windows)]
+        if self.is_nice {
+            std::os::windows::process::CommandExt::creation_flags(&mut command, BELOW_NORMAL_PRIORITY_CLASS);
         }
         let child = command
             .args(&self.arguments)

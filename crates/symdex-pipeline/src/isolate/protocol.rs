@@ -14,6 +14,7 @@ use crate::isolate::limits::{Access, Limits};
 pub(crate) struct Request<T> {
     pub(crate) limits: Limits,
     pub(crate) access: Access,
+    pub(crate) is_nice: bool,
     pub(crate) task: T,
 }
 

@@ -119,7 +119,7 @@ pub(crate) async fn job(
         return Ok((unbuffered, events).into_response());
     }
     let job = app.jobs()?.view(&id, Job::clone).ok_or_else(|| missing(&id))?;
-    Ok(([(header::CACHE_CONTROL, "no-store")], Json(job)).into_response())
+    Ok(Json(job).into_response())
 }
 
 /// A client that follows a job.
