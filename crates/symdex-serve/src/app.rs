@@ -13,15 +13,15 @@ use symdex_report::Source;
 use symdex_store::OnConflict;
 
 use crate::auth::Access;
-use crate::budget::Budget;
 use crate::health::StoreHealth;
 use crate::jobs::{Builder, Jobs, Publishing, StateFolder, Uploads};
+use crate::limits::Budget;
+use crate::limits::{Workers, while_waiting};
 use crate::metrics::Metrics;
 use crate::misses;
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
 use crate::sentry::PendingRequests;
-use crate::workers::{Workers, while_waiting};
 
 /// How long a request waits for a store that is asked whether an image in memory is still the same.
 const STORE_PATIENCE: Duration = Duration::from_secs(1);

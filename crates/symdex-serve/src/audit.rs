@@ -9,7 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::auth::{Access, Requester};
-use crate::lane::Client;
+use crate::limits::Client;
 use crate::problem::Reason;
 use crate::trace::cut;
 

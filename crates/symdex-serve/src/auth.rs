@@ -11,7 +11,7 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::lane::{Client, Lane};
+use crate::limits::{Client, Lane};
 use crate::options::ServerOptions;
 use crate::origin;
 use crate::problem::{Problem, ProblemKind};

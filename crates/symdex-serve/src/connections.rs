@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::lane::Client;
+use crate::limits::Client;
 
 /// The limits of connections.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::lane::Client;
+use crate::limits::Client;
 
 /// The refusals of a client are logged once in this time.
 pub(crate) const PERIOD: Duration = Duration::from_secs(60);

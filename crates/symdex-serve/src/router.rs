@@ -18,7 +18,7 @@ use crate::app::SharedApp;
 use crate::auth;
 use crate::problem::{Problem, ProblemKind};
 use crate::token::Scope;
-use crate::{audit, headers, metrics, mozilla, openapi, operation, page, sentry, trace, unread, v1};
+use crate::{audit, headers, limits, metrics, mozilla, openapi, operation, page, sentry, trace, v1};
 
 /// The header of [`mozilla`].
 const DEBUG: HeaderName = HeaderName::from_static("debug");
@@ -67,7 +67,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     routes
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(headers::check))
-        .layer(from_fn(unread::read_rest))
+        .layer(from_fn(limits::read_rest))
         .layer(from_fn_with_state(Arc::clone(&app.metrics), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))

@@ -22,10 +22,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::app::{App, AppError, SharedApp};
 use crate::auth::{self, Access};
 use crate::connections::Connections;
-use crate::files;
-use crate::lane::{Client, Lane};
+use crate::limits;
+use crate::limits::PacedWriter;
+use crate::limits::{Client, Lane};
 use crate::options::ServerOptions;
-use crate::pace::PacedWriter;
 use crate::router::router;
 use crate::tls::{Tls, TlsError};
 use crate::token::Token;
@@ -203,7 +203,7 @@ impl Server {
         // The log says which stores cannot be reached before they are needed.
         let health = app.store_health.clone();
         tokio::spawn(async move { _ = health.stores().await });
-        let fitting = files::connections_that_fit();
+        let fitting = limits::connections_that_fit();
         if fitting < app.options.max_connections {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");
         }

@@ -16,7 +16,7 @@ use super::builder::Builder;
 use super::job::{Job, JobState, id_of, json_size};
 use super::published::BuildProgress;
 use super::state::StateFolder;
-use crate::lane::has_share;
+use crate::limits::has_share;
 use crate::metrics::Metrics;
 
 /// How often a job may start. If the server ended this often during a job, the job may be the reason.

@@ -14,9 +14,9 @@ use symdex_pipeline::{DiskSpace, Reservation};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::lane::{Client, Lane, has_share};
+use crate::limits::Pace;
+use crate::limits::{Client, Lane, has_share};
 use crate::metrics::Metrics;
-use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
 /// How many uploads are received at the same time. Each uses a writer thread.

@@ -17,8 +17,8 @@ use axum::routing::post;
 use self::lookup::Lookup;
 use self::response::{ResponseV4, ResponseV5};
 use crate::app::{App, SharedApp};
+use crate::limits::json_response;
 use crate::problem::{Problem, ProblemDetails};
-use crate::written::json_response;
 
 /// The requests of Eliot. They only read.
 pub(crate) fn read_routes() -> Router<SharedApp> {

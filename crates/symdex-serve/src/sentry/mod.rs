@@ -30,11 +30,11 @@ use self::request::Request;
 use self::response::{Complete, Failed};
 use self::symbolicate::Symbolicated;
 use crate::app::{App, SharedApp};
-use crate::body::Received;
-use crate::budget::Reserved;
-use crate::lane::Lane;
+use crate::limits::Lane;
+use crate::limits::Received;
+use crate::limits::Reserved;
+use crate::limits::{json_bytes, json_of};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
-use crate::written::{json_bytes, json_of};
 
 pub(crate) use self::pending::PendingRequests;
 

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 
-use crate::lane::{Client, has_share};
+use crate::limits::{Client, has_share};
 use crate::problem::{Problem, ProblemKind};
 
 /// How long an answer is kept after it is ready.

@@ -13,12 +13,12 @@ use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
+use crate::limits::WrittenAnswer;
 use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
 use crate::unasked::StoreFailures;
 use crate::v1::accepts;
 use crate::v1::address::Address;
-use crate::written::WrittenAnswer;
 
 /// How many addresses a request may have.
 const MAX_ADDRESSES: usize = 100_000;

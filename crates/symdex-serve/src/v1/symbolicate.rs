@@ -20,13 +20,13 @@ use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
-use crate::budget::Reserved;
-use crate::lane::Lane;
+use crate::limits::Lane;
+use crate::limits::Reserved;
+use crate::limits::WrittenAnswer;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::unasked::StoreFailures;
 use crate::v1::accepts;
 use crate::v1::lookup::retry_if;
-use crate::written::WrittenAnswer;
 
 /// How many answered lines of a batch may wait for the client.
 const WAITING_LINES: usize = 4;

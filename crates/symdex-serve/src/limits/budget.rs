@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::lane::{Client, Lane};
+use super::lane::{Client, Lane};
 use crate::problem::Problem;
 
 /// Bytes are counted in units of this size.

@@ -6,10 +6,10 @@ use futures_util::StreamExt as _;
 use symdex_pipeline::archive::Compression;
 use tokio::time::Instant;
 
+use super::budget::Reserved;
+use super::lane::Lane;
+use super::pace::Pace;
 use crate::app::App;
-use crate::budget::Reserved;
-use crate::lane::Lane;
-use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
 /// How much memory is reserved for a request, in multiples of its body: the body and what is read from it. Frames,

@@ -9,7 +9,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::lane::{Client, Lane, has_share};
+use super::lane::{Client, Lane, has_share};
 use crate::problem::{Problem, ProblemKind};
 
 /// A bounded pool of threads with a bounded queue.
@@ -314,7 +314,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::lane::Client;
+    use crate::limits::Client;
 
     /// A lane of the client with this number.
     fn lane(client: usize, is_large: bool) -> Lane {

@@ -7,7 +7,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::budget::Reserved;
+use super::budget::Reserved;
 use crate::problem::{Problem, ProblemKind};
 
 /// An answer that is being written. Its memory is reserved while it grows, and given back when the last copy of its
