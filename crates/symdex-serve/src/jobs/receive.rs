@@ -14,8 +14,7 @@ use symdex_pipeline::{DiskSpace, Reservation};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::limits::Pace;
-use crate::limits::{Client, Lane, has_share};
+use crate::limits::{Client, Lane, Pace, has_share};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 

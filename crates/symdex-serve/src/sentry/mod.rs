@@ -30,10 +30,7 @@ use self::request::Request;
 use self::response::{Complete, Failed};
 use self::symbolicate::Symbolicated;
 use crate::app::{App, SharedApp};
-use crate::limits::Lane;
-use crate::limits::Received;
-use crate::limits::Reserved;
-use crate::limits::{json_bytes, json_of};
+use crate::limits::{Lane, Received, Reserved, json_bytes, json_of};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
 pub(crate) use self::pending::PendingRequests;

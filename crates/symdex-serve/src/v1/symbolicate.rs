@@ -20,9 +20,7 @@ use tokio::sync::mpsc;
 use utoipa::IntoParams;
 
 use crate::app::{App, SharedApp};
-use crate::limits::Lane;
-use crate::limits::Reserved;
-use crate::limits::WrittenAnswer;
+use crate::limits::{Lane, Reserved, WrittenAnswer};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::unasked::StoreFailures;
 use crate::v1::accepts;
