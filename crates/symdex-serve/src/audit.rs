@@ -39,7 +39,7 @@ pub(crate) async fn watch(State(access): State<Arc<Access>>, mut request: Reques
             client = requester.client.map(tracing::field::display),
             request = what,
             status = status.as_u16(),
-            reason = response.extensions().get().map(|Reason(reason)| cut(reason, MAX_REASON)),
+            reason = response.extensions().get().map(|reason: &Reason| cut(&reason.text, MAX_REASON)),
             "audit"
         );
     }

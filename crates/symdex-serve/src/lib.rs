@@ -26,6 +26,7 @@ mod origin;
 mod otel;
 mod page;
 mod problem;
+mod process;
 mod refusals;
 mod router;
 mod sentry;

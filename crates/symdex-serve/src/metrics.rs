@@ -2,24 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
-use symdex_answer::Symbolicator;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Metric, Registry, Unit};
 use symdex_store::StoreUrl;
 use tokio::time::Instant;
 
-use crate::jobs::BuildResults;
+use crate::app::App;
+use crate::auth::KnownToken;
+use crate::jobs::{BuildResults, JobState};
 use crate::misses::MissCounts;
+use crate::problem::Reason;
+use crate::process;
+use crate::tls::Tls;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -28,6 +33,20 @@ struct RequestLabels {
     route: String,
     status: u16,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    token: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LackLabels {
+    reason: &'static str,
+}
+
+/// A gauge that is absent until it is set.
+type OptionalGauge = Family<[(&'static str, &'static str); 0], Gauge>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
@@ -50,13 +69,23 @@ struct StoreAnswerLabels {
     result: &'static str,
 }
 
+/// The route that supervisors ask.
+const READY: &str = "/readyz";
+
 /// The counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     latency: Family<RouteLabels, Histogram>,
+    /// Requests by the token that has allowed them.
+    of_tokens: Family<TokenLabels, Counter>,
+    /// Requests with the status 503.
+    unavailable: Family<LackLabels, Counter>,
     running: Gauge,
+    waiting: Gauge,
+    certificate_expiry: OptionalGauge,
+    job_age: Gauge,
     pub(crate) connections: Gauge,
     free_memory: Gauge,
     index_memory: Gauge,
@@ -82,8 +111,26 @@ impl Metrics {
         let store_calls = Family::<StoreLabels, Histogram>::new_with_constructor(buckets);
         let help = "The time from the head of a request to the head of its answer";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, latency.clone());
-        let running = Gauge::default();
-        registry.register("http_requests_running", "Requests that are being answered", running.clone());
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The version of the server", version);
+        let help = "Requests that a token has allowed, by its name";
+        let of_tokens = register(&mut registry, "token_requests", help);
+        let help = "Requests and connections that were refused with 503, by what was lacking";
+        let unavailable = register(&mut registry, "http_unavailable", help);
+        let running = register(&mut registry, "http_requests_running", "Requests that are being answered");
+        let waiting = register(&mut registry, "http_requests_waiting", "Requests that wait for a thread");
+        let help = "When the certificate for TLS expires, since 1970";
+        let certificate_expiry = OptionalGauge::default();
+        let unit = Unit::Seconds;
+        registry.register_with_unit(
+            "tls_certificate_expiry_timestamp",
+            help,
+            unit,
+            certificate_expiry.clone(),
+        );
+        let help = "The time since the oldest upload was received that waits for its build or is being built";
+        let job_age = Gauge::default();
+        registry.register_with_unit("jobs_oldest_age", help, Unit::Seconds, job_age.clone());
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
         let free_memory = Gauge::default();
@@ -120,7 +167,12 @@ impl Metrics {
             registry,
             requests,
             latency,
+            of_tokens,
+            unavailable,
             running,
+            waiting,
+            certificate_expiry,
+            job_age,
             connections,
             free_memory,
             index_memory,
@@ -160,13 +212,30 @@ impl Metrics {
         self.stores_up.get_or_create(&StoreLabels { store: url.to_string() }).set(is_up.into());
     }
 
-    /// Takes over what others count: the free bytes of the budget, the jobs without a store, and calls of stores.
-    pub(crate) fn refresh(&self, free: u64, unpublished: usize, symbolicator: &Symbolicator) {
-        let gauge = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.free_memory.set(gauge(free));
-        self.index_memory.set(gauge(symbolicator.stores().memory_in_use()));
-        self.jobs_unpublished.set(gauge(unpublished as u64));
-        for counts in symbolicator.store_counts() {
+    /// Takes over when the certificate of `tls` expires.
+    pub(crate) fn set_certificate(&self, tls: &Tls) {
+        match tls.expires() {
+            Some(expires) => _ = self.certificate_expiry.get_or_create(&[]).set(gauge(expires.as_secs())),
+            None => self.certificate_expiry.clear(),
+        }
+    }
+
+    /// Counts a refusal with 503 for want of `lack`.
+    pub(crate) fn lacks(&self, lack: &'static str) {
+        self.unavailable.get_or_create(&LackLabels { reason: lack }).inc();
+    }
+
+    /// Takes over what others count: the free bytes of the budget, what waits, jobs, and calls of stores.
+    pub(crate) fn refresh(&self, app: &App) {
+        self.free_memory.set(gauge(app.budget.free()));
+        self.waiting.set(gauge(app.workers.waiting() as u64));
+        self.index_memory.set(gauge(app.symbolicator.stores().memory_in_use()));
+        if let Ok(jobs) = app.jobs() {
+            self.jobs_unpublished.set(gauge(jobs.count(JobState::Unpublished) as u64));
+            let age = |created: SystemTime| created.elapsed().unwrap_or_default();
+            self.job_age.set(gauge(jobs.oldest_unfinished().map_or(0, |created| age(created).as_secs())));
+        }
+        for counts in app.symbolicator.store_counts() {
             for (result, count) in [
                 ("calls", counts.calls),
                 ("found", counts.found),
@@ -186,7 +255,9 @@ impl Metrics {
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &self.registry);
+        let _ = encode_registry(&mut text, &process::registry());
+        let _ = encode_eof(&mut text);
         text
     }
 
@@ -209,9 +280,30 @@ pub(crate) async fn measure(State(metrics): State<Arc<Metrics>>, request: Reques
     let running = Running::new(&metrics.running);
     let response = next.run(request).await;
     drop(running);
-    let labels = RequestLabels { method, route, status: response.status().as_u16() };
-    metrics.request(labels, started.elapsed());
+    let (status, extensions) = (response.status().as_u16(), response.extensions());
+    if let Some(token) = extensions.get::<KnownToken>() {
+        let labels = TokenLabels { token: token.name.clone(), status };
+        metrics.of_tokens.get_or_create(&labels).inc();
+    }
+    // A server that is not ready has refused nobody.
+    if let Some(lack) = extensions.get::<Reason>().and_then(|reason| reason.lack)
+        && route != READY
+    {
+        metrics.lacks(lack);
+    }
+    metrics.request(RequestLabels { method, route, status }, started.elapsed());
     response
+}
+
+fn gauge(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A new metric in `registry`.
+fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 /// Counts a request as running until it is dropped, also if its client goes away.

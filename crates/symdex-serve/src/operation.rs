@@ -5,7 +5,6 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse as _, Response};
 
 use crate::app::SharedApp;
-use crate::jobs::JobState;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::token::Scope;
 
@@ -23,7 +22,7 @@ pub(crate) async fn alive() -> &'static str {
         description = "No store can be queried, or the server is stopping or overloaded")))]
 pub(crate) async fn ready(State(app): State<SharedApp>, headers: HeaderMap) -> Result<String, Problem> {
     if app.is_stopping() {
-        return Err(Problem::overloaded("the server is stopping"));
+        return Err(Problem::overloaded("stopping", "the server is stopping"));
     }
     let stores = app.store_health.stores().await;
     let mut wrong: Vec<_> = stores.iter().filter_map(|(_, wrong)| wrong.as_deref()).collect();
@@ -44,11 +43,10 @@ pub(crate) async fn ready(State(app): State<SharedApp>, headers: HeaderMap) -> R
 #[utoipa::path(get, path = "/metrics", tag = "operation", security(("bearer" = ["admin"])),
     responses((status = 200, description = "Counts and latencies in the text format of OpenMetrics")))]
 pub(crate) async fn metrics(State(app): State<SharedApp>) -> Response {
-    let unpublished = app.jobs().map_or(0, |jobs| jobs.count(JobState::Unpublished));
     for (url, wrong) in app.store_health.stores().await {
         app.metrics.set_up(url, wrong.is_none());
     }
-    app.metrics.refresh(app.budget.free(), unpublished, &app.symbolicator);
+    app.metrics.refresh(&app);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], app.metrics.to_text()).into_response()
 }

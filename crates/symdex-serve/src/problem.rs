@@ -97,11 +97,17 @@ pub(crate) struct Problem {
     images: Vec<UnaskedImage>,
     /// When the client should try again.
     retry_after: Option<Duration>,
+    /// What the server lacks for the request, in a word for the metrics.
+    lack: Option<&'static str>,
 }
 
-/// Why a request was refused: an extension of the answer, for the audit log.
+/// Why a request was refused: an extension of the answer, for the audit log and the metrics.
 #[derive(Clone, Debug)]
-pub(crate) struct Reason(pub(crate) String);
+pub(crate) struct Reason {
+    pub(crate) text: String,
+    /// What the server lacks, if the status is 503.
+    pub(crate) lack: Option<&'static str>,
+}
 
 /// The body of an answer that is an error (RFC 9457).
 #[derive(Serialize, ToSchema)]
@@ -123,8 +129,9 @@ pub(crate) struct ProblemDetails {
 
 impl Problem {
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        let retry_after = (kind == ProblemKind::StoreFailed).then_some(STORE_RETRY);
-        Self { kind, title: None, detail: detail.into(), images: Vec::new(), retry_after }
+        let is_store = kind == ProblemKind::StoreFailed;
+        let (retry_after, lack) = (is_store.then_some(STORE_RETRY), is_store.then_some("store"));
+        Self { kind, title: None, detail: detail.into(), images: Vec::new(), retry_after, lack }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
@@ -164,10 +171,10 @@ impl Problem {
         Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
     }
 
-    /// The server has no room for the request now.
-    pub(crate) fn overloaded(detail: impl Into<String>) -> Self {
-        let retry_after = Some(Duration::from_secs(1));
-        Self { retry_after, ..Self::new(ProblemKind::Overloaded, detail) }
+    /// The server has no room for the request now. `lack` is a word for the metrics that says of what.
+    pub(crate) fn overloaded(lack: &'static str, detail: impl Into<String>) -> Self {
+        let (retry_after, lack) = (Some(Duration::from_secs(1)), Some(lack));
+        Self { retry_after, lack, ..Self::new(ProblemKind::Overloaded, detail) }
     }
 }
 
@@ -182,7 +189,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (kind, retry_after) = (self.kind, self.retry_after);
         let (status, name, _) = kind.parts();
-        let reason = Reason(format!("{name}: {}", self.detail));
+        let reason = Reason { text: format!("{name}: {}", self.detail), lack: self.lack };
         let mut response = (status, Json(self.details())).into_response();
         response.extensions_mut().insert(reason);
         let headers = response.headers_mut();

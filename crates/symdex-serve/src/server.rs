@@ -24,6 +24,7 @@ use crate::auth::{self, Access};
 use crate::connections::Connections;
 use crate::limits;
 use crate::limits::{Client, Lane, PacedWriter};
+use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::router::router;
 use crate::tls::{Tls, TlsError};
@@ -133,6 +134,7 @@ impl From<TlsError> for ServerError {
 #[derive(Clone)]
 pub struct Reloader {
     access: Arc<Access>,
+    metrics: Arc<Metrics>,
     tls: Option<Arc<Tls>>,
 }
 
@@ -152,10 +154,11 @@ impl Reloader {
     /// none any longer, because a server without tokens has other rules. The server then keeps its tokens and its
     /// certificate.
     pub fn reload(&self, tokens: &[Token]) -> Result<(), ServerError> {
-        let acceptor = self.tls.as_deref().map(Tls::read).transpose()?;
+        let identity = self.tls.as_deref().map(Tls::read).transpose()?;
         self.access.replace(tokens).map_err(|(old, new)| ServerError::Tokens { old, new })?;
-        if let Some((tls, acceptor)) = self.tls.as_deref().zip(acceptor) {
-            tls.replace(acceptor);
+        if let Some((tls, identity)) = self.tls.as_deref().zip(identity) {
+            tls.replace(identity);
+            self.metrics.set_certificate(tls);
         }
         Ok(())
     }
@@ -174,6 +177,9 @@ impl Server {
         }
         let tls = options.tls.clone().map(|(cert, key)| Tls::open(cert, key)).transpose()?.map(Arc::new);
         let app = App::new(options)?;
+        if let Some(tls) = &tls {
+            app.metrics.set_certificate(tls);
+        }
         let listener = TcpListener::bind(listen).await;
         let listener = listener.map_err(|error| ServerError::Listen { listen, error })?;
         Ok(Self { app, listener, tls })
@@ -191,7 +197,8 @@ impl Server {
     /// What replaces the tokens and the certificate while the server runs.
     #[must_use]
     pub fn reloader(&self) -> Reloader {
-        Reloader { access: Arc::clone(&self.app.access), tls: self.tls.clone() }
+        let (access, metrics) = (Arc::clone(&self.app.access), Arc::clone(&self.app.metrics));
+        Reloader { access, metrics, tls: self.tls.clone() }
     }
 
     /// Serves until `stop` is ready. Then no more connections are accepted, and requests that run have
@@ -226,6 +233,7 @@ impl Server {
             };
             let client = Client::at(peer.ip());
             let Some(place) = connections.open(client) else {
+                app.metrics.lacks("connections");
                 if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
                     tokio::spawn(async move {
                         let _permit = permit;

@@ -108,6 +108,7 @@ symdex_testkit::main! {
     mozilla::requests_that_are_wrong_are_refused_with_a_title,
     mozilla::the_firefox_profiler_may_ask_if_its_origin_is_allowed,
     operation::a_server_says_that_it_is_alive_and_counts_requests,
+    operation::operators_see_the_process_the_queues_and_who_asks,
     operation::tokens_have_scopes,
     operation::without_tokens_a_server_is_for_this_machine_only,
     operation::without_tokens_a_page_of_another_origin_cannot_use_a_server,

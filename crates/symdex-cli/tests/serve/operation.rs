@@ -3,7 +3,7 @@
 use serde_json::json;
 use symdex_testkit::folders::folder;
 
-use crate::server::{TestServer, command, store_of, symdex, symdex_on};
+use crate::server::{TestServer, TestToken, command, store_of, symdex, symdex_on};
 
 pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
     let server = TestServer::start(store_of(&[]).0.path(), &[]);
@@ -20,6 +20,44 @@ pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
     assert!(metrics.text().contains("route=\"none\",status=\"404\"} 1"), "{}", metrics.text());
     assert!(metrics.text().contains("\nsymdex_index_memory_bytes 0\n"), "{}", metrics.text());
     assert_eq!(missing.header("x-request-id").len(), 36);
+}
+
+pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
+    let tokens = [TestToken::new("app", "read"), TestToken::new("admin", "admin")];
+    let [app, admin] = &tokens;
+    let server = TestServer::start(
+        store_of(&[]).0.path(),
+        &["--token", &app.configured, "--token", &admin.configured, "--request-memory", "4MB"],
+    );
+    assert_eq!(server.post_with("/v1/missing", &app.headers(), "[]").status, 200);
+    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 1_000_000]).status, 503);
+    let answer = server.get_with("/metrics", &admin.headers());
+    assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
+    let metrics = answer.text();
+    let value = |name: &str| {
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{name}: {metrics}")).parse::<f64>().expect("a number")
+    };
+    for (name, expected) in [
+        (concat!("symdex_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"}"), 1.0),
+        ("symdex_token_requests_total{token=\"app\",status=\"200\"}", 1.0),
+        ("symdex_token_requests_total{token=\"app\",status=\"503\"}", 1.0),
+        ("symdex_http_unavailable_total{reason=\"memory\"}", 1.0),
+        ("symdex_http_requests_waiting", 0.0),
+        ("symdex_jobs_oldest_age_seconds", 0.0),
+    ] {
+        assert_eq!(value(name), expected, "{name}");
+    }
+    assert!(!metrics.contains("\nsymdex_tls_certificate_expiry_timestamp_seconds"), "{metrics}");
+    if cfg!(target_os = "linux") {
+        assert!(value("process_resident_memory_bytes") > 1e6);
+        assert!(value("process_open_fds") >= 3.0 && value("process_max_fds") > value("process_open_fds"));
+        assert!(value("process_cpu_seconds_total") > 0.0 && value("process_threads") > 1.0);
+        let started = value("process_start_time_seconds");
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time");
+        assert!((now.as_secs_f64() - 60.0..=now.as_secs_f64() + 1.0).contains(&started), "{started}");
+    }
+    assert!(metrics.ends_with("# EOF\n") && metrics.matches("# EOF").count() == 1);
 }
 
 pub(crate) fn tokens_have_scopes() {

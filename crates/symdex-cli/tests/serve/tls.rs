@@ -60,7 +60,14 @@ fn start(folder: &Path) -> TestServer {
 pub(crate) fn tls_is_spoken_with_a_certificate_and_a_key() {
     let keys = folder();
     certificate(keys.path(), "ca.pem");
-    assert!(is_served(keys.path(), &start(keys.path()), "ca.pem"));
+    let server = start(keys.path());
+    assert!(is_served(keys.path(), &server, "ca.pem"));
+    let metrics = openssl(keys.path(), &client(&server, "ca.pem"), &REQUEST.replace("healthz", "metrics"));
+    let expiry = metrics.split("\nsymdex_tls_certificate_expiry_timestamp_seconds{} ").nth(1);
+    let expiry = expiry.and_then(|rest| rest.lines().next()?.parse::<u64>().ok()).expect("a time");
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time").as_secs();
+    let two_days = 2 * 24 * 60 * 60;
+    assert!((now + two_days - 60..=now + two_days).contains(&expiry), "{expiry}");
 
     // The key of another file is refused when the server starts.
     let (store, cert) = (folder(), keys.path().join("cert.pem").display().to_string());

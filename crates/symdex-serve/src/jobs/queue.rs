@@ -202,6 +202,13 @@ impl Jobs {
         self.shared().jobs.values().filter(|entry| entry.job.state == state).count()
     }
 
+    /// Returns when the oldest upload was received that waits for its build or is being built.
+    pub(crate) fn oldest_unfinished(&self) -> Option<SystemTime> {
+        let shared = self.shared();
+        let unfinished = shared.jobs.values().filter(|entry| !entry.job.state.is_at_rest());
+        unfinished.map(|entry| entry.job.created.0).min()
+    }
+
     /// Restarts a job that waits for an operator. Returns the job in any state, or `None` if there is none.
     pub(crate) fn resume(&self, id: &str) -> Option<Job> {
         let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);

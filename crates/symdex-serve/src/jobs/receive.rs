@@ -144,7 +144,7 @@ impl Uploads {
     pub(crate) fn resume(&self, sha256: &str, path: PathBuf, from_start: bool) -> Result<Incoming, Problem> {
         let slot = self.slot()?;
         let turn = Turn::take(&self.named, sha256)
-            .ok_or_else(|| Problem::overloaded("another request is sending this upload"))?;
+            .ok_or_else(|| Problem::overloaded("uploads", "another request is sending this upload"))?;
         let file = File::options().write(true).read(true).create(true).truncate(from_start).open(&path);
         let mut file = file.map_err(of_disk)?;
         let length = file.seek(SeekFrom::End(0)).map_err(of_disk)?;
@@ -163,7 +163,7 @@ impl Uploads {
 
     fn slot(&self) -> Result<Slot, Problem> {
         let slot = Slot::take(&self.sending, Lane::current().client);
-        slot.ok_or_else(|| Problem::overloaded("too many uploads are being received"))
+        slot.ok_or_else(|| Problem::overloaded("uploads", "too many uploads are being received"))
     }
 }
 

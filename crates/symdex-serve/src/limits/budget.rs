@@ -108,7 +108,7 @@ impl Reserved {
         let total = self.bytes.saturating_add(bytes);
         let more = total.div_ceil(UNIT) - self.bytes.div_ceil(UNIT);
         if more != 0 && !self.budget.lock().take(self.client, more) {
-            return Err(Problem::overloaded("other requests take all memory"));
+            return Err(Problem::overloaded("memory", "other requests take all memory"));
         }
         self.bytes = total;
         Ok(())

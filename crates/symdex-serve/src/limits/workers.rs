@@ -127,11 +127,16 @@ impl Workers {
         let pending = {
             let mut queue = self.shared.lock();
             if !queue.has_room(lane) {
-                return Err(Problem::overloaded("too many requests are waiting"));
+                return Err(Problem::overloaded("queue", "too many requests are waiting"));
             }
             self.shared.push(&mut queue, lane, work)
         };
         pending.done().await
+    }
+
+    /// How many requests wait for a thread.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().waiting.iter().map(|(_, work)| work.len()).sum()
     }
 
     /// As [`run`](Self::run), even if the queue is full. The caller waits for the end before it calls again.

@@ -109,7 +109,7 @@ impl PendingRequests {
         let id = Uuid::new_v4();
         let mut table = lock(&self.table);
         if !table.make_room(client) {
-            return Err(Problem::overloaded("too many requests are pending"));
+            return Err(Problem::overloaded("pending", "too many requests are pending"));
         }
         let (shared, kept, kept_running) = (Arc::clone(&self.table), self.kept, running.clone());
         let removal = tokio::spawn(async move {

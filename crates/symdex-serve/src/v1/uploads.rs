@@ -235,7 +235,7 @@ async fn finish(
                 Problem::new(ProblemKind::Conflict, error.to_string()).titled("The same file is being built")
             }
             SubmitError::Upload(error) => of_disk(error),
-            error @ SubmitError::Full => Problem::overloaded(error.to_string()),
+            error @ SubmitError::Full => Problem::overloaded("jobs", error.to_string()),
             error @ SubmitError::Job(_) => {
                 tracing::error!(%error, "a job cannot be written");
                 Problem::new(ProblemKind::Internal, "the job cannot be written on the server")
