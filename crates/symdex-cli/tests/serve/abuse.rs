@@ -7,7 +7,7 @@ use serde_json::json;
 use symdex_testkit::folders::folder;
 use symdex_testkit::indexes::{deep_index, id, index};
 
-use crate::server::{TestServer, TestToken, command_with_limit, store_of};
+use crate::server::{TestServer, TestToken, command_with_limit};
 
 /// Opens a connection and sends `bytes`. The server may answer and close it before all of them are sent.
 fn connect(server: &TestServer, bytes: &[u8]) -> TcpStream {
@@ -57,7 +57,7 @@ pub(crate) fn the_soft_limit_of_open_files_is_raised() {
 /// Other addresses of the loopback interface are not set up on other systems.
 #[cfg(target_os = "linux")]
 pub(crate) fn an_address_with_many_connections_leaves_others_to_other_addresses() {
-    let server = TestServer::start(store_of(&[]).0.path(), &["--address-connections", "5"]);
+    let server = TestServer::empty(&["--address-connections", "5"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
     let connect_from_other = |bytes: &[u8]| {
         let address = server.url.strip_prefix("http://").expect("a URL").parse().expect("an address");
@@ -81,7 +81,7 @@ pub(crate) fn an_address_with_many_connections_leaves_others_to_other_addresses(
 
 pub(crate) fn strangers_write_little_to_the_log() {
     let token = TestToken::new("ci", "read,admin");
-    let server = TestServer::start(store_of(&[]).0.path(), &["--token", &token.configured]);
+    let server = TestServer::empty(&["--token", &token.configured]);
     let (path, id) = ("y".repeat(7000), "x".repeat(7000));
     let request = format!(
         "POST /v1/jobs/{path}/resume HTTP/1.1\r\nhost: a\r\nx-request-id: {id}\r\ncontent-length: 0\r\nconnection: \
@@ -109,7 +109,7 @@ pub(crate) fn strangers_write_little_to_the_log() {
 }
 
 pub(crate) fn a_request_names_one_host_and_one_token() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let status = |head: &str| {
         let request = format!("{head}\r\nconnection: close\r\n\r\n");
         status_line(connect(&server, request.as_bytes())).split(' ').nth(1).map(str::to_owned)
@@ -126,7 +126,7 @@ pub(crate) fn a_request_names_one_host_and_one_token() {
 }
 
 pub(crate) fn a_body_in_chunks_is_refused_when_it_is_too_long() {
-    let server = TestServer::start(store_of(&[]).0.path(), &["--max-body", "1MB"]);
+    let server = TestServer::empty(&["--max-body", "1MB"]);
     let head = "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
     let endless = connect(&server, format!("{head}{}", chunk.repeat(16)).as_bytes());
@@ -134,7 +134,7 @@ pub(crate) fn a_body_in_chunks_is_refused_when_it_is_too_long() {
 }
 
 pub(crate) fn a_head_that_is_too_long_is_refused() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let head = format!("GET /healthz HTTP/1.1\r\nx-long: {}", "a".repeat(32 << 10));
     assert_eq!(
         status_line(connect(&server, head.as_bytes())),
@@ -143,7 +143,7 @@ pub(crate) fn a_head_that_is_too_long_is_refused() {
 }
 
 pub(crate) fn a_lookup_of_too_many_addresses_is_refused() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let lookup = |count| {
         let addresses = vec![0; count];
         server.post_json("/v1/lookup", &json!([{"id": "aa".repeat(16), "addresses": addresses}]))
@@ -155,7 +155,7 @@ pub(crate) fn a_lookup_of_too_many_addresses_is_refused() {
 }
 
 pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
-    let server = TestServer::start(store_of(&[]).0.path(), &["--request-memory", "4MB"]);
+    let server = TestServer::empty(&["--request-memory", "4MB"]);
     let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
     assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
     assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");

@@ -10,7 +10,7 @@ use symdex_testkit::minidump::{DumpedModule, DumpedProcess, DumpedThread, Proces
 use symdex_testkit::testdata::testdata;
 use symdex_testkit::{Need, ignore, program, target_file};
 
-use crate::server::{TestServer, store_of, symdex};
+use crate::server::{TestServer, symdex};
 
 /// The programs that the scenarios need.
 struct Programs {
@@ -77,7 +77,7 @@ pub(crate) fn a_report_is_read_with_the_keyboard_alone() {
 
 pub(crate) fn names_of_a_hostile_report_run_nothing() {
     let programs = Programs::find();
-    programs.run("hostile", &TestServer::start(store_of(&[]).0.path(), &[]), &[]);
+    programs.run("hostile", &TestServer::empty(&[]), &[]);
 }
 
 pub(crate) fn the_page_is_accessible_in_both_colour_schemes_and_fits_a_phone() {
@@ -97,7 +97,7 @@ pub(crate) fn a_token_is_asked_for_and_kept_in_the_tab() {
     let made = symdex(["serve", "--new-token", "read,upload"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
-    let server = TestServer::start(store_of(&[]).0.path(), &["--token", token]);
+    let server = TestServer::empty(&["--token", token]);
     programs.run("token", &server, &[secret]);
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn a_report_is_kept_without_a_server_without_a_token_and_over_a_reloa
     let made = symdex(["serve", "--new-token", "read"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
-    let server = TestServer::start(store_of(&[]).0.path(), &["--token", token]);
+    let server = TestServer::empty(&["--token", token]);
     programs.run("kept", &server, &[secret]);
 }
 

@@ -429,7 +429,7 @@ pub(crate) fn uploads_need_their_scope() {
     let made = symdex(["serve", "--new-token", "upload"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
-    let server = TestServer::start(folder().path(), &["--token", token]);
+    let server = TestServer::empty(&["--token", token]);
     let bearer = [("authorization", &*format!("Bearer {secret}"))];
     assert_eq!(server.put("/v1/debug-files", &[], b"x").status, 401);
     assert_eq!(server.put("/v1/debug-files", &bearer, b"x").status, 202);

@@ -50,7 +50,7 @@ pub(crate) fn answers_are_those_of_the_command() {
 }
 
 pub(crate) fn each_image_is_a_line_of_ndjson() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let request = json!([{"id": "aa".repeat(16), "addresses": []}, {"id": "bb".repeat(16), "addresses": []}]);
     let answer = server.post_with("/v1/lookup", &[("accept", "application/x-ndjson")], request.to_string());
     assert_eq!((answer.status, answer.header("content-type")), (200, "application/x-ndjson"));
@@ -63,7 +63,7 @@ pub(crate) fn each_image_is_a_line_of_ndjson() {
 }
 
 pub(crate) fn wrong_requests_are_refused_with_problem_details() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     for (body, detail) in [
         ("", "EOF while parsing"),
         ("{}", "expected a sequence"),

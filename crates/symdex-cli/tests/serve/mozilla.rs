@@ -152,7 +152,7 @@ pub(crate) fn the_header_debug_adds_counts_and_times() {
 }
 
 pub(crate) fn requests_that_are_wrong_are_refused_with_a_title() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     // The unit tests of the server have every title.
     for (body, title) in [
         ("", "Payload is not valid JSON"),

@@ -3,10 +3,10 @@
 use serde_json::json;
 use symdex_testkit::folders::folder;
 
-use crate::server::{TestServer, TestToken, command, store_of, symdex, symdex_on};
+use crate::server::{TestServer, TestToken, command, symdex, symdex_on};
 
 pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 200));
     let missing = server.get("/nothing");
     assert_eq!((missing.status, &missing.json()["type"]), (404, &json!("urn:symdex:problem:not-found")));
@@ -25,10 +25,14 @@ pub(crate) fn a_server_says_that_it_is_alive_and_counts_requests() {
 pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
     let tokens = [TestToken::new("app", "read"), TestToken::new("admin", "admin")];
     let [app, admin] = &tokens;
-    let server = TestServer::start(
-        store_of(&[]).0.path(),
-        &["--token", &app.configured, "--token", &admin.configured, "--request-memory", "4MB"],
-    );
+    let server = TestServer::empty(&[
+        "--token",
+        &app.configured,
+        "--token",
+        &admin.configured,
+        "--request-memory",
+        "4MB",
+    ]);
     assert_eq!(server.post_with("/v1/missing", &app.headers(), "[]").status, 200);
     assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 1_000_000]).status, 503);
     let answer = server.get_with("/metrics", &admin.headers());
@@ -64,7 +68,7 @@ pub(crate) fn tokens_have_scopes() {
     let made = symdex(["serve", "--new-token", "read"]);
     let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
     let token = configured.split('"').nth(1).expect("a line of symdex.toml");
-    let server = TestServer::start(store_of(&[]).0.path(), &["--token", token]);
+    let server = TestServer::empty(&["--token", token]);
     let bearer = format!("Bearer {secret}");
     let status = |path: &str, value: &str| server.post_with(path, &[("authorization", value)], "[]").status;
     assert_eq!(status("/v1/lookup", &bearer), 200);
@@ -86,7 +90,7 @@ pub(crate) fn without_tokens_a_server_is_for_this_machine_only() {
 }
 
 pub(crate) fn without_tokens_a_page_of_another_origin_cannot_use_a_server() {
-    let server = TestServer::start(store_of(&[]).0.path(), &["--allow-host", "symdex.example"]);
+    let server = TestServer::empty(&["--allow-host", "symdex.example"]);
     let status =
         |name: &'static str, value: &str| server.post_with("/v1/lookup", &[(name, value)], "[]").status;
     assert_eq!(server.post("/v1/lookup", "[]").status, 200);

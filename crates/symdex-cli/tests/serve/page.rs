@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use crate::server::{Answer, TestServer, store_of};
+use crate::server::{Answer, TestServer};
 
 /// The paths that the attributes and imports of `text` name, relative to the page.
 fn references(path: &str, text: &str) -> Vec<String> {
@@ -30,7 +30,7 @@ fn all_files(server: &TestServer) -> Vec<(String, Answer)> {
 }
 
 pub(crate) fn every_file_has_its_type_and_a_strict_policy() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let files = all_files(&server);
     let count = |kind: &str| files.iter().filter(|(path, _)| path.ends_with(kind)).count();
     assert_eq!((count("/"), count(".css"), count(".svg")), (1, 1, 1));
@@ -59,7 +59,7 @@ pub(crate) fn every_file_has_its_type_and_a_strict_policy() {
 }
 
 pub(crate) fn a_browser_that_has_a_file_does_not_get_it_again() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let first = server.get("/assets/app.js");
     let tag = first.header("etag");
     assert_eq!((tag.len(), tag.starts_with('"')), (34, true), "{tag}");
@@ -76,7 +76,7 @@ pub(crate) fn a_browser_that_has_a_file_does_not_get_it_again() {
 }
 
 pub(crate) fn no_file_has_scripts_or_styles_in_html_or_makes_html_of_text() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     let in_html = Regex::new(r"(?i)<script(?:\s[^>]*)?>\s*[^<\s]|<style|\sstyle=|\son[a-z]+=|javascript:");
     let in_html = in_html.expect("a pattern");
     let in_scripts = Regex::new(concat!(
@@ -97,7 +97,7 @@ pub(crate) fn no_file_has_scripts_or_styles_in_html_or_makes_html_of_text() {
 
 pub(crate) fn the_page_needs_no_token() {
     let configured = format!("read:sha256:{}", "0".repeat(64));
-    let server = TestServer::start(store_of(&[]).0.path(), &["--token", &configured]);
+    let server = TestServer::empty(&["--token", &configured]);
     assert_eq!(server.get("/").status, 200);
     assert_eq!(server.get("/assets/app.js").status, 200);
     assert_eq!(server.get(&format!("/v1/images/{}", "ab".repeat(16))).status, 401);

@@ -247,7 +247,7 @@ pub(crate) fn an_answer_that_is_not_ready_in_time_is_fetched_later() {
 }
 
 pub(crate) fn requests_that_are_wrong_are_refused_with_problem_details() {
-    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    let server = TestServer::empty(&[]);
     for (body, detail) in [
         ("", "EOF while parsing"),
         (r#"{"stacktraces": [{}]}"#, "missing field `frames`"),

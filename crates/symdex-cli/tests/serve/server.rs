@@ -46,6 +46,8 @@ pub(crate) struct TestServer {
     log: Arc<Mutex<String>>,
     /// The folder for uploads.
     _state: TempDir,
+    /// The store of [`empty`](Self::empty).
+    store: Option<TempDir>,
     /// `http://127.0.0.1:PORT`.
     pub(crate) url: String,
     pub(crate) agent: Agent,
@@ -87,6 +89,14 @@ impl TestServer {
         Self::spawn(serve)
     }
 
+    /// A server over a store without indexes.
+    pub(crate) fn empty(arguments: &[&str]) -> Self {
+        let store = folder();
+        let mut server = Self::start(store.path(), arguments);
+        server.store = Some(store);
+        server
+    }
+
     /// Starts the server and waits until it listens.
     pub(crate) fn spawn(mut serve: Command) -> Self {
         // The user's own folder is not used. An option is preferred to the environment.
@@ -117,7 +127,14 @@ impl TestServer {
             .http_status_as_error(false)
             .timeout_global(Some(Duration::from_secs(120)))
             .build();
-        Self { child, log, _state: state, url: format!("http://{address}"), agent: config.into() }
+        Self {
+            child,
+            log,
+            _state: state,
+            store: None,
+            url: format!("http://{address}"),
+            agent: config.into(),
+        }
     }
 
     /// What the server has written to standard error.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use symdex_testkit::folders::folder;
 
-use crate::server::{TestServer, store_of, symdex_on};
+use crate::server::{TestServer, symdex_on};
 
 /// The command `openssl` with the words of `line` in `folder`.
 fn command(folder: &Path, line: &str) -> Command {
@@ -51,10 +51,7 @@ fn is_served(folder: &Path, server: &TestServer, ca: &str) -> bool {
 /// A server with the certificate and the key in `folder`.
 fn start(folder: &Path) -> TestServer {
     let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();
-    TestServer::start(
-        store_of(&[]).0.path(),
-        &["--tls-cert", &path("cert.pem"), "--tls-key", &path("key.pem")],
-    )
+    TestServer::empty(&["--tls-cert", &path("cert.pem"), "--tls-key", &path("key.pem")])
 }
 
 pub(crate) fn tls_is_spoken_with_a_certificate_and_a_key() {
