@@ -102,89 +102,84 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let mut registry = Registry::with_prefix("symdex");
-        let requests = Family::default();
-        registry.register("http_requests", "Requests that were answered", requests.clone());
+        let registry = &mut Registry::with_prefix("symdex");
         // 0.5 ms to 16 s.
-        let buckets = || Histogram::new(exponential_buckets(0.0005, 2.0, 16));
-        let latency = Family::<RouteLabels, Histogram>::new_with_constructor(buckets);
-        let store_calls = Family::<StoreLabels, Histogram>::new_with_constructor(buckets);
+        let times = || Histogram::new(exponential_buckets(0.0005, 2.0, 16));
+        let latency = Family::<RouteLabels, Histogram>::new_with_constructor(times);
         let help = "The time from the head of a request to the head of its answer";
         registry.register_with_unit("http_request_duration", help, Unit::Seconds, latency.clone());
-        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version of the server", version);
-        let help = "Requests that a token has allowed, by its name";
-        let of_tokens = register(&mut registry, "token_requests", help);
-        let help = "Requests and connections that were refused with 503, by what was lacking";
-        let unavailable = register(&mut registry, "http_unavailable", help);
-        let running = register(&mut registry, "http_requests_running", "Requests that are being answered");
-        let waiting = register(&mut registry, "http_requests_waiting", "Requests that wait for a thread");
-        let help = "When the certificate for TLS expires, since 1970";
-        let certificate_expiry = OptionalGauge::default();
-        let unit = Unit::Seconds;
-        registry.register_with_unit(
-            "tls_certificate_expiry_timestamp",
-            help,
-            unit,
-            certificate_expiry.clone(),
-        );
-        let help = "The time since the oldest upload was received that waits for its build or is being built";
-        let job_age = Gauge::default();
-        registry.register_with_unit("jobs_oldest_age", help, Unit::Seconds, job_age.clone());
-        let connections = Gauge::default();
-        registry.register("http_connections", "Open connections", connections.clone());
-        let free_memory = Gauge::default();
-        let help = "The memory that is free for reports and answers";
-        registry.register_with_unit("request_memory_free", help, Unit::Bytes, free_memory.clone());
-        let index_memory = Gauge::default();
-        let help = "The memory of open indexes and values; mapped files do not count";
-        registry.register_with_unit("index_memory", help, Unit::Bytes, index_memory.clone());
-        let stores = Family::default();
-        let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
-        registry.register("store_answers", help, stores.clone());
-        let stores_up = Family::default();
-        registry.register("store_up", "1 if the store can be queried, otherwise 0", stores_up.clone());
+        let store_calls = Family::<StoreLabels, Histogram>::new_with_constructor(times);
         let help = "The time of a call of a store, which may ask for several images or values";
         registry.register_with_unit("store_call_duration", help, Unit::Seconds, store_calls.clone());
-        let misses = MissCounts::default();
-        let help =
-            "Images that no store had and that were looked for in the sources of debug files, by outcome";
-        registry.register("misses", help, misses.clone());
-        let upload_bytes = Counter::default();
-        let help = "Bytes of uploads that were received";
-        registry.register_with_unit("uploads_received", help, Unit::Bytes, upload_bytes.clone());
-        let jobs_waiting = Gauge::default();
-        registry.register("jobs_waiting", "Uploads that wait for their build", jobs_waiting.clone());
-        let jobs_running = Gauge::default();
-        registry.register("jobs_running", "Uploads that are being built", jobs_running.clone());
-        let jobs_unpublished = Gauge::default();
-        let help = "Uploads whose indexes no store accepts, and that wait for an operator";
-        registry.register("jobs_unpublished", help, jobs_unpublished.clone());
-        let builds = Family::default();
-        let help = "Images that were built, by outcome, and files that were not, by the kind of failure or the limit";
-        registry.register("builds", help, builds.clone());
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The version of the server", version);
         Self {
-            registry,
-            requests,
+            requests: register(registry, "http_requests", "Requests that were answered"),
             latency,
-            of_tokens,
-            unavailable,
-            running,
-            waiting,
-            certificate_expiry,
-            job_age,
-            connections,
-            free_memory,
-            index_memory,
-            stores,
-            stores_up,
+            of_tokens: register(registry, "token_requests", "Requests that a token has allowed, by its name"),
+            unavailable: register(
+                registry,
+                "http_unavailable",
+                "Requests and connections that were refused with 503, by what was lacking",
+            ),
+            running: register(registry, "http_requests_running", "Requests that are being answered"),
+            waiting: register(registry, "http_requests_waiting", "Requests that wait for a thread"),
+            connections: register(registry, "http_connections", "Open connections"),
+            certificate_expiry: register_with_unit(
+                registry,
+                "tls_certificate_expiry_timestamp",
+                Unit::Seconds,
+                "When the certificate for TLS expires, since 1970",
+            ),
+            free_memory: register_with_unit(
+                registry,
+                "request_memory_free",
+                Unit::Bytes,
+                "The memory that is free for reports and answers",
+            ),
+            index_memory: register_with_unit(
+                registry,
+                "index_memory",
+                Unit::Bytes,
+                "The memory of open indexes and values; mapped files do not count",
+            ),
+            stores: register(
+                registry,
+                "store_answers",
+                "Images and values that were asked for, by store and result; calls, failed and skipped count calls",
+            ),
+            stores_up: register(registry, "store_up", "1 if the store can be queried, otherwise 0"),
             store_calls,
-            misses,
-            upload_bytes,
-            jobs_waiting,
-            jobs_running,
-            jobs_unpublished,
-            builds,
+            misses: register(
+                registry,
+                "misses",
+                "Images that no store had and that were looked for in the sources of debug files, by outcome",
+            ),
+            upload_bytes: register_with_unit(
+                registry,
+                "uploads_received",
+                Unit::Bytes,
+                "Bytes of uploads that were received",
+            ),
+            jobs_waiting: register(registry, "jobs_waiting", "Uploads that wait for their build"),
+            jobs_running: register(registry, "jobs_running", "Uploads that are being built"),
+            jobs_unpublished: register(
+                registry,
+                "jobs_unpublished",
+                "Uploads whose indexes no store accepts, and that wait for an operator",
+            ),
+            job_age: register_with_unit(
+                registry,
+                "jobs_oldest_age",
+                Unit::Seconds,
+                "The time since the oldest upload was received that waits for its build or is being built",
+            ),
+            builds: register(
+                registry,
+                "builds",
+                "Images that were built, by outcome, and files that were not, by the kind of failure or the limit",
+            ),
+            registry: std::mem::take(registry),
         }
     }
 
@@ -306,6 +301,18 @@ fn register<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, he
     metric
 }
 
+/// As [`register`], for numbers of `unit`.
+fn register_with_unit<M: Metric + Clone + Default>(
+    registry: &mut Registry,
+    name: &str,
+    unit: Unit,
+    help: &str,
+) -> M {
+    let metric = M::default();
+    registry.register_with_unit(name, help, unit, metric.clone());
+    metric
+}
+
 /// Counts a request as running until it is dropped, also if its client goes away.
 struct Running<'g>(&'g Gauge);
 
@@ -319,5 +326,45 @@ impl<'g> Running<'g> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         self.0.dec();
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::misses::MissLabels;
+
+    #[test]
+    fn alerts_and_the_dashboard_name_metrics_that_are_exported() {
+        let metrics = Metrics::new();
+        // A metric with labels is absent until something is counted.
+        let url: StoreUrl = "dir:/indexes".parse().expect("a store");
+        let route = "/v1/lookup".to_owned();
+        metrics.request(RequestLabels { method: "GET".to_owned(), route, status: 200 }, Duration::ZERO);
+        metrics.of_tokens.get_or_create(&TokenLabels { token: "ci".to_owned(), status: 200 }).inc();
+        metrics.lacks("memory");
+        metrics.set_up(&url, true);
+        metrics.time_store_call(&url, || ());
+        let answers = StoreAnswerLabels { store: url.to_string(), result: "found" };
+        metrics.stores.get_or_create(&answers).inc();
+        metrics.misses.get_or_create(&MissLabels { outcome: "built" }).inc();
+        metrics.builds.get_or_create(&BuildLabels { outcome: "written".to_owned() }).inc();
+        metrics.certificate_expiry.get_or_create(&[]).set(1);
+        let text = metrics.to_text();
+        let samples = text.lines().filter(|line| !line.starts_with('#'));
+        let exported: BTreeSet<_> = samples.filter_map(|line| line.split(['{', ' ']).next()).collect();
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/deploy");
+        for file in ["alerts.yaml", "grafana.json"] {
+            let file = std::fs::read_to_string(folder.join(file)).expect("the file");
+            let words = file.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+            let named = words.filter(|word| word.starts_with("symdex_") || word.starts_with("process_"));
+            let named: BTreeSet<_> = named.collect();
+            assert!(named.len() > 5, "{named:?}");
+            for name in named {
+                assert!(exported.contains(name), "{name} is not one of {exported:?}");
+            }
+        }
     }
 }

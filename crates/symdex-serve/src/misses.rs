@@ -27,7 +27,7 @@ pub(crate) type MissCounts = Family<MissLabels, Counter>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct MissLabels {
-    outcome: &'static str,
+    pub(crate) outcome: &'static str,
 }
 
 /// Starts to fetch and build missing images when requests ask for them. Their debug files are fetched as `fetch` says.

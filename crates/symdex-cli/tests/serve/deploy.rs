@@ -7,6 +7,7 @@ use std::time::Duration;
 use saphyr::{LoadableYamlNode as _, YamlOwned};
 use symdex_answer::SymbolicatorOptions;
 use symdex_serve::ServerOptions;
+use symdex_testkit::command::CommandOutput;
 use symdex_testkit::folders::folder;
 use symdex_testkit::testdata::testdata;
 
@@ -80,4 +81,53 @@ pub(crate) fn the_manifests_send_a_client_to_one_pod_and_stop_pods_without_error
     };
     let grace = ServerOptions::new(SymbolicatorOptions::new()).grace;
     assert!(seconds(pause) + grace < seconds(&pod["terminationGracePeriodSeconds"]));
+}
+
+pub(crate) fn prometheus_accepts_the_alerts_and_they_fire_as_their_tests_say() {
+    let promtool = |verb: &str, file: &str| {
+        let mut command = symdex_testkit::program("promtool", "--version");
+        command.current_dir(testdata().join("../docs/deploy")).args([verb, "rules", file]);
+        let checked = CommandOutput::from(command.output().expect("promtool runs"));
+        assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
+    };
+    promtool("check", "alerts.yaml");
+    promtool("test", "alerts.test.yaml");
+    // The queries of the dashboard, as rules. JSON is YAML.
+    let dashboard: serde_json::Value = serde_json::from_str(&deployed("grafana.json")).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("a list").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let rules = targets.zip(0..).map(|(target, number)| {
+        let query = target["expr"].as_str().expect("a query").replace("$__rate_interval", "5m");
+        serde_json::json!({"record": format!("query_{number}"), "expr": query})
+    });
+    let rules: Vec<_> = rules.collect();
+    let folder = folder();
+    let path = folder.path().join("queries.yaml");
+    let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
+    fs::write(&path, groups.to_string()).expect("written");
+    promtool("check", path.to_str().expect("text"));
+}
+
+/// Grafana imports a dashboard that has its schema. Panels do not overlap, and each query has its data source.
+pub(crate) fn the_dashboard_has_the_form_that_grafana_imports() {
+    let dashboard: serde_json::Value = serde_json::from_str(&deployed("grafana.json")).expect("JSON");
+    assert!(dashboard["schemaVersion"].is_u64() && dashboard["uid"] == "symdex-serve", "{dashboard}");
+    let variables = dashboard["templating"]["list"].as_array().expect("a list");
+    let names: Vec<_> = variables.iter().map(|variable| variable["name"].as_str().expect("text")).collect();
+    assert_eq!(names, ["datasource", "job", "instance"]);
+    let mut taken = std::collections::BTreeSet::new();
+    let mut ids = std::collections::BTreeSet::new();
+    for panel in dashboard["panels"].as_array().expect("a list") {
+        assert!(ids.insert(panel["id"].as_u64().expect("a number")), "{panel}");
+        let [x, y, w, h] =
+            ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().expect("a number"));
+        assert!(x + w <= 24, "{panel}");
+        assert!((x..x + w).all(|x| (y..y + h).all(|y| taken.insert((x, y)))), "{panel}");
+        for target in panel["targets"].as_array().into_iter().flatten() {
+            assert_eq!(target["datasource"]["uid"], "${datasource}", "{target}");
+            let query = target["expr"].as_str().expect("a query");
+            assert!(query.contains("instance=~\"$instance\""), "{query}");
+        }
+    }
+    assert!(ids.len() > 20);
 }

@@ -71,6 +71,8 @@ symdex_testkit::main! {
     deploy::the_unit_runs_a_command_that_exists,
     deploy::the_manifests_have_a_command_and_a_configuration_that_exist,
     deploy::the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors,
+    deploy::prometheus_accepts_the_alerts_and_they_fire_as_their_tests_say,
+    deploy::the_dashboard_has_the_form_that_grafana_imports,
     #[cfg(unix)]
     hung_store::a_redis_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
     hung_store::a_web_server_that_hangs_delays_neither_images_in_memory_nor_readiness,
