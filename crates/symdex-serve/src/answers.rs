@@ -16,8 +16,12 @@ pub(crate) struct ImageOffsets {
 }
 
 impl ImageOffsets {
-    /// `offsets` may be in any order.
+    /// `offsets` may be in any order. If there are none, the start of the image is asked for, so that the stores are
+    /// asked whether they have the image.
     pub(crate) fn new(image: ReportImage, mut offsets: Vec<ImageOffset>) -> Self {
+        if offsets.is_empty() {
+            offsets.push(ImageOffset(0));
+        }
         offsets.sort_unstable();
         offsets.dedup();
         Self { image, offsets }
@@ -51,16 +55,10 @@ impl ImageAnswers {
 impl App {
     /// Answers `requests`, in their order. Images of several requests are fetched together. This blocks.
     pub(crate) fn answer(&self, requests: Vec<ImageOffsets>, lines: LinePolicy) -> Vec<ImageAnswers> {
-        // What is not asked for anything is not looked for.
-        let asked = requests.iter().filter(|one| !one.offsets.is_empty());
-        let asked = asked.map(|one| (&one.image, &one.offsets[..]));
+        let asked = requests.iter().map(|one| (&one.image, &one.offsets[..]));
         let mut answered = self.session().answer(&Question::of_images(asked, lines)).into_iter();
         let answer = |ImageOffsets { image, offsets }: ImageOffsets| {
-            let answered = if offsets.is_empty() {
-                Ok(Vec::new().into())
-            } else {
-                answered.next().unwrap_or(Err(Unanswered::Missing))
-            };
+            let answered = answered.next().unwrap_or(Err(Unanswered::Missing));
             ImageAnswers { id: image.id, offsets, answered }
         };
         requests.into_iter().map(answer).collect()

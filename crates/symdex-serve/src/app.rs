@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::response::{IntoResponse, Response};
 use symdex_answer::fetch::{FetchError, FetchingSource, Misses};
 use symdex_answer::{Matching, Refill, SourceError, Symbolicator};
 use symdex_pipeline::archive::TemporaryFolder;
@@ -171,6 +172,14 @@ impl App {
     ) -> Result<T, Problem> {
         let app = Arc::clone(self);
         self.workers.run(move || work(&app)).await
+    }
+
+    /// As [`run`](Self::run), for work that makes the whole answer, so that the thread of the pool writes its JSON.
+    pub(crate) async fn respond<R: IntoResponse>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> R + Send + 'static,
+    ) -> Response {
+        self.run(|app| work(app).into_response()).await.unwrap_or_else(IntoResponse::into_response)
     }
 
     /// As [`run`](Self::run), and waits for a thread as long as it takes.

@@ -12,6 +12,11 @@ use utoipa::ToSchema;
 use crate::unasked::UnaskedImage;
 use symdex::Cause;
 
+/// How many characters of a quoted text a detail has. Requests can have any text.
+const MAX_QUOTED: usize = 100;
+/// How many characters a detail has. A quoted text may have quotes.
+const MAX_DETAIL: usize = 2000;
+
 /// When a client should ask again after a store has failed.
 const STORE_RETRY: Duration = Duration::from_secs(5);
 
@@ -87,7 +92,8 @@ impl ProblemKind {
 }
 
 /// An error as the client sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{detail}")]
 pub(crate) struct Problem {
     kind: ProblemKind,
     /// The title, if it is not that of the kind.
@@ -131,11 +137,17 @@ impl Problem {
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let is_store = kind == ProblemKind::StoreFailed;
         let (retry_after, lack) = (is_store.then_some(STORE_RETRY), is_store.then_some("store"));
-        Self { kind, title: None, detail: detail.into(), images: Vec::new(), retry_after, lack }
+        Self { kind, title: None, detail: shortened(&detail.into()), images: Vec::new(), retry_after, lack }
     }
 
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::BadRequest, detail)
+    }
+
+    /// The body of the request cannot be read.
+    pub(crate) fn of_body(error: axum::Error) -> Self {
+        let refused = error.into_inner().downcast::<Self>();
+        refused.map_or_else(|_| Self::bad_request("the body was cut off"), |problem| *problem)
     }
 
     /// The same problem, which lists these images.
@@ -201,5 +213,51 @@ impl IntoResponse for Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+/// `detail` with at most [`MAX_QUOTED`] characters between two quotes, and [`MAX_DETAIL`] in all.
+fn shortened(detail: &str) -> String {
+    let (mut short, mut quote, mut quoted, mut length) = (String::new(), None, 0, 0);
+    for c in detail.chars() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            Some(_) => quoted += 1,
+            None if matches!(c, '`' | '"') => (quote, quoted) = (Some(c), 0),
+            None => {}
+        }
+        if quote.is_some() && quoted > MAX_QUOTED {
+            if quoted == MAX_QUOTED + 1 {
+                short.push_str("...");
+            }
+            continue;
+        }
+        short.push(c);
+        length += 1;
+        if length == MAX_DETAIL {
+            return short + "...";
+        }
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_is_cut_and_other_text_is_not() {
+        let detail = |detail: &str| Problem::bad_request(detail).detail;
+        let ordinary = "unknown field `ad`, expected one of `id`, `addresses` at line 1 column 5";
+        assert_eq!(detail(ordinary), ordinary);
+        let (long, cut) = ("\u{7f}".repeat(60_000_000), "\u{7f}".repeat(MAX_QUOTED));
+        assert_eq!(
+            detail(&format!("`{long}`: an id is hexadecimal")),
+            format!("`{cut}...`: an id is hexadecimal")
+        );
+        let text = format!("invalid value: string \"{long}\", expected an address");
+        assert_eq!(detail(&text), format!("invalid value: string \"{cut}...\", expected an address"));
+        let quotes = detail(&"`".repeat(1_000_000));
+        assert_eq!(quotes.len(), MAX_DETAIL + 3);
     }
 }

@@ -67,7 +67,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     routes
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn(headers::check))
-        .layer(from_fn(limits::read_rest))
+        .layer(from_fn_with_state(app.budget.clone(), limits::watch_bodies))
         .layer(from_fn_with_state(Arc::clone(&app.metrics), metrics::measure))
         .layer(from_fn(trace::log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))

@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemKind};
 
-/// How many images a problem lists.
+/// How many images a problem lists, and how many characters of their names.
 const MAX_LISTED: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// An image that no source answers, because a store could not be queried for it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -67,7 +68,7 @@ impl StoreFailures {
         let reason = why.reason().into_owned();
         self.reason.get_or_insert_with(|| reason.clone());
         if self.images.len() < MAX_LISTED {
-            let (id, name) = (id.map(ToString::to_string), name.to_owned());
+            let (id, name) = (id.map(ToString::to_string), name.chars().take(MAX_NAME).collect());
             self.images.push(UnaskedImage { id, name, status: why.status(), reason });
         }
     }

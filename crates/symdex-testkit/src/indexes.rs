@@ -24,6 +24,13 @@ pub fn index(byte: u8, functions: u16) -> Vec<u8> {
     index_of(id(byte), functions)
 }
 
+/// As [`index`], with one function, of an image called `name`.
+pub fn index_called(byte: u8, name: &str) -> Vec<u8> {
+    let mut image = image(id(byte));
+    image.image_name = name.to_owned();
+    functions_called(image, 1, "f")
+}
+
 /// As [`index`], of the image `id`.
 pub fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
     functions_called(image(id), functions, "f")

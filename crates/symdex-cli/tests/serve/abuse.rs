@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::json;
 use symdex_testkit::folders::folder;
-use symdex_testkit::indexes::{deep_index, id, index};
+use symdex_testkit::indexes::{deep_index, id, index, index_called};
 
 use crate::server::{TestServer, TestToken, command_with_limit};
 
@@ -154,22 +154,75 @@ pub(crate) fn a_lookup_of_too_many_addresses_is_refused() {
     assert!(refused.text().contains("found 100001 addresses"), "{}", refused.text());
 }
 
+pub(crate) fn a_request_for_too_many_images_is_refused() {
+    let server = TestServer::empty(&[]);
+    let list = |entry: &str, count| format!("[{}]", vec![entry; count].join(","));
+    for (path, entry) in
+        [("/v1/lookup", r#"{"id":"aaaaaaaa","addresses":[]}"#), ("/v1/missing", r#""aaaaaaaa""#)]
+    {
+        assert_eq!(server.post(path, list(entry, 100_000)).status, 200, "{path}");
+        let refused = server.post(path, list(entry, 100_001));
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.text().contains("a request may have 100000 images"), "{}", refused.text());
+    }
+}
+
+pub(crate) fn an_error_quotes_little_of_a_request() {
+    let server = TestServer::empty(&[]);
+    let long = "\u{7f}".repeat(1_000_000);
+    let wrong = [
+        ("/v1/lookup", json!([{"id": long, "addresses": [1]}])),
+        ("/v1/lookup", json!([{"id": "aa", "addresses": [long]}])),
+        ("/v1/lookup", json!([{"id": "aa", "addresses": [1], &long: 1}])),
+        ("/v1/missing", json!([long])),
+        ("/symbolicate", json!({"stacktraces": [{"frames": [{"instruction_addr": long}]}]})),
+    ];
+    for (path, body) in wrong {
+        let refused = server.post_json(path, &body);
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.text().len() < 1000, "{path}: {} bytes", refused.text().len());
+    }
+}
+
+pub(crate) fn answers_that_nobody_reads_do_not_fill_the_memory() {
+    // More than the system buffers for a connection.
+    let name = "n".repeat(40 << 10);
+    let images: Vec<_> = (0..200).map(|byte| (byte, index_called(byte, &name))).collect();
+    let (_store, server) = server_of_options(&images, &["--request-memory", "64MB"]);
+    let list = "/v1/images?limit=10000";
+    let whole = server.get(list);
+    assert_eq!((whole.status, whole.text().len() > 8_000_000), (200, true));
+    let request = format!("GET {list} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let unread: Vec<_> = (0..8).map(|_| connect(&server, request.as_bytes())).collect();
+    server.until(|| server.get(list).status == 503);
+    // Short answers are given.
+    assert_eq!(server.get("/v1/images?limit=1").status, 200);
+    drop(unread);
+    server.until(|| server.get(list).status == 200);
+}
+
 pub(crate) fn requests_that_do_not_fit_into_the_memory_are_refused() {
     let server = TestServer::empty(&["--request-memory", "4MB"]);
+    // However often it is sent.
     let refused = server.post("/v1/symbolicate", vec![b' '; 1_000_000]);
-    assert_eq!((refused.status, refused.header("retry-after")), (503, "1"));
-    assert_eq!(refused.json()["type"], "urn:symdex:problem:overloaded");
+    assert_eq!((refused.status, refused.header("retry-after")), (413, ""));
+    assert_eq!(refused.json()["type"], "urn:symdex:problem:too-large");
     // The memory is free again.
     assert_eq!(server.post("/v1/symbolicate", "hello").status, 422);
 }
 
 /// A server whose store has these indexes, each of the image `id(byte)`.
 fn server_of(indexes: &[(u8, Vec<u8>)]) -> (tempfile::TempDir, TestServer) {
+    server_of_options(indexes, &[])
+}
+
+/// As [`server_of`], with these options.
+fn server_of_options(indexes: &[(u8, Vec<u8>)], options: &[&str]) -> (tempfile::TempDir, TestServer) {
     let store = folder();
     for (byte, index) in indexes {
         std::fs::write(store.path().join(format!("{}.symdex", id(*byte))), index).expect("writes");
     }
-    let server = TestServer::start(store.path(), &[]);
+    let server = TestServer::start(store.path(), options);
     (store, server)
 }
 

@@ -42,6 +42,11 @@ pub(crate) fn answers_are_those_of_the_command() {
         }
     }
     assert_eq!((&results[1]["status"], &results[1]["answers"]), (&json!("missing"), &json!([])));
+    // Without addresses, too, the store is asked.
+    let request = json!([{"id": id, "addresses": []}, {"id": "00".repeat(16), "addresses": []}]);
+    let nothing = server.post_json("/v1/lookup", &request).json();
+    assert_eq!((&nothing[0]["status"], &nothing[0]["answers"]), (&json!("found"), &json!([])));
+    assert_eq!(nothing[1]["status"], "missing");
     // A return address is looked up one byte before; with a load address, addresses are those of a process.
     let moved =
         json!([{"id": id, "addresses": ["0x7401"], "load_address": "0x7000", "kind": "return_address"}]);

@@ -265,7 +265,7 @@ async fn send(
         let Some(part) = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)? else {
             return Ok(());
         };
-        let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+        let part = part.map_err(Problem::of_body)?;
         pace.moved(asked.elapsed(), part.len());
         length += part.len() as u64;
         if length > max {

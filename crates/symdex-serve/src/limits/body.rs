@@ -50,7 +50,7 @@ impl App {
             let asked = Instant::now();
             let part = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)?;
             let Some(part) = part else { break };
-            let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+            let part = part.map_err(Problem::of_body)?;
             pace.moved(asked.elapsed(), part.len());
             if (bytes.len() + part.len()) as u64 > self.options.max_body {
                 return Err(self.too_large());

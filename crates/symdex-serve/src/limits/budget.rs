@@ -1,10 +1,11 @@
 //! The memory that requests may take together.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::lane::{Client, Lane};
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 
 /// Bytes are counted in units of this size.
 const UNIT: u64 = 64 << 10;
@@ -31,6 +32,8 @@ pub(crate) struct Reserved {
     budget: Budget,
     client: Client,
     bytes: u64,
+    /// The units that all parts of the request have.
+    request: Arc<AtomicU64>,
 }
 
 impl Budget {
@@ -42,7 +45,7 @@ impl Budget {
 
     /// A part of the budget that has no bytes yet, for the client of this task's request.
     pub(crate) fn reserve(&self) -> Reserved {
-        Reserved { budget: self.clone(), client: Lane::current().client, bytes: 0 }
+        Reserved { budget: self.clone(), client: Lane::current().client, bytes: 0, request: Arc::default() }
     }
 
     /// How many bytes are free.
@@ -80,13 +83,14 @@ impl State {
 }
 
 impl Reserved {
-    /// Another part of `bytes`, for the same client.
+    /// Another part of `bytes`, for the same request.
     ///
     /// # Errors
     ///
     /// As [`grow`](Self::grow).
     pub(crate) fn another(&self, bytes: u64) -> Result<Self, Problem> {
-        let mut another = Self { budget: self.budget.clone(), client: self.client, bytes: 0 };
+        let (budget, request) = (self.budget.clone(), Arc::clone(&self.request));
+        let mut another = Self { budget, client: self.client, bytes: 0, request };
         another.grow(bytes)?;
         Ok(another)
     }
@@ -96,6 +100,7 @@ impl Reserved {
         let bytes = bytes.min(self.bytes);
         let units = self.bytes.div_ceil(UNIT) - bytes.div_ceil(UNIT);
         self.bytes = bytes;
+        self.request.fetch_sub(units, Ordering::Relaxed);
         self.budget.lock().give_back(self.client, units);
     }
 
@@ -103,15 +108,37 @@ impl Reserved {
     ///
     /// # Errors
     ///
-    /// A problem `overloaded` if the budget has fewer bytes left for the client.
+    /// A problem `overloaded` if the budget has fewer bytes left for the client, and `too-large` if the request needs
+    /// more than a client may have.
     pub(crate) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
         let total = self.bytes.saturating_add(bytes);
         let more = total.div_ceil(UNIT) - self.bytes.div_ceil(UNIT);
-        if more != 0 && !self.budget.lock().take(self.client, more) {
-            return Err(Problem::overloaded("memory", "other requests take all memory"));
+        if more != 0 {
+            let mut state = self.budget.lock();
+            let all = self.request.load(Ordering::Relaxed).saturating_add(more);
+            if all > state.share {
+                return Err(Problem::new(
+                    ProblemKind::TooLarge,
+                    "the request needs more memory than a client may have",
+                ));
+            }
+            if !state.take(self.client, more) {
+                return Err(Problem::overloaded("memory", "other requests take all memory"));
+            }
+            self.request.store(all, Ordering::Relaxed);
         }
         self.bytes = total;
         Ok(())
+    }
+
+    /// Makes this part as large as `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// As [`grow`](Self::grow).
+    pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.shrink(bytes);
+        self.grow(bytes - self.bytes)
     }
 }
 
@@ -124,6 +151,12 @@ impl Drop for Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The kind of problem with `bytes` more.
+    fn refusal(reserved: &mut Reserved, bytes: u64) -> &'static str {
+        let problem = reserved.grow(bytes).expect_err("refused");
+        if format!("{problem:?}").contains("Overloaded") { "overloaded" } else { "too large" }
+    }
 
     /// A part for the client with this number.
     fn reserve(budget: &Budget, client: usize) -> Reserved {
@@ -166,6 +199,22 @@ mod tests {
         drop((one, another));
         assert_eq!(budget.free(), 8 * UNIT);
         assert!(budget.lock().held.is_empty());
+    }
+
+    #[test]
+    fn what_a_client_can_never_have_is_too_large_whatever_others_hold() {
+        let budget = Budget::new(8 * UNIT);
+        let (mut one, mut other) = (reserve(&budget, 1), reserve(&budget, 1));
+        assert_eq!(refusal(&mut one, 7 * UNIT), "too large");
+        one.grow(4 * UNIT).expect("free");
+        assert_eq!(refusal(&mut other, 6 * UNIT), "overloaded");
+        // All parts of a request count.
+        let mut another = one.another(UNIT).expect("free");
+        assert_eq!(refusal(&mut another, UNIT + 1), "too large");
+        another.resize(0).expect("less");
+        another.resize(2 * UNIT).expect("free again");
+        drop((one, another));
+        other.grow(6 * UNIT).expect("free again");
     }
 
     #[test]

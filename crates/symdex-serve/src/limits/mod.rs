@@ -1,19 +1,19 @@
 //! What clients may take: memory, threads, time, and open files.
 
+mod bodies;
 mod body;
 mod budget;
 mod files;
 mod lane;
 mod pace;
-mod unread;
 mod workers;
 mod written;
 
+pub(crate) use self::bodies::watch as watch_bodies;
 pub(crate) use self::body::Received;
 pub(crate) use self::budget::{Budget, Reserved};
 pub(crate) use self::files::connections_that_fit;
 pub(crate) use self::lane::{Client, Lane, has_share};
 pub(crate) use self::pace::{Pace, PacedWriter};
-pub(crate) use self::unread::read_rest;
 pub(crate) use self::workers::{Workers, while_waiting};
 pub(crate) use self::written::{WrittenAnswer, json_bytes, json_of, json_response};

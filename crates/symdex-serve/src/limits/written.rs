@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::bodies::IsCounted;
 use super::budget::Reserved;
 use crate::problem::{Problem, ProblemKind};
 
@@ -34,6 +36,12 @@ impl WrittenAnswer {
     pub(crate) fn problem(&mut self, error: &io::Error) -> Problem {
         let internal = || Problem::new(ProblemKind::Internal, error.to_string());
         self.refused.take().unwrap_or_else(internal)
+    }
+
+    /// Drops what was written.
+    pub(crate) fn restart(&mut self) {
+        self.reserved.shrink(0);
+        self.bytes = Vec::new();
     }
 
     pub(crate) fn into_bytes(self) -> Bytes {
@@ -64,7 +72,7 @@ impl AsRef<[u8]> for WrittenAnswer {
 
 impl IntoResponse for WrittenAnswer {
     fn into_response(self) -> Response {
-        self.into_bytes().into_response()
+        (Extension(IsCounted), self.into_bytes()).into_response()
     }
 }
 
@@ -90,7 +98,7 @@ pub(crate) fn json_response(value: &impl Serialize, reserved: Reserved) -> Resul
     Ok(json_of(json_bytes(value, reserved)?))
 }
 
-/// The answer with JSON that is written already.
+/// The answer with JSON that is written already, and counts.
 pub(crate) fn json_of(bytes: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], bytes).into_response()
+    (Extension(IsCounted), [(header::CONTENT_TYPE, "application/json")], bytes).into_response()
 }

@@ -51,7 +51,9 @@ impl<'j> Lookup<'j> {
             let asked: Vec<_> = offsets
                 .iter()
                 .filter(|(module, _)| !answers.contains_key(*module))
-                .filter_map(|(module, offsets)| Some((*module, image_offsets(image(module.1)?, offsets))))
+                .filter_map(|(module, offsets)| {
+                    Some((*module, ImageOffsets::new(image(module.1)?, offsets.clone())))
+                })
                 .collect();
             let (modules, requests): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
             let found = modules.into_iter().zip(app.answer(requests, LinePolicy::Exact));
@@ -102,12 +104,6 @@ impl<'j> Lookup<'j> {
         let hits = self.answers.values().filter(|answers| answers.is_some()).count();
         Debug::new(time, jobs_of_module, (self.answers.len(), hits, self.time))
     }
-}
-
-/// The offsets to look up in `image`. If there are none, one offset makes sure that the image is looked for.
-fn image_offsets(image: ReportImage, offsets: &[ImageOffset]) -> ImageOffsets {
-    let probe = if offsets.is_empty() { &[ImageOffset(0)][..] } else { offsets };
-    ImageOffsets::new(image, probe.to_vec())
 }
 
 /// The Mach-O image of a debug id: the id is the UUID.

@@ -102,11 +102,10 @@ impl Symbolicated {
                 offsets[*module].push(ImageOffset(*offset));
             }
         }
-        let requests = used.iter().zip(images).map(|(at, image)| {
-            let offsets = std::mem::take(&mut offsets[*at]);
-            // One offset makes sure that the image is looked for.
-            ImageOffsets::new(image, if offsets.is_empty() { vec![ImageOffset(0)] } else { offsets })
-        });
+        let requests = used
+            .iter()
+            .zip(images)
+            .map(|(at, image)| ImageOffsets::new(image, std::mem::take(&mut offsets[*at])));
         let answers = app.answer(requests.collect(), LinePolicy::Exact);
         // The modules say it, so that the others of the request are answered.
         let mut failures = StoreFailures::default();

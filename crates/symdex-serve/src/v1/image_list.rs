@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use symdex::ImageId;
 use symdex_report::KnownImage;
@@ -68,7 +69,7 @@ impl From<&KnownImage> for ListedImage {
 pub(crate) async fn images(
     State(app): State<SharedApp>,
     query: Result<Query<ImagesQuery>, QueryRejection>,
-) -> Result<Json<ImageList>, Problem> {
+) -> Result<Response, Problem> {
     let Query(query) = query?;
     let limit = match query.limit.unwrap_or(DEFAULT_LIMIT) {
         limit @ 1..=MAX_LIMIT => limit,
@@ -76,7 +77,7 @@ pub(crate) async fn images(
             return Err(Problem::bad_request(format!("found `limit={other}`, expected 1 to {MAX_LIMIT}")));
         }
     };
-    app.run(move |app| list(app, &query.search, limit)).await?.map(Json)
+    Ok(app.respond(move |app| list(app, &query.search, limit).map(Json)).await)
 }
 
 fn list(app: &App, search: &str, limit: usize) -> Result<ImageList, Problem> {

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Path, Query, State};
 use axum::http::HeaderMap;
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use symdex::{Grade, ImageId};
 use symdex_report::IndexView;
@@ -16,8 +17,6 @@ use crate::audit::AUDIT;
 use crate::auth::Requester;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
-/// How many ids a request may have.
-const MAX_IDS: usize = 100_000;
 /// How many images of the same name are told.
 const MAX_NEAR: usize = 5;
 
@@ -53,18 +52,18 @@ pub(crate) async fn image(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
     options: Result<Query<ImageOptions>, QueryRejection>,
-) -> Result<Json<ImageView>, Problem> {
+) -> Result<Response, Problem> {
     let Query(options) = options?;
     let id = parse(&id)?;
-    app.run(move |app| {
+    let work = move |app: &App| {
         let stores = app.symbolicator.stores();
         let found = stores.find_now(&id).map_err(|error| Problem::of_store(&error))?;
         let found = found.as_ref().and_then(|image| Some((image, image.store()?.store())));
         let Some((image, store)) = found else { return Err(not_found(app, &id, &options.name)) };
         let (index, stored) = (image.metadata().into(), store.stat(&id).ok().flatten());
         Ok(Json(ImageView { index, store: store.url().to_string(), stored }))
-    })
-    .await?
+    };
+    Ok(app.respond(work).await)
 }
 
 /// The image with this `LC_UUID` or build id.
@@ -108,9 +107,9 @@ pub(crate) async fn remove(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
     Extension(requester): Extension<Requester>,
-) -> Result<Json<RemovedImage>, Problem> {
+) -> Result<Response, Problem> {
     let id = parse(&id)?;
-    app.run(move |app| remove_from_stores(app, &id, &requester)).await?
+    Ok(app.respond(move |app| remove_from_stores(app, &id, &requester)).await)
 }
 
 fn remove_from_stores(app: &App, id: &ImageId, requester: &Requester) -> Result<Json<RemovedImage>, Problem> {
@@ -172,22 +171,17 @@ pub(crate) async fn missing(
     State(app): State<SharedApp>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Vec<MissingImage>>, Problem> {
+) -> Result<Response, Problem> {
     let body = app.receive(&headers, body).await?;
     let work = move |app: &App| {
         let (bytes, _reserved) = app.unpack(body)?;
-        let texts: Vec<String> =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
-        if texts.len() > MAX_IDS {
-            let detail = format!("found {} ids; a request may have {MAX_IDS}", texts.len());
-            return Err(Problem::bad_request(detail));
-        }
+        let texts: Vec<String> = super::list_of(&bytes)?;
         let ids = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
         let grades = grades_of(app, &ids).map_err(|error| Problem::of_store(&error))?;
         let images = texts.into_iter().zip(grades).map(|(id, grade)| MissingImage { id, grade });
-        Ok(Json(images.filter(|image| image.grade < Grade::Lines).collect()))
+        Ok::<_, Problem>(Json(images.filter(|image| image.grade < Grade::Lines).collect::<Vec<_>>()))
     };
-    app.run(work).await?
+    Ok(app.respond(work).await)
 }
 
 /// The greatest grade of the indexes of each of `ids`. The next store is asked for those that the ones before do not

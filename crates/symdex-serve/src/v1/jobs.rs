@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::accepts;
 use super::uploads::location;
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::jobs::{Job, JobProgress, JobState, Timestamp};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 
@@ -61,8 +61,8 @@ impl From<&Job> for JobSummary {
 /// waits for an operator.
 #[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"])),
     responses((status = 200, body = Vec<JobSummary>)))]
-pub(crate) async fn jobs(State(app): State<SharedApp>) -> Result<Json<Vec<JobSummary>>, Problem> {
-    Ok(Json(app.jobs()?.list(|job| job.into())))
+pub(crate) async fn jobs(State(app): State<SharedApp>) -> Response {
+    app.respond(|app| app.jobs().map(|jobs| Json(jobs.list(|job| JobSummary::from(job))))).await
 }
 
 /// Builds an upload again whose indexes no store has accepted: a job with the state `unpublished`.
@@ -118,8 +118,8 @@ pub(crate) async fn job(
         let unbuffered = [("x-accel-buffering", HeaderValue::from_static("no"))];
         return Ok((unbuffered, events).into_response());
     }
-    let job = app.jobs()?.view(&id, Job::clone).ok_or_else(|| missing(&id))?;
-    Ok(Json(job).into_response())
+    let job = move |app: &App| app.jobs()?.view(&id, Job::clone).ok_or_else(|| missing(&id)).map(Json);
+    Ok(app.respond(job).await)
 }
 
 /// A client that follows a job.
@@ -138,6 +138,24 @@ enum News {
     Progress(JobUpdate),
 }
 
+impl News {
+    /// What a client is told that was told the state `told`.
+    fn of(job: &Job, told: Option<JobState>) -> Self {
+        if told == Some(job.state) {
+            Self::Progress(JobUpdate { id: job.id.clone(), state: job.state, progress: job.progress })
+        } else {
+            Self::Job(Box::new(job.clone()))
+        }
+    }
+
+    fn state(&self) -> JobState {
+        match self {
+            Self::Job(job) => job.state,
+            Self::Progress(progress) => progress.state,
+        }
+    }
+}
+
 /// The members of a job that change while it is built.
 #[derive(Serialize)]
 struct JobUpdate {
@@ -149,18 +167,13 @@ struct JobUpdate {
 impl Follower {
     fn events(self) -> impl Stream<Item = Result<Event, Infallible>> {
         stream::unfold(self, async |mut follower| {
-            let news = follower.next().await?;
-            let event = match news {
-                News::Job(job) => Event::default().event("job").json_data(&job),
-                News::Progress(progress) => Event::default().event("progress").json_data(progress),
-            };
-            // A job has only text and numbers, which are always JSON.
-            Some((Ok(event.unwrap_or_default()), follower))
+            let event = follower.next().await?;
+            Some((Ok(event), follower))
         })
     }
 
-    /// The next news; `None` when the job has finished or waits for an operator, or the server stops.
-    async fn next(&mut self) -> Option<News> {
+    /// The next event; `None` when the job has finished or waits for an operator, or the server stops.
+    async fn next(&mut self) -> Option<Event> {
         if self.told.is_some_and(JobState::is_at_rest) {
             return None;
         }
@@ -171,17 +184,18 @@ impl Follower {
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
             }
         }
-        let told = self.told;
-        let news = self.app.jobs().ok()?.view(&self.id, |job| {
-            if told == Some(job.state) {
-                News::Progress(JobUpdate { id: job.id.clone(), state: job.state, progress: job.progress })
-            } else {
-                News::Job(Box::new(job.clone()))
-            }
-        })?;
-        if let News::Job(job) = &news {
-            self.told = Some(job.state);
-        }
-        Some(news)
+        let (id, told) = (self.id.clone(), self.told);
+        let work = move |app: &App| {
+            let news = app.jobs().ok()?.view(&id, |job| News::of(job, told))?;
+            let event = match &news {
+                News::Job(job) => Event::default().event("job").json_data(job),
+                News::Progress(progress) => Event::default().event("progress").json_data(progress),
+            };
+            // A job has only text and numbers, which are always JSON.
+            Some((news.state(), event.unwrap_or_default()))
+        };
+        let (state, event) = self.app.run_when_free(work).await.ok()??;
+        self.told = Some(state);
+        Some(event)
     }
 }

@@ -25,6 +25,8 @@ const MAX_ADDRESSES: usize = 100_000;
 
 /// How much memory is reserved for the functions at an address, beside the body of the answer.
 const ADDRESS_MEMORY: u64 = 2 << 10;
+/// The same for an image.
+const IMAGE_MEMORY: u64 = 1 << 10;
 
 /// Addresses of one image.
 #[derive(Deserialize, ToSchema)]
@@ -98,14 +100,13 @@ pub(crate) async fn lookup(
     let body = app.receive(&headers, body).await?;
     let work = move |app: &App| {
         let (bytes, mut reserved) = app.unpack(body)?;
-        let requests: Vec<LookupRequest> =
-            serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+        let requests: Vec<LookupRequest> = super::list_of(&bytes)?;
         let count: usize = requests.iter().map(|request| request.addresses.len()).sum();
         if count > MAX_ADDRESSES {
             let detail = format!("found {count} addresses; a request may have {MAX_ADDRESSES}");
             return Err(Problem::bad_request(detail));
         }
-        reserved.grow(ADDRESS_MEMORY * count as u64)?;
+        reserved.grow(ADDRESS_MEMORY * count as u64 + IMAGE_MEMORY * requests.len() as u64)?;
         let answers = answer_all(app, &requests)?;
         let mut failures = StoreFailures::default();
         answers.iter().for_each(|answered| answered.note(&mut failures, ""));

@@ -280,11 +280,19 @@ fn batch_line(app: &App, options: &MatchedOptions, line: &[u8], reserved: Reserv
     match answered.and_then(|_| out.write_all(b"\n").map_err(|error| out.problem(&error))) {
         Ok(()) => out.into_bytes(),
         Err(problem) => {
+            out.restart();
             let failed = FailedReport { report: &name, error: problem.details() };
-            // Text and numbers are always serialized.
-            let mut line = serde_json::to_vec(&failed).unwrap_or_default();
-            line.push(b'\n');
-            line.into()
+            let written = serde_json::to_writer(&mut out, &failed).map_err(io::Error::from);
+            match written.and_then(|()| out.write_all(b"\n")) {
+                Ok(()) => out.into_bytes(),
+                Err(error) => {
+                    let failed = FailedReport { report: "", error: out.problem(&error).details() };
+                    // Text and numbers are always serialized.
+                    let mut line = serde_json::to_vec(&failed).unwrap_or_default();
+                    line.push(b'\n');
+                    line.into()
+                }
+            }
         }
     }
 }

@@ -243,13 +243,12 @@ async fn finish(
         })?;
         // The file has another name now, or is deleted.
         incoming.keep();
-        Ok(job)
+        let status = if job.state.is_finished() { StatusCode::OK } else { StatusCode::ACCEPTED };
+        Ok((status, [(header::LOCATION, location(&job))], Json(job)).into_response())
     };
     // Hashing gigabytes takes long, and must not keep the threads that answer.
-    let job = tokio::task::spawn_blocking(work).await;
-    let job = job.map_err(|_| Problem::new(ProblemKind::Internal, "the upload cannot be checked"))??;
-    let status = if job.state.is_finished() { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, [(header::LOCATION, location(&job))], Json(job)).into_response())
+    let answer = tokio::task::spawn_blocking(work).await;
+    answer.map_err(|_| Problem::new(ProblemKind::Internal, "the upload cannot be checked"))?
 }
 
 pub(super) fn location(job: &Job) -> HeaderValue {
