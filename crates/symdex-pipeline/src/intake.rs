@@ -245,6 +245,7 @@ impl Batch {
         let on_read = |bytes| {
             read.set(read.get() + bytes);
             host.read(bytes);
+            if host.is_stopped() { Err(io::Error::other("the program is stopping")) } else { Ok(()) }
         };
         let unpacked = unpacker.unpack(archive, &name.to_string_lossy(), &is_wanted, &on_read);
         host.read(size.saturating_sub(read.get()));

@@ -33,6 +33,11 @@ pub trait Host: Sync {
     /// `bytes` more are read.
     fn read(&self, _bytes: u64) {}
 
+    /// Whether archives are read no further.
+    fn is_stopped(&self) -> bool {
+        false
+    }
+
     /// The index of this image that exists already. An image whose index is up to date is not built again.
     fn existing(&self, _id: &ImageId) -> Option<IndexBytes> {
         None

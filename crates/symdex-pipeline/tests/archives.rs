@@ -17,7 +17,7 @@ type NamedFiles = Vec<(String, Vec<u8>)>;
 /// and the faults as text.
 fn unpack(archive: &[u8], limits: Limits) -> (NamedFiles, Vec<String>, Unpacked) {
     let mut unpacker = Unpacker::new(limits).expect("a folder");
-    let unpacked = unpacker.unpack(file(archive), "a", &|_, head| head.starts_with(b"debug"), &|_| ());
+    let unpacked = unpacker.unpack(file(archive), "a", &|_, head| head.starts_with(b"debug"), &|_| Ok(()));
     let read = |file: &symdex_pipeline::archive::UnpackedFile| fs::read(&file.path).expect("there");
     let files =
         unpacked.files.iter().map(|file| (format!("{}: {}", file.archive, file.entry), read(file))).collect();
@@ -453,7 +453,7 @@ fn any_cut_and_any_changed_byte_ends_in_files_or_faults() {
 fn temporary_files_have_numbers_as_names_and_are_deleted() {
     let mut unpacker = Unpacker::new(Limits::default()).expect("a folder");
     let archive = file(&zip_of(&[("x/debug", DEBUG), ("y/debug", DEBUG)]));
-    let files = unpacker.unpack(archive, "a", &|_, head| head.starts_with(b"debug"), &|_| ()).files;
+    let files = unpacker.unpack(archive, "a", &|_, head| head.starts_with(b"debug"), &|_| Ok(())).files;
     let names: Vec<_> = files.iter().map(|file| file.path.file_name().expect("a name")).collect();
     assert_eq!(names, ["0", "1"]);
     assert!(files.iter().all(|file| file.path.is_file() && file.size == DEBUG.len() as u64));
@@ -484,7 +484,7 @@ fn an_archive_is_unpacked_as_far_as_the_disk_has_room() {
     let archive = zip_of(&[("small/debug", DEBUG), ("large/debug", &large), ("rest/debug", DEBUG)]);
     let space = DiskSpace::measured_by(10, || Ok(Some(4000)));
     let mut unpacker = Unpacker::new(Limits::default()).expect("a folder").space(&space);
-    let unpacked = unpacker.unpack(file(&archive), "a", &|_, head| head.starts_with(b"debug"), &|_| ());
+    let unpacked = unpacker.unpack(file(&archive), "a", &|_, head| head.starts_with(b"debug"), &|_| Ok(()));
     let [file] = &unpacked.files[..] else { panic!("one file: {unpacked:?}") };
     let [fault] = &unpacked.faults[..] else { panic!("one fault: {unpacked:?}") };
     assert_eq!(file.entry, "small/debug");

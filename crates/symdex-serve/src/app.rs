@@ -38,15 +38,13 @@ pub(crate) struct App {
     misses: Option<Misses>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) uploads: Uploads,
+    pub(crate) uploads: Arc<Uploads>,
     /// The jobs of uploads; `None` if the server does not accept uploads.
     jobs: Option<Arc<Jobs>>,
     pub(crate) pending: PendingRequests,
     pub(crate) store_health: StoreHealth,
     pub(crate) workers: Workers,
     is_stopping: AtomicBool,
-    /// The folder for temporary files of builds.
-    _work: TemporaryFolder,
 }
 
 /// The state of the router.
@@ -103,7 +101,8 @@ impl App {
         let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         // Uploads are in the same file system.
-        let space = DiskSpace::of_folder(work.path(), options.min_free);
+        let work_path = work.path().to_owned();
+        let space = DiskSpace::of_folder(&work_path, options.min_free);
         let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
         let on_conflict = options.on_conflict.unwrap_or(default_rule);
         let builder = options.isolation.clone().map(|isolation| -> Result<_, AppError> {
@@ -115,9 +114,7 @@ impl App {
             pipeline.unwind_rows = options.build_unwind_rows;
             // Requests come first.
             pipeline.isolation = Some(isolation.nice());
-            work.path().clone_into(&mut pipeline.temporary);
-            work.path().clone_into(&mut pipeline.unpublished);
-            let builder = Builder::new(pipeline, publishing, Arc::clone(&space));
+            let builder = Builder::new(pipeline, publishing, work, Arc::clone(&space));
             Ok(Arc::new(builder.map_err(|failure| AppError::Threads(std::io::Error::other(failure)))?))
         });
         let builder = builder.transpose()?;
@@ -126,17 +123,17 @@ impl App {
             None => return Err(AppError::NoIsolation),
             Some(builder) => {
                 let counts = metrics.misses.clone();
-                let fetch = options.fetch.clone().temporary(work.path()).space(Arc::clone(&space));
+                let fetch = options.fetch.clone().temporary(&work_path).space(Arc::clone(&space));
                 Some(misses::start(&options, &fetch, Arc::clone(builder), counts)?)
             }
         };
+        let received = state.as_ref().map_or(&*work_path, StateFolder::uploads).to_owned();
+        let uploads = Arc::new(Uploads::new(received, space));
         let jobs = match (state, &builder) {
             (Some(state), Some(builder)) => {
-                let failed =
-                    |error| AppError::Folder { path: options.state.clone().unwrap_or_default(), error };
-                let (builder, metrics) = (Arc::clone(builder), Arc::clone(&metrics));
-                let jobs = Jobs::open(state, builder, metrics, options.keep_jobs, options.publish_within);
-                let jobs = jobs.map_err(failed)?;
+                let times = (options.keep_jobs, options.publish_within);
+                let (builder, uploads) = (Arc::clone(builder), Arc::clone(&uploads));
+                let jobs = Jobs::open(Box::new(state), builder, uploads, Arc::clone(&metrics), times);
                 jobs.start(options.build_jobs).map_err(AppError::Threads)?;
                 Some(jobs)
             }
@@ -151,13 +148,12 @@ impl App {
             misses,
             budget,
             metrics,
-            uploads: Uploads::new(space),
+            uploads,
             jobs,
             pending,
             store_health,
             workers,
             is_stopping: AtomicBool::new(false),
-            _work: work,
         }))
     }
 
@@ -229,6 +225,13 @@ impl App {
         self.is_stopping.store(true, Ordering::Relaxed);
         if let Some(jobs) = &self.jobs {
             jobs.stop();
+        }
+    }
+
+    /// Waits until nothing writes jobs any more, at most for `patience`. Blocks.
+    pub(crate) fn join(&self, patience: Duration) {
+        if let Some(jobs) = &self.jobs {
+            jobs.join(patience);
         }
     }
 }

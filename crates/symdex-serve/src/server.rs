@@ -17,6 +17,7 @@ use symdex_answer::SourceError;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
@@ -252,7 +253,11 @@ impl Server {
         }
         drop(listener);
         app.stop();
-        let _ = tokio::time::timeout(app.options.grace, graceful.shutdown()).await;
+        let end = Instant::now() + app.options.grace;
+        let _ = tokio::time::timeout_at(end, graceful.shutdown()).await;
+        // Threads that are late are few, and get a moment.
+        let patience = end.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+        let _ = tokio::task::spawn_blocking(move || app.join(patience)).await;
     }
 }
 

@@ -12,7 +12,7 @@ pub fn run(data: &[u8]) {
     archive.write_all(data).expect("written");
     let mut unpacker = Unpacker::new(LIMITS).expect("a folder");
     let file = archive.reopen().expect("the same file");
-    let unpacked = unpacker.unpack(file, "fuzzed", &|_, _| true, &|_| ());
+    let unpacked = unpacker.unpack(file, "fuzzed", &|_, _| true, &|_| Ok(()));
     assert!(unpacked.entries <= LIMITS.entries + 1, "{} entries", unpacked.entries);
     let sizes = unpacked.files.iter().map(|file| {
         assert!(file.size <= LIMITS.entry_size, "{file:?}");

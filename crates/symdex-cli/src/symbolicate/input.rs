@@ -120,7 +120,7 @@ impl Inputs {
             Some(unpacker) => unpacker,
             none => none.insert(archive::unpacker(compressed::archive_limits())?),
         };
-        let unpacked = unpacker.unpack(file, &path.to_string_lossy(), &|_, _| true, &|_| ());
+        let unpacked = unpacker.unpack(file, &path.to_string_lossy(), &|_, _| true, &|_| Ok(()));
         for fault in &unpacked.faults {
             if fault.kind.is_harmless() {
                 complain(&format!("warning: {fault}"));

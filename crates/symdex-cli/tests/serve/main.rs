@@ -91,8 +91,10 @@ symdex_testkit::main! {
     #[cfg(target_os = "linux")]
     jobs::a_build_that_a_limit_ends_says_so,
     jobs::jobs_survive_a_killed_server,
-    jobs::a_job_during_which_the_server_ends_again_and_again_fails,
-    jobs::a_job_that_may_have_killed_the_server_is_refused_at_the_next_start,
+    jobs::a_job_during_which_the_server_is_killed_three_times_waits_for_an_operator,
+    jobs::a_kill_while_an_upload_is_unpacked_is_an_attempt,
+    #[cfg(unix)]
+    jobs::an_orderly_stop_loses_no_upload_and_is_no_attempt,
     jobs::a_state_folder_has_one_server,
     jobs::uploads_need_their_scope,
     jobs::an_uploader_learns_which_images_are_there,

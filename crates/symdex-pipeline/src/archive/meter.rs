@@ -56,16 +56,19 @@ impl Meter {
     }
 }
 
+/// Called with the number of bytes of each read. An error ends the reads.
+pub(crate) type OnRead<'r> = &'r dyn Fn(u64) -> io::Result<()>;
+
 /// Counts the bytes that a decoder has taken from the archive.
 pub(crate) struct Compressed<'r, R> {
     reader: R,
     taken: Rc<Cell<u64>>,
-    on_read: &'r dyn Fn(u64),
+    on_read: OnRead<'r>,
 }
 
 impl<'r, R> Compressed<'r, R> {
-    /// Calls `on_read` with the number of bytes of each read. Returns the count of all, too.
-    pub(crate) fn new(reader: R, on_read: &'r dyn Fn(u64)) -> (Self, Rc<Cell<u64>>) {
+    /// Returns the count of all bytes, too.
+    pub(crate) fn new(reader: R, on_read: OnRead<'r>) -> (Self, Rc<Cell<u64>>) {
         let taken = Rc::default();
         (Self { reader, taken: Rc::clone(&taken), on_read }, taken)
     }
@@ -75,7 +78,7 @@ impl<R: Read> Read for Compressed<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buffer)?;
         self.taken.set(self.taken.get() + read as u64);
-        (self.on_read)(read as u64);
+        (self.on_read)(read as u64)?;
         Ok(read)
     }
 }

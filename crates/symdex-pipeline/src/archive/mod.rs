@@ -18,7 +18,7 @@
 //! # std::fs::write(path, symdex_testkit::images::archive::tar_of(&[("lib/arm64/libapp.so", b"\x7fELF....")]))?;
 //! let mut unpacker = Unpacker::new(Limits::default())?;
 //! let is_wanted = |_name: &str, head: &[u8]| head.starts_with(b"\x7fELF");
-//! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted, &|_read| ());
+//! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted, &|_read| Ok(()));
 //! assert!(unpacked.faults.is_empty());
 //! assert_eq!(unpacked.files[0].entry, "lib/arm64/libapp.so");
 //! assert_eq!(std::fs::read(&unpacked.files[0].path)?, b"\x7fELF....");

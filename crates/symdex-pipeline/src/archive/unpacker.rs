@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::archive::fault::{Fault, FaultKind, Faults};
 use crate::archive::kind::{HEAD, Kind};
 use crate::archive::limits::Limits;
-use crate::archive::meter::Meter;
+use crate::archive::meter::{Meter, OnRead};
 use crate::archive::temporary::TemporaryFolder;
 use crate::archive::{name, tar, zip};
 use crate::space::{DiskSpace, Reservation};
@@ -136,7 +136,7 @@ impl Unpacker {
         archive: File,
         name: &str,
         is_wanted: IsWanted<'_>,
-        on_read: &dyn Fn(u64),
+        on_read: OnRead<'_>,
     ) -> Unpacked {
         let mut reading = Reading {
             meter: Meter::new(self.limits),
@@ -158,7 +158,7 @@ pub(crate) struct Reading<'u> {
     pub(crate) meter: Rc<Meter>,
     unpacker: &'u mut Unpacker,
     is_wanted: IsWanted<'u>,
-    on_read: &'u dyn Fn(u64),
+    on_read: OnRead<'u>,
     pub(crate) faults: Faults,
     files: Vec<UnpackedFile>,
     entries: u64,
@@ -167,8 +167,8 @@ pub(crate) struct Reading<'u> {
 impl<'u> Reading<'u> {
     /// The callback for the bytes read from an archive inside of `depth` others. Only those of the outermost one are
     /// reported.
-    pub(crate) fn on_read(&self, depth: u32) -> &'u dyn Fn(u64) {
-        if depth == 0 { self.on_read } else { &|_| () }
+    pub(crate) fn on_read(&self, depth: u32) -> OnRead<'u> {
+        if depth == 0 { self.on_read } else { &|_| Ok(()) }
     }
 
     pub(crate) fn is_wanted(&self, name: &str, head: &[u8]) -> bool {

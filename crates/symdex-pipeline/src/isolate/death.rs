@@ -80,6 +80,9 @@ pub enum Death {
         /// The message of the panic, cut after 300 bytes.
         message: String,
     },
+    /// The parent killed it because it stops.
+    #[error("was not finished because the program is stopping")]
+    Stopped,
     /// A signal killed it.
     #[error("the child was killed by signal {signal}{}", meaning_of(*signal))]
     Signal {
@@ -110,7 +113,7 @@ impl Death {
     }
 
     /// The limit or event in one word: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`,
-    /// `panic`, `signal` or `exit`.
+    /// `panic`, `stop`, `signal` or `exit`.
     #[must_use]
     pub fn limit(&self) -> &'static str {
         match self {
@@ -121,6 +124,7 @@ impl Death {
             Self::ForbiddenCall => "system_call",
             Self::StackOverflow => "stack",
             Self::Panic { .. } => "panic",
+            Self::Stopped => "stop",
             Self::Signal { .. } => "signal",
             Self::Protocol { .. } => "exit",
         }

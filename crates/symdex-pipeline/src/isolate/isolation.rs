@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +25,8 @@ const BELOW_NORMAL_PRIORITY_CLASS: u32 = 0x4000;
 
 /// A child that is late by this is killed. Until then, it may report itself that it takes too long.
 const GRACE: Duration = Duration::from_secs(2);
+/// How soon children are killed after [`Isolation::stop`] is set.
+const STOP_WITHIN: Duration = Duration::from_millis(100);
 /// The longest line that a child may write.
 const LONGEST_LINE: u64 = 64 << 20;
 /// How much is kept of the text that is no line of the protocol.
@@ -36,6 +40,7 @@ pub struct Isolation {
     pub(crate) limits: Limits,
     grace: Duration,
     is_nice: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Isolation {
@@ -48,6 +53,7 @@ impl Isolation {
             limits: Limits::new(),
             grace: GRACE,
             is_nice: false,
+            stop: Arc::default(),
         }
     }
 
@@ -62,6 +68,12 @@ impl Isolation {
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The flag that ends all children, and starts no more, once it is set.
+    #[must_use]
+    pub fn stop(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
     }
 
     /// How much longer than [`Limits::seconds`] a child may take for a result before it is killed. The default is 2 s.
@@ -91,6 +103,9 @@ impl Isolation {
         mut each: impl FnMut(Event<R>),
     ) -> Result<Protections, ChildError> {
         let not_started = |error| ChildError::NotStarted { program: self.program.clone(), error };
+        if self.is_stopped() {
+            return Err(Death::Stopped.into());
+        }
         let mut running = self.start(output, access).map_err(not_started)?;
         let lines = running.lines::<R>().map_err(not_started)?;
         // Fails if the child has ended already. Its death is the better error.
@@ -102,7 +117,7 @@ impl Isolation {
         let mut said = String::new();
         let mut is_done = false;
         loop {
-            match next(&lines, deadline) {
+            match self.next(&lines, deadline) {
                 Ok(Said::Line(Line::Confined(confined))) => protections = Some(confined),
                 Ok(Said::Line(Line::Progress { size, done, total })) => {
                     each(Event::Progress { size, done, total });
@@ -114,6 +129,7 @@ impl Isolation {
                 Ok(Said::Line(Line::End {})) => is_done = true,
                 Ok(Said::Text(text)) if said.len() < KEPT_TEXT => said.push_str(&text),
                 Ok(Said::Text(_)) => {}
+                Err(RecvTimeoutError::Timeout) if self.is_stopped() => return Err(Death::Stopped.into()),
                 Err(RecvTimeoutError::Timeout) => {
                     let limit = self.limits.seconds.unwrap_or(0);
                     return Err(Death::WallClock { limit }.into());
@@ -125,6 +141,25 @@ impl Isolation {
         match protections {
             Some(protections) if is_done && status.success() => Ok(protections),
             _ => Err(Death::of(status, &said, &self.limits).into()),
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The next line, until `deadline` or until children are to stop.
+    fn next<T>(&self, lines: &Receiver<T>, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            // A time of zero would return a line that is there already.
+            if self.is_stopped() || left.is_some_and(|left| left.is_zero()) {
+                return Err(RecvTimeoutError::Timeout);
+            }
+            match lines.recv_timeout(left.unwrap_or(STOP_WITHIN).min(STOP_WITHIN)) {
+                Err(RecvTimeoutError::Timeout) => {}
+                said => return said,
+            }
         }
     }
 
@@ -248,15 +283,4 @@ fn read_line<R: DeserializeOwned>(errors: &mut impl BufRead) -> Option<Said<R>> 
         Some(line) => Said::Line(line),
         None => Said::Text(String::from_utf8_lossy(&line[..line.len().min(KEPT_TEXT)]).into_owned()),
     })
-}
-
-fn next<T>(lines: &Receiver<T>, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-    match deadline {
-        None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        // A time of zero would return a line that is there already.
-        Some(deadline) => match deadline.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => Err(RecvTimeoutError::Timeout),
-            time => lines.recv_timeout(time),
-        },
-    }
 }

@@ -1,12 +1,13 @@
 //! Builds of debug files in child processes, and publishing of the indexes.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
+use symdex_pipeline::archive::TemporaryFolder;
 use symdex_pipeline::{DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
@@ -23,25 +24,44 @@ pub(crate) struct Builder {
     pipeline: Pipeline,
     pub(super) publishing: Publishing,
     /// The folder for temporary files.
-    work: PathBuf,
+    work: TemporaryFolder,
     /// What files in it may take.
     space: Arc<DiskSpace>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Builder {
-    /// Builds as `options` say, in children, and publishes as `publishing` says. The folder for temporary files must
-    /// exist; its files take `space`.
+    /// Builds as `options` say, in children, and publishes as `publishing` says. Temporary files are in
+    /// `work`, and take `space`.
     ///
     /// # Errors
     ///
     /// [`Failure`] if threads cannot be started.
     pub(crate) fn new(
-        options: PipelineOptions,
+        mut options: PipelineOptions,
         publishing: Publishing,
+        work: TemporaryFolder,
         space: Arc<DiskSpace>,
     ) -> Result<Self, Failure> {
-        let work = options.temporary.clone();
-        Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, space })
+        let stopping = Arc::<AtomicBool>::default();
+        options.isolation = options.isolation.map(|isolation| isolation.stop(Arc::clone(&stopping)));
+        work.path().clone_into(&mut options.temporary);
+        work.path().clone_into(&mut options.unpublished);
+        Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, space, stopping })
+    }
+
+    /// Ends all builds. Their results have failures.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// The folder for temporary files.
+    pub(super) fn work(&self) -> &Path {
+        self.work.path()
     }
 
     /// The sources of answers, with the stores.
@@ -82,9 +102,9 @@ impl Builder {
         results: &mut BuildResults,
     ) -> Result<(), Failure> {
         let mut intake = Intake::new(vec![input]);
-        intake.temporary.clone_from(&self.work);
+        self.work().clone_into(&mut intake.temporary);
         intake.space = Some(Arc::clone(&self.space));
-        let Some(batch) = intake.next_batch(&())? else { return Ok(()) };
+        let Some(batch) = intake.next_batch(&StopOnly(self))? else { return Ok(()) };
         results.warnings.extend(batch.warnings.iter().map(ToString::to_string));
         results.images.extend(batch.failures.iter().cloned().map(Err));
         let plan = self.pipeline.plan(&batch)?;
@@ -146,6 +166,15 @@ enum Stopped {
 impl From<Failure> for Stopped {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
+    }
+}
+
+/// The host of unpacking, which is no progress of a build.
+struct StopOnly<'b>(&'b Builder);
+
+impl Host for StopOnly<'_> {
+    fn is_stopped(&self) -> bool {
+        self.0.is_stopping()
     }
 }
 

@@ -50,9 +50,12 @@ pub(crate) struct Job {
     /// When the job was done or failed.
     #[schema(value_type = Option<String>)]
     pub(crate) finished: Option<Timestamp>,
-    /// How often the build was started: more than once if the server ended in the meantime. Builds that failed only for
-    /// lack of a store do not count.
+    /// How often the build was started: more than once if the server was killed in the meantime. Builds that ended with
+    /// an orderly stop of the server, or that failed only for lack of a store, do not count.
     pub(crate) attempts: u32,
+    /// The server that runs the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lease: Option<Lease>,
     /// Why no store accepts the indexes. While the job runs, publishing is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store_error: Option<String>,
@@ -78,8 +81,9 @@ pub(crate) enum JobState {
     Done,
     /// No image has an index. `failures` says why.
     Failed,
-    /// Indexes were built that no store accepts; `store_error` says why. The upload is kept, and the job waits for an
-    /// operator: it is built again after `POST /v1/jobs/{id}/resume`, and when the server starts again.
+    /// Indexes were built that no store accepts (`store_error` says why), or the server was killed three times during
+    /// the build (`failures` says so). The upload is kept, and the job waits for an operator: it is built again after
+    /// `POST /v1/jobs/{id}/resume`. If it lacks a store, it is built again when a server starts, too.
     Unpublished,
 }
 
@@ -92,6 +96,18 @@ impl JobState {
     pub(crate) fn is_at_rest(self) -> bool {
         self.is_finished() || self == Self::Unpublished
     }
+}
+
+/// How often a job may start. If the server was killed this often during a job, the job may be the reason.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// The claim of a server to a job. Another one takes the job when this is not renewed in time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Lease {
+    /// A name of the process.
+    pub(crate) server: String,
+    /// How often the server has renewed the lease.
+    pub(crate) renewals: u64,
 }
 
 /// How much of the debug information is read, in bytes.
@@ -150,6 +166,7 @@ impl Job {
             started: None,
             finished: None,
             attempts: 0,
+            lease: None,
             store_error: None,
             progress: JobProgress::default(),
             images: Vec::new(),
@@ -168,15 +185,58 @@ impl Job {
         provenance
     }
 
-    /// The build begins.
-    pub(super) fn begin(&mut self) {
+    /// `server` begins to build.
+    pub(super) fn begin(&mut self, server: &str) {
         self.state = JobState::Running;
         self.started = Some(Timestamp::now());
         self.attempts += 1;
+        self.lease = Some(Lease { server: server.to_owned(), renewals: 0 });
         self.progress = JobProgress::default();
         self.store_error = None;
         self.images.clear();
         self.failures.clear();
+    }
+
+    /// The job is queued again.
+    pub(super) fn queue(&mut self) {
+        self.state = JobState::Queued;
+        self.lease = None;
+    }
+
+    /// The server stops, which is not the fault of the build.
+    pub(super) fn give_back(&mut self) {
+        self.attempts = self.attempts.saturating_sub(1);
+        self.queue();
+    }
+
+    /// The server was killed during the build.
+    pub(super) fn lose_server(&mut self) {
+        self.queue();
+        if self.attempts >= MAX_ATTEMPTS {
+            self.state = JobState::Unpublished;
+            let what = format!(
+                "{}: the server has ended {MAX_ATTEMPTS} times while it built this upload",
+                self.name
+            );
+            self.failures = vec![Failure::new(Cause::Other, what).of_path(self.name.as_ref()).into()];
+        }
+    }
+
+    /// An operator or a client wants the job to be built again.
+    pub(super) fn resume(&mut self) {
+        self.queue();
+        self.attempts = 0;
+    }
+
+    /// Returns whether `there`, a version of this job, has the lease of the same server.
+    pub(super) fn is_of_claim(&self, there: &Self) -> bool {
+        let server = |job: &Self| job.lease.as_ref().map(|lease| lease.server.clone());
+        server(self).is_some() && server(self) == server(there)
+    }
+
+    /// Returns whether the job waits only for a store.
+    pub(super) fn waits_for_store(&self) -> bool {
+        self.state == JobState::Unpublished && self.store_error.is_some()
     }
 
     /// No store accepts the indexes. If the server ends now, that is not the fault of the build.
@@ -200,6 +260,7 @@ impl Job {
             self.failures.push(failure.into());
         }
         self.progress.done = self.progress.total;
+        self.lease = None;
         self.store_error = None;
         if let Some(why) = store_error {
             self.lacks_store(&why);
@@ -213,6 +274,7 @@ impl Job {
     /// The build can no longer be done.
     pub(super) fn fail(&mut self, message: String) {
         self.failures.push(Failure::new(Cause::Other, message).of_path(self.name.as_ref()).into());
+        self.lease = None;
         self.state = JobState::Failed;
         self.finished = Some(Timestamp::now());
     }
@@ -294,7 +356,7 @@ mod tests {
     #[test]
     fn a_job_survives_json() {
         let mut job = Job::new(&"ab".repeat(32), 5, "a.zip");
-        job.begin();
+        job.begin("a server");
         let killed = Failure::of_file("a.zip: x".as_ref(), Cause::Limit, "too large");
         let failure = Failure { limit: Some("memory".into()), ..killed };
         let (images, warnings) = (vec![Err(failure)], vec!["w".to_owned()]);

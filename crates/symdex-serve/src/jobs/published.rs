@@ -29,7 +29,7 @@ pub(crate) struct BuildProgress {
 }
 
 /// What was built.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct BuildResults {
     /// The images in the order of the files, and the files that have no index.
     pub(crate) images: Vec<Result<PublishedIndex, Failure>>,
@@ -37,4 +37,11 @@ pub(crate) struct BuildResults {
     pub(crate) warnings: Vec<String>,
     /// Why no store accepts an index that was built. It is one of the failures of `images`, too.
     pub(crate) store_error: Option<String>,
+}
+
+impl BuildResults {
+    /// Whether all that was to be built is published.
+    pub(super) fn is_complete(&self) -> bool {
+        self.store_error.is_none() && !self.images.is_empty() && self.images.iter().all(Result::is_ok)
+    }
 }

@@ -1,49 +1,55 @@
-//! The jobs of a server: those that wait, those that run, and those that have finished.
+//! The jobs that a server knows: those that wait, those that run, and those that have finished.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use symdex_pipeline::Input;
 use tokio::sync::watch;
 
 use super::builder::Builder;
-use super::job::{Job, JobState, id_of, json_size};
-use super::published::BuildProgress;
-use super::state::StateFolder;
+use super::job::{Job, JobProgress, JobState, id_of, json_size};
+use super::receive::Uploads;
+use super::run::Claim;
+use super::store::{JobStore, JobStoreError, Record, Version};
 use crate::limits::has_share;
 use crate::metrics::Metrics;
 
-/// How often a job may start. If the server ended this often during a job, the job may be the reason.
-const MAX_ATTEMPTS: u32 = 3;
-/// How many bytes the finished jobs have together as JSON, in memory and on the disk. The oldest ones are removed
+/// How many bytes the finished jobs have together as JSON, in memory and in their store. The oldest ones are removed
 /// first.
 const MAX_FINISHED: usize = 256 << 20;
-/// How many jobs may be unfinished. Each has an upload on the disk.
+/// How many jobs may be unfinished. Each has an upload.
 const MAX_UNFINISHED: usize = 16_384;
-/// Longer than a server runs.
-const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// How often old jobs are removed.
 const SWEEP: Duration = Duration::from_secs(10 * 60);
+/// How often a server reads which jobs other servers have changed.
+const REFRESH: Duration = Duration::from_secs(10);
+/// How often a server renews the leases of its jobs.
+const RENEW: Duration = Duration::from_secs(15);
+/// How long a server sees the same version of a job that another one runs until it takes the job for abandoned. No
+/// clocks are compared.
+const LEASE: Duration = Duration::from_secs(60);
+/// How often a record is read again that others write at the same time.
+const WRITES: u32 = 8;
 
-/// The jobs of a server.
+/// The jobs that a server knows. Their store has the records; this has copies of them, so that jobs are shown without
+/// waiting for it.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    state: StateFolder,
+    store: Box<dyn JobStore>,
     builder: Arc<Builder>,
+    uploads: Arc<Uploads>,
     metrics: Arc<Metrics>,
+    /// A name of this process.
+    server: String,
     keep: Duration,
     /// How long publishing is retried if no store accepts the indexes.
     publish_within: Duration,
     shared: Mutex<Shared>,
-    /// Held while files of jobs are written or deleted, so that readers of jobs do not wait for the disk.
-    filing: Mutex<()>,
-    /// Notified when a job is queued or the server stops.
+    /// Notified when a job is queued, a thread has ended, or the server stops.
     wakes: Condvar,
     /// Whether the server stops.
     stopping: watch::Sender<bool>,
@@ -52,133 +58,164 @@ pub(crate) struct Jobs {
 #[derive(Debug, Default)]
 struct Shared {
     jobs: BTreeMap<String, Entry>,
-    waiting: VecDeque<String>,
+    /// The number of the last turn of each client that has unfinished jobs.
+    turns: HashMap<JobClient, u64>,
+    last_turn: u64,
+    /// How many threads run jobs.
+    threads: usize,
     is_stopping: bool,
 }
 
+/// Who has sent a job: a token, which stands for all addresses that use it, or an address.
+type JobClient = (Option<String>, Option<IpAddr>);
+
+fn client_of(job: &Job) -> JobClient {
+    (job.token.clone(), if job.token.is_some() { None } else { job.client })
+}
+
+/// The copy of a record.
 #[derive(Debug)]
 struct Entry {
     job: Job,
+    version: Version,
+    /// Since when this server knows the version.
+    since: Instant,
     /// The size of the job as JSON, in bytes, when it was put here or has finished.
     size: usize,
+    /// If this server runs the job, or is about to.
+    claim: Option<Arc<Claim>>,
     /// Notifies followers that the job has changed.
     changes: watch::Sender<()>,
-}
-
-impl Entry {
-    fn new(job: Job) -> Self {
-        Self { size: json_size(&job), job, changes: watch::Sender::new(()) }
-    }
 }
 
 /// The reason why an upload is not accepted as a job.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SubmitError {
-    #[error("cannot keep the upload: {0}")]
-    Upload(#[from] io::Error),
-    #[error("cannot write the job: {0}")]
-    Job(#[from] symdex_store::Error),
+    #[error(transparent)]
+    Store(#[from] JobStoreError),
     /// An unfinished job of the same file does not replace indexes.
     #[error("the same file is being built; send it again when job {0} has finished")]
     Unfinished(String),
     /// There are too many jobs.
     #[error("too many uploads wait for their builds")]
     Full,
+    /// Other requests and servers write the same job.
+    #[error("the same file is being sent by others")]
+    Busy,
 }
 
 impl Jobs {
-    /// Loads the jobs in `state`. Unfinished jobs are queued again, in their order. Finished jobs are kept for `keep`.
-    /// If no store accepts an index, publishing is retried for `publish_within`.
-    ///
-    /// # Errors
-    ///
-    /// [`io::Error`] if the folder cannot be read.
+    /// The jobs in `store`. Jobs that only waited for a store are queued again. Finished jobs are kept for `keep`. If
+    /// no store accepts an index, publishing is retried for `publish_within`.
     pub(crate) fn open(
-        state: StateFolder,
+        store: Box<dyn JobStore>,
         builder: Arc<Builder>,
+        uploads: Arc<Uploads>,
         metrics: Arc<Metrics>,
-        keep: Duration,
-        publish_within: Duration,
-    ) -> io::Result<Arc<Self>> {
-        let (mut shared, uploads) = (Shared::default(), state.whole_uploads()?);
-        for mut job in state.jobs()? {
-            let has_upload = uploads.contains(&job.sha256);
-            let unfinished = match job.state {
-                JobState::Done | JobState::Failed => None,
-                _ if !has_upload => Some("the upload is gone; send it again".to_owned()),
-                JobState::Running if job.progress.total == 0 => {
-                    let why = "the server was killed while it unpacked this upload, which may be the reason; \
-                               the job is not repeated; send the upload again to try it once more";
-                    Some(why.to_owned())
-                }
-                _ if job.attempts >= MAX_ATTEMPTS => {
-                    Some(format!("the server has ended {MAX_ATTEMPTS} times while it built this upload"))
-                }
-                _ => {
-                    job.state = JobState::Queued;
-                    shared.waiting.push_back(job.id.clone());
-                    None
-                }
-            };
-            if let Some(why) = unfinished {
-                job.fail(format!("{}: {why}", job.name));
-                log_unsaved(&job, state.save(&job));
-            }
-            if job.state.is_finished() && has_upload {
-                state.remove_upload(&job.sha256);
-            }
-            shared.jobs.insert(job.id.clone(), Entry::new(job));
+        (keep, publish_within): (Duration, Duration),
+    ) -> Arc<Self> {
+        let jobs = Self {
+            store,
+            builder,
+            uploads,
+            metrics,
+            server: uuid::Uuid::new_v4().simple().to_string(),
+            keep,
+            publish_within,
+            shared: Mutex::default(),
+            wakes: Condvar::new(),
+            stopping: watch::Sender::new(false),
+        };
+        jobs.refresh();
+        for id in jobs.ids(|entry| entry.job.waits_for_store()) {
+            log_unwritten(&id, jobs.update(&id, |job| job.waits_for_store().then(|| job.resume()).is_some()));
         }
-        // The server has ended between the two steps of `submit`.
-        for sha256 in &uploads {
-            if shared.jobs.contains_key(&id_of(sha256)) {
-                continue;
-            }
-            let size = state.upload(sha256).metadata().map_or(0, |file| file.len());
-            let job = Job::new(sha256, size, sha256);
-            log_unsaved(&job, state.save(&job));
-            shared.waiting.push_back(job.id.clone());
-            shared.jobs.insert(job.id.clone(), Entry::new(job));
-        }
-        let (shared, filing, wakes) = (Mutex::new(shared), Mutex::default(), Condvar::new());
-        let stopping = watch::Sender::new(false);
-        Ok(Arc::new(Self { state, builder, metrics, keep, publish_within, shared, filing, wakes, stopping }))
+        Arc::new(jobs)
     }
 
-    /// Starts `threads` threads that run jobs until [`stop`](Self::stop).
+    /// Starts `threads` threads that run jobs until [`stop`](Self::stop), and one that keeps leases and copies fresh.
     ///
     /// # Errors
     ///
     /// The system's error if no thread can be started.
     pub(crate) fn start(self: &Arc<Self>, threads: usize) -> io::Result<()> {
-        for _ in 0..threads.max(1) {
-            let jobs = Arc::clone(self);
-            let run = move || while jobs.run_next() {};
-            thread::Builder::new().name("symdex-job".to_owned()).spawn(run)?;
-        }
-        Ok(())
+        self.start_thread("symdex-jobs", Self::keep_fresh)?;
+        (0..threads.max(1)).try_for_each(|_| {
+            self.start_thread("symdex-job", |jobs| {
+                while let Some(claim) = jobs.next_waiting() {
+                    claim.run(jobs);
+                }
+            })
+        })
     }
 
-    /// Starts no more jobs, and ends the streams of followers. Running jobs start over when the server is restarted.
+    fn start_thread(self: &Arc<Self>, name: &str, work: fn(&Self)) -> io::Result<()> {
+        let jobs = Arc::clone(self);
+        self.shared().threads += 1;
+        let run = move || {
+            work(&jobs);
+            jobs.shared().threads -= 1;
+            jobs.wakes.notify_all();
+        };
+        let started = thread::Builder::new().name(name.to_owned()).spawn(run);
+        started.map(|_| ()).inspect_err(|_| self.shared().threads -= 1)
+    }
+
+    /// Starts no more jobs, ends those that run, and ends the streams of followers. The jobs are queued again, for the
+    /// next start of a server.
     pub(crate) fn stop(&self) {
-        let mut shared = self.shared();
-        shared.is_stopping = true;
-        let running = shared.jobs.values().filter(|entry| entry.job.state == JobState::Running);
-        let running: Vec<_> =
-            running.map(|entry| Job { state: JobState::Queued, ..entry.job.clone() }).collect();
-        drop(shared);
-        // A job that is left running by a killed server may be the reason.
-        running.iter().for_each(|job| log_unsaved(job, self.state.save(job)));
+        self.shared().is_stopping = true;
+        self.builder.stop();
         self.wakes.notify_all();
         self.stopping.send_replace(true);
     }
 
-    /// The folder with the uploads.
-    pub(crate) fn state(&self) -> &StateFolder {
-        &self.state
+    /// Waits until all threads have ended, at most for `patience`. The jobs of threads that are left are given back.
+    pub(crate) fn join(&self, patience: Duration) {
+        let waits = |shared: &mut Shared| shared.threads != 0;
+        drop(self.wakes.wait_timeout_while(self.shared(), patience, waits));
+        for claim in self.claims() {
+            claim.give_back(self);
+        }
     }
 
-    /// Calls `view` with the job; `None` if there is none.
+    pub(super) fn store(&self) -> &dyn JobStore {
+        &*self.store
+    }
+
+    pub(super) fn builder(&self) -> &Builder {
+        &self.builder
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    pub(super) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(super) fn publish_within(&self) -> Duration {
+        self.publish_within
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shared().is_stopping
+    }
+
+    /// Waits for `time`. Returns `false` at once when the server stops.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        let is_running = |shared: &mut Shared| !shared.is_stopping;
+        let end = Instant::now() + time;
+        let mut shared = self.shared();
+        while is_running(&mut shared) && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            shared = self.wakes.wait_timeout(shared, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        is_running(&mut shared)
+    }
+
+    /// Calls `view` with the job as this server knows it; `None` if it knows none.
     pub(crate) fn view<T>(&self, id: &str, view: impl FnOnce(&Job) -> T) -> Option<T> {
         self.shared().jobs.get(id).map(|entry| view(&entry.job))
     }
@@ -209,210 +246,253 @@ impl Jobs {
         unfinished.map(|entry| entry.job.created.0).min()
     }
 
-    /// Restarts a job that waits for an operator. Returns the job in any state, or `None` if there is none.
-    pub(crate) fn resume(&self, id: &str) -> Option<Job> {
-        let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.resume_filed(id)
+    /// Returns whether another server may change the job, so that [`read`](Self::read) may tell more than
+    /// [`view`](Self::view).
+    pub(crate) fn is_of_others(&self, id: &str) -> bool {
+        let is_at_rest = |entry: &Entry| entry.claim.is_some() || entry.job.state.is_finished();
+        self.store.is_shared() && !self.shared().jobs.get(id).is_some_and(is_at_rest)
     }
 
-    /// Like [`resume`](Self::resume), for a caller that holds the lock of files.
-    fn resume_filed(&self, id: &str) -> Option<Job> {
-        let mut job = self.view(id, Job::clone)?;
-        if job.state != JobState::Unpublished {
-            return Some(job);
+    /// Reads the job if another server may have changed it. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`JobStoreError`] if the store of jobs cannot be read.
+    pub(crate) fn read(&self, id: &str) -> Result<(), JobStoreError> {
+        if self.is_of_others(id) {
+            self.read_record(id)?;
         }
-        job.state = JobState::Queued;
-        log_unsaved(&job, self.state.save(&job));
-        let mut shared = self.shared();
-        if let Some(entry) = shared.jobs.get_mut(id) {
-            entry.job = job.clone();
-            entry.changes.send_replace(());
-        }
-        self.wait_again(shared, id.to_owned());
-        Some(job)
+        Ok(())
     }
 
-    /// Queues the job.
-    fn wait_again(&self, mut shared: MutexGuard<'_, Shared>, id: String) {
-        shared.waiting.push_back(id);
-        self.metrics.jobs_waiting.set(shared.waiting.len().try_into().unwrap_or(i64::MAX));
-        // Threads that wait for a store are woken, too.
-        self.wakes.notify_all();
+    fn read_record(&self, id: &str) -> Result<Option<Record>, JobStoreError> {
+        let record = self.store.get(id)?;
+        match &record {
+            Some(record) => self.show(record.clone(), false),
+            None => _ = self.shared().jobs.remove(id),
+        }
+        Ok(record)
+    }
+
+    /// Writes the job after `change`, unless that returns `false`, or a server runs the job. Returns the job, or `None`
+    /// if there is none. Blocks.
+    fn update(&self, id: &str, change: impl Fn(&mut Job) -> bool) -> Result<Option<Job>, JobStoreError> {
+        for _ in 0..WRITES {
+            let Some(Record { mut job, version }) = self.read_record(id)? else { return Ok(None) };
+            if !change(&mut job) {
+                return Ok(Some(job));
+            }
+            if let Some(version) = self.store.write(&job, &version)? {
+                self.show(Record { job: job.clone(), version }, true);
+                return Ok(Some(job));
+            }
+        }
+        self.view(id, |job| Ok(job.clone())).transpose()
+    }
+
+    /// Restarts a job that waits for an operator. Returns the job in any state, or `None` if there is none. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`JobStoreError`] if the store of jobs cannot be read or written.
+    pub(crate) fn resume(&self, id: &str) -> Result<Option<Job>, JobStoreError> {
+        self.update(id, |job| (job.state == JobState::Unpublished).then(|| job.resume()).is_some())
     }
 
     /// The job of the upload with this SHA-256, if the upload does not have to be sent again: the job is queued or
     /// running, waits for an operator, or is done and the stores still have its images. Blocks.
-    pub(crate) fn current(&self, sha256: &str) -> Option<Job> {
-        let job = self.view(&id_of(sha256), Job::clone)?;
-        match job.state {
-            JobState::Queued | JobState::Running | JobState::Unpublished => Some(job),
-            JobState::Done => self.builder.has_all(&job.images).then_some(job),
-            JobState::Failed => None,
-        }
-    }
-
-    /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. If the upload has a job
-    /// that does not have to be repeated, the file is deleted. A job that waits for an operator starts over. A job that
-    /// replaces indexes always runs, and supersedes a finished or waiting one. Returns the job. Blocks.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the state folder cannot be written, or if an unfinished job conflicts. No job is created
-    /// then.
+    /// [`JobStoreError`] if the store of jobs cannot be read.
+    pub(crate) fn current(&self, sha256: &str) -> Result<Option<Job>, JobStoreError> {
+        let id = id_of(sha256);
+        self.read(&id)?;
+        Ok(self.view(&id, Job::clone).filter(|job| self.is_current(job)))
+    }
+
+    fn is_current(&self, job: &Job) -> bool {
+        match job.state {
+            JobState::Queued | JobState::Running | JobState::Unpublished => true,
+            JobState::Done => self.builder.has_all(&job.images),
+            JobState::Failed => false,
+        }
+    }
+
+    /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. The file is gone
+    /// afterwards. An upload whose job does not have to be repeated is not kept. A job that waits for an operator starts
+    /// over. A job that replaces indexes always runs, and supersedes a finished or waiting one. Returns the job. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`] if the upload cannot be kept, or if an unfinished job conflicts. No job is created then.
     pub(crate) fn submit(&self, received: &Path, job: Job) -> Result<Job, SubmitError> {
-        let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.current(&job.sha256) {
-            Some(current) if job.replace && current.state.is_at_rest() => {}
-            Some(current) if job.replace && !current.replace => {
-                return Err(SubmitError::Unfinished(current.id));
+        for _ in 0..WRITES {
+            let there = self.read_record(&job.id)?;
+            match there.as_ref().map(|record| &record.job).filter(|job| self.is_current(job)) {
+                Some(current) if job.replace && current.state.is_at_rest() => {}
+                Some(current) if job.replace && !current.replace => {
+                    return Err(SubmitError::Unfinished(current.id.clone()));
+                }
+                Some(current) => {
+                    // A part that stays is deleted after a day.
+                    let _ = std::fs::remove_file(received);
+                    return Ok(self.resume(&current.id)?.unwrap_or_else(|| current.clone()));
+                }
+                None => {}
             }
-            Some(current) => {
-                // A part that stays is deleted after a day.
-                let _ = std::fs::remove_file(received);
-                return Ok(self.resume_filed(&current.id).unwrap_or(current));
+            if !self.shared().has_room(&job) {
+                return Err(SubmitError::Full);
             }
-            None => {}
-        }
-        if !self.shared().has_room(&job) {
-            return Err(SubmitError::Full);
-        }
-        let sha256 = &job.sha256;
-        self.state.keep(received, sha256)?;
-        if let Err(error) = self.state.save(&job) {
-            self.state.remove_upload(sha256);
-            return Err(error.into());
-        }
-        let (id, mut shared) = (job.id.clone(), self.shared());
-        match shared.jobs.get_mut(&id) {
-            Some(entry) => entry.job = job.clone(),
-            None => _ = shared.jobs.insert(id.clone(), Entry::new(job.clone())),
-        }
-        self.wait_again(shared, id);
-        Ok(job)
-    }
-
-    /// Runs the next job, or waits for one, removing old jobs in the meantime. Returns `false` if the server stops.
-    fn run_next(&self) -> bool {
-        self.sweep(SystemTime::now());
-        let Some(id) = self.next_waiting() else { return !self.shared().is_stopping };
-        let Some(job) = self.change(&id, Job::begin) else { return true };
-        log_unsaved(&job, self.state.save(&job));
-        let input = Input::Named {
-            path: self.state.upload(&job.sha256),
-            name: job.name.clone(),
-            origin: "upload".to_owned(),
-        };
-        let is_read = AtomicBool::new(false);
-        let on_progress = |progress: BuildProgress| {
-            self.change_quietly(&id, |job| job.progress = progress.into());
-            // Only children read the upload after this.
-            if progress.total != 0
-                && !is_read.swap(true, Ordering::Relaxed)
-                && let Some(job) = self.view(&id, Job::clone)
-            {
-                log_unsaved(&job, self.state.save(&job));
+            let over = there.map(|record| record.version);
+            if let Some(version) = self.store.submit(received, &job, over.as_ref())? {
+                self.show(Record { job: job.clone(), version }, true);
+                return Ok(job);
             }
-        };
-        self.metrics.jobs_running.inc();
-        let put = self.builder.put_options(job.replace, Some(job.provenance()));
-        let deadline = OnceLock::new();
-        let retry = |why: &str, pause: Duration| self.wait_for_store(&id, why, pause, &deadline);
-        let build = || self.builder.build(input, None, &put, &retry, &on_progress);
-        let built = catch_unwind(AssertUnwindSafe(build));
-        self.metrics.jobs_running.dec();
-        match built {
-            Ok(results) => {
-                self.metrics.built(&results);
-                self.finish(&id, |job| job.end(results));
-            }
-            // The panic is in the log.
-            Err(_) => self.finish(&id, |job| job.fail(format!("{}: the server has failed", job.name))),
         }
-        true
+        Err(SubmitError::Busy)
     }
 
-    /// Waits until the indexes of a job are put into the stores again, which took none of them for the reason `why`.
-    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or
-    /// the server stops.
-    fn wait_for_store(&self, id: &str, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
-        let deadline = *deadline.get_or_init(|| {
-            tracing::warn!(job = id, error = why, "no store accepts an index; it is tried again");
-            // The job goes on after a restart, however often the server ends meanwhile.
-            if let Some(job) = self.change(id, |job| job.lacks_store(why)) {
-                log_unsaved(&job, self.state.save(&job));
-            }
-            // A time beyond the clock is as long as a server runs.
-            let now = Instant::now();
-            now.checked_add(self.publish_within).unwrap_or(now + FOREVER)
-        });
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return false;
-        }
-        let is_running = |shared: &mut Shared| !shared.is_stopping;
-        let waited = self.wakes.wait_timeout_while(self.shared(), pause.min(left), is_running);
-        let (shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        !shared.is_stopping
-    }
-
-    /// Returns the next queued job, or `None` if there is none for a while or the server stops.
-    fn next_waiting(&self) -> Option<String> {
-        let is_idle = |shared: &mut Shared| shared.waiting.is_empty() && !shared.is_stopping;
-        let waited = self.wakes.wait_timeout_while(self.shared(), SWEEP, is_idle);
-        let (mut shared, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if shared.is_stopping {
-            return None;
-        }
-        let id = shared.waiting.pop_front();
-        self.metrics.jobs_waiting.set(shared.waiting.len().try_into().unwrap_or(i64::MAX));
-        id
-    }
-
-    /// Ends a job by `end` and writes it. The upload of a job that has finished is deleted; that of a job that waits
-    /// for an operator stays. Followers see the end when all of this is done.
-    fn finish(&self, id: &str, end: impl FnOnce(&mut Job)) {
-        let Some(mut job) = self.view(id, Job::clone) else { return };
-        end(&mut job);
-        let saved = self.state.save(&job);
-        if job.state.is_finished() {
-            // The upload may have taken the space that the job needs.
-            self.state.remove_upload(&job.sha256);
-        } else {
-            tracing::error!(job = id, error = job.store_error, "a job waits for an operator");
-        }
-        if saved.is_err() {
-            log_unsaved(&job, self.state.save(&job));
-        }
-        if let Some(entry) = self.shared().jobs.get_mut(id) {
-            (entry.size, entry.job) = (json_size(&job), job);
-            entry.changes.send_replace(());
-        }
-    }
-
-    /// Changes a job and notifies its followers. Returns the job.
-    fn change(&self, id: &str, change: impl FnOnce(&mut Job)) -> Option<Job> {
-        self.change_quietly(id, change);
-        self.view(id, Job::clone)
-    }
-
-    /// Changes a job and notifies its followers.
-    fn change_quietly(&self, id: &str, change: impl FnOnce(&mut Job)) {
-        if let Some(entry) = self.shared().jobs.get_mut(id) {
-            change(&mut entry.job);
-            entry.changes.send_replace(());
-        }
-    }
-
-    /// Removes finished jobs that have expired, the oldest ones if there are too many, and abandoned partial uploads.
-    fn sweep(&self, now: SystemTime) {
-        self.state.sweep_parts(now);
-        let _filing = self.filing.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Shows `record` from now on. With `ends_claim`, no thread of this server runs the job; otherwise a record that
+    /// was read does not hide what this server itself does.
+    pub(super) fn show(&self, record: Record, ends_claim: bool) {
         let mut shared = self.shared();
-        let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age > self.keep);
-        for id in shared.removable(is_old, MAX_FINISHED) {
-            self.state.remove_job(&id);
-            shared.jobs.remove(&id);
+        let Record { job, version } = record;
+        let (id, size, since) = (job.id.clone(), json_size(&job), Instant::now());
+        match shared.jobs.get_mut(&id) {
+            Some(entry) if !version.supersedes(&entry.version) => return,
+            Some(entry) => {
+                if ends_claim {
+                    entry.claim = None;
+                }
+                let progress = entry.job.progress;
+                (entry.job, entry.version, entry.size, entry.since) = (job, version, size, since);
+                if entry.claim.is_some() {
+                    entry.job.progress = progress;
+                }
+                entry.changes.send_replace(());
+            }
+            None => {
+                let changes = watch::Sender::new(());
+                let entry = Entry { job, version, since, size, claim: None, changes };
+                shared.jobs.insert(id, entry);
+            }
         }
+        self.wake(shared);
+    }
+
+    /// Shows how far a job of this server is.
+    pub(super) fn show_progress(&self, id: &str, progress: JobProgress) {
+        if let Some(entry) = self.shared().jobs.get_mut(id) {
+            entry.job.progress = progress;
+            entry.changes.send_replace(());
+        }
+    }
+
+    /// The claim of this server to a job is over. The job is read again.
+    pub(super) fn lose(&self, id: &str) {
+        if let Some(entry) = self.shared().jobs.get_mut(id) {
+            entry.claim = None;
+        }
+        log_unwritten(id, self.read_record(id));
+    }
+
+    fn wake(&self, shared: MutexGuard<'_, Shared>) {
+        let waiting = shared.jobs.values().filter(|entry| entry.waits()).count();
+        self.metrics.jobs_waiting.set(waiting.try_into().unwrap_or(i64::MAX));
+        drop(shared);
+        self.wakes.notify_all();
+    }
+
+    /// Claims the next queued job, or waits for one. Returns `None` when the server stops.
+    fn next_waiting(&self) -> Option<Arc<Claim>> {
+        let mut shared = self.shared();
+        loop {
+            if shared.is_stopping {
+                return None;
+            }
+            if let Some(claim) = shared.claim_next() {
+                self.wake(shared);
+                return Some(claim);
+            }
+            shared = self.wakes.wait(shared).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Renews leases, reads what other servers do, takes over their abandoned jobs, and removes old jobs.
+    fn keep_fresh(&self) {
+        let (mut renewed, mut refreshed, mut swept) = (Instant::now(), Instant::now(), None::<Instant>);
+        loop {
+            if swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
+                self.sweep(SystemTime::now());
+                swept = Some(Instant::now());
+            }
+            if !self.pause(Duration::from_secs(1)) {
+                return;
+            }
+            if !self.store.is_shared() {
+                continue;
+            }
+            if renewed.elapsed() >= RENEW {
+                renewed = Instant::now();
+                self.claims().iter().for_each(|claim| claim.renew(self));
+            }
+            if refreshed.elapsed() >= REFRESH {
+                self.refresh();
+                refreshed = Instant::now();
+            }
+        }
+    }
+
+    /// Reads the records that have changed, and queues the jobs of lost servers.
+    fn refresh(&self) {
+        let known = |id: &str| self.shared().jobs.get(id).map(|entry| entry.version.clone());
+        let listed = match self.store.list(&known) {
+            Ok(listed) => listed,
+            Err(error) => return tracing::warn!(%error, "the jobs cannot be listed"),
+        };
+        let mut gone: Vec<_> = self.ids(|entry| entry.claim.is_none());
+        let there: std::collections::BTreeSet<_> = listed.iter().map(|(id, _)| id.clone()).collect();
+        gone.retain(|id| !there.contains(id));
+        listed.into_iter().filter_map(|(_, record)| record).for_each(|record| self.show(record, false));
+        for id in gone {
+            // It may be newer than the list.
+            log_unwritten(&id, self.read_record(&id));
+        }
+        let patience = if self.store.is_shared() { LEASE } else { Duration::ZERO };
+        for id in self.ids(|entry| {
+            entry.job.state == JobState::Running && entry.claim.is_none() && entry.since.elapsed() >= patience
+        }) {
+            let lease = self.view(&id, |job| job.lease.clone()).flatten();
+            let lose = |job: &mut Job| {
+                let is_lost = job.state == JobState::Running && job.lease == lease;
+                is_lost.then(|| job.lose_server()).is_some()
+            };
+            tracing::warn!(job = id, "a job of a server that was killed starts over");
+            log_unwritten(&id, self.update(&id, lose));
+        }
+    }
+
+    /// Removes finished jobs that have expired, and the oldest ones if there are too many.
+    fn sweep(&self, now: SystemTime) {
+        self.store.sweep(now);
+        self.uploads.sweep(now);
+        let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age > self.keep);
+        let removable = self.shared().removable(is_old, MAX_FINISHED);
+        for id in removable {
+            self.store.remove(&id);
+            self.shared().jobs.remove(&id);
+        }
+    }
+
+    /// The ids of the jobs for which `is_wanted`.
+    fn ids(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let shared = self.shared();
+        shared.jobs.iter().filter(|(_, entry)| is_wanted(entry)).map(|(id, _)| id.clone()).collect()
+    }
+
+    fn claims(&self) -> Vec<Arc<Claim>> {
+        self.shared().jobs.values().filter_map(|entry| entry.claim.clone()).collect()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -420,15 +500,50 @@ impl Jobs {
     }
 }
 
+impl Entry {
+    /// Whether the job waits for a thread of any server.
+    fn waits(&self) -> bool {
+        self.job.state == JobState::Queued && self.claim.is_none()
+    }
+}
+
 impl Shared {
+    /// Claims the next queued job. Clients take turns: first those of whose jobs fewer run here, then those whose last
+    /// turn is longer ago. The oldest job of a client is first.
+    fn claim_next(&mut self) -> Option<Arc<Claim>> {
+        let mut running = HashMap::<JobClient, usize>::new();
+        for entry in self.jobs.values().filter(|entry| entry.claim.is_some()) {
+            *running.entry(client_of(&entry.job)).or_default() += 1;
+        }
+        let turn = |entry: &Entry| {
+            let client = client_of(&entry.job);
+            let of = |counts: &HashMap<JobClient, usize>| counts.get(&client).copied().unwrap_or(0);
+            (
+                of(&running),
+                self.turns.get(&client).copied().unwrap_or(0),
+                entry.job.created,
+                entry.job.id.clone(),
+            )
+        };
+        let (.., id) = self.jobs.values().filter(|entry| entry.waits()).map(turn).min()?;
+        let entry = self.jobs.get_mut(&id)?;
+        let claim = Claim::new(Record { job: entry.job.clone(), version: entry.version.clone() });
+        entry.claim = Some(Arc::clone(&claim));
+        let client = client_of(&entry.job);
+        let waiting = self.jobs.values().filter(|entry| entry.waits());
+        let waiting: std::collections::HashSet<_> = waiting.map(|entry| client_of(&entry.job)).collect();
+        self.turns.retain(|client, _| waiting.contains(client));
+        self.last_turn += 1;
+        self.turns.insert(client, self.last_turn);
+        Some(claim)
+    }
+
     /// Returns whether the client of `job` may have another unfinished job.
     fn has_room(&self, job: &Job) -> bool {
-        // A token stands for all addresses that use it.
-        let client = |job: &Job| (job.token.clone(), if job.token.is_some() { None } else { job.client });
-        let (mut own, mut all, wanted) = (0, 0, client(job));
+        let (mut own, mut all, wanted) = (0, 0, client_of(job));
         for entry in self.jobs.values().filter(|entry| !entry.job.state.is_finished()) {
             all += 1;
-            own += usize::from(client(&entry.job) == wanted);
+            own += usize::from(client_of(&entry.job) == wanted);
         }
         has_share(own, all, MAX_UNFINISHED)
     }
@@ -450,10 +565,10 @@ impl Shared {
     }
 }
 
-/// A job whose state cannot be written continues. It is repeated if the server ends.
-fn log_unsaved(job: &Job, saved: Result<(), symdex_store::Error>) {
-    if let Err(error) = saved {
-        tracing::error!(%error, job = job.id, "the state of a job cannot be written");
+/// A job that cannot be written now is written at the next refresh, or when the server starts again.
+fn log_unwritten<T>(id: &str, written: Result<T, JobStoreError>) {
+    if let Err(error) = written {
+        tracing::error!(%error, job = id, "a job cannot be read or written");
     }
 }
 
@@ -467,7 +582,11 @@ mod tests {
     }
 
     fn shared(jobs: impl Iterator<Item = Job>) -> Shared {
-        let entries = jobs.map(|job| (job.sha256.clone(), Entry::new(job)));
+        let entry = |job: Job| {
+            let (since, size, changes) = (Instant::now(), json_size(&job), watch::Sender::new(()));
+            Entry { job, version: Version(0), since, size, claim: None, changes }
+        };
+        let entries = jobs.map(|job| (job.id.clone(), entry(job)));
         Shared { jobs: entries.collect(), ..Shared::default() }
     }
 
@@ -491,5 +610,35 @@ mod tests {
         assert!(!waiting.has_room(&job(0, "a")) && waiting.has_room(&job(0, "b")));
         let client = Some([10, 0, 0, 1].into());
         assert!(waiting.has_room(&Job { token: None, client, ..job(0, "") }));
+    }
+
+    #[test]
+    fn clients_take_turns_for_builds() {
+        let jobs = (0..4).map(|number| job(number, "a")).chain([job(4, "b"), job(5, "c"), job(6, "b")]);
+        let mut shared = shared(jobs);
+        let mut next = || {
+            let claim = shared.claim_next()?;
+            let entry = shared
+                .jobs
+                .values_mut()
+                .find(|entry| entry.claim.as_ref().is_some_and(|one| Arc::ptr_eq(one, &claim)))?;
+            // It has ended at once.
+            (entry.claim, entry.job.state) = (None, JobState::Done);
+            entry.job.token.clone()
+        };
+        let turns: Vec<_> = std::iter::from_fn(&mut next).collect();
+        assert_eq!(turns, ["a", "b", "c", "a", "b", "a", "a"]);
+    }
+
+    #[test]
+    fn a_client_without_a_running_job_is_first() {
+        let mut shared = shared((0..3).map(|number| job(number, "a")).chain([job(3, "b")]));
+        shared.turns.insert((Some("b".to_owned()), None), 7);
+        let mut next = || {
+            let claim = shared.claim_next().expect("a job waits");
+            let of = |entry: &&Entry| entry.claim.as_ref().is_some_and(|one| Arc::ptr_eq(one, &claim));
+            shared.jobs.values().find(of).and_then(|entry| entry.job.token.clone())
+        };
+        assert_eq!([next(), next(), next()].map(Option::unwrap_or_default), ["a", "b", "a"]);
     }
 }

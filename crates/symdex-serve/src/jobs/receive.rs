@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use futures_util::StreamExt as _;
@@ -18,6 +18,8 @@ use crate::limits::{Client, Lane, Pace, has_share};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
+/// How long a partial upload is kept.
+const KEEP_PARTS: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many uploads are received at the same time. Each uses a writer thread.
 const MAX_UPLOADS: usize = 64;
 /// How many parts of a body may be buffered for the disk.
@@ -26,6 +28,8 @@ const WAITING_PARTS: usize = 8;
 /// The uploads that are being received.
 #[derive(Debug)]
 pub(crate) struct Uploads {
+    /// Where their files are: `<SHA-256>.part` can be resumed, `<number>.new` cannot.
+    folder: PathBuf,
     /// How many uploads each client is sending.
     sending: Arc<Mutex<HashMap<Client, usize>>>,
     space: Arc<DiskSpace>,
@@ -107,9 +111,35 @@ impl Drop for Incoming {
 }
 
 impl Uploads {
-    /// Uploads whose files take `space`.
-    pub(crate) fn new(space: Arc<DiskSpace>) -> Self {
-        Self { sending: Arc::default(), space, named: Arc::default() }
+    /// Uploads whose files are in `folder` and take `space`. Deletes the files of a killed server that cannot be
+    /// resumed.
+    pub(crate) fn new(folder: PathBuf, space: Arc<DiskSpace>) -> Self {
+        let uploads = Self { folder, sending: Arc::default(), space, named: Arc::default() };
+        uploads.remove(|path| has_extension(path, "new"));
+        uploads
+    }
+
+    fn part(&self, sha256: &str) -> PathBuf {
+        self.folder.join(format!("{sha256}.part"))
+    }
+
+    /// Returns how many bytes of the upload with this SHA-256 were received. `None` if there is no part of it.
+    pub(crate) fn received(&self, sha256: &str) -> Option<u64> {
+        Some(self.part(sha256).metadata().ok()?.len())
+    }
+
+    /// Deletes partial uploads that were not continued for a day.
+    pub(crate) fn sweep(&self, now: SystemTime) {
+        self.remove(|path| {
+            let modified = path.metadata().and_then(|metadata| metadata.modified());
+            let age = modified.ok().and_then(|modified| now.duration_since(modified).ok());
+            has_extension(path, "part") && age.is_some_and(|age| age > KEEP_PARTS)
+        });
+    }
+
+    fn remove(&self, is_unwanted: impl Fn(&Path) -> bool) {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        files.filter(|path| is_unwanted(path)).for_each(|path| _ = fs::remove_file(path));
     }
 
     /// Checks that an upload of `bytes` would fit. They are not reserved, because the client may never send them.
@@ -121,27 +151,28 @@ impl Uploads {
         self.space.check(bytes)
     }
 
-    /// An upload that cannot be resumed, in a new file at `path`.
+    /// An upload that cannot be resumed, in a new file.
     ///
     /// # Errors
     ///
     /// A problem if too many uploads are being received, or if the file cannot be made.
-    pub(crate) fn begin(&self, path: PathBuf) -> Result<Incoming, Problem> {
+    pub(crate) fn begin(&self) -> Result<Incoming, Problem> {
         let slot = self.slot()?;
+        let path = self.folder.join(format!("{}.new", uuid::Uuid::new_v4().simple()));
         let file = File::options().write(true).read(true).create_new(true).open(&path).map_err(of_disk)?;
         let hash = Some(Sha256::new());
         let space = self.space.reserve();
         Ok(Incoming { path, file, length: 0, hash, is_temporary: true, space, _turn: None, _slot: slot })
     }
 
-    /// The upload with this SHA-256, of which the file at `path` has the first part. With `from_start`, that part is
-    /// replaced.
+    /// The upload with this SHA-256, of which the first part may be there. With `from_start`, that part is replaced.
     ///
     /// # Errors
     ///
     /// A problem if another request is sending the upload, if too many uploads are being received, or if the file
     /// cannot be opened.
-    pub(crate) fn resume(&self, sha256: &str, path: PathBuf, from_start: bool) -> Result<Incoming, Problem> {
+    pub(crate) fn resume(&self, sha256: &str, from_start: bool) -> Result<Incoming, Problem> {
+        let path = self.part(sha256);
         let slot = self.slot()?;
         let turn = Turn::take(&self.named, sha256)
             .ok_or_else(|| Problem::overloaded("uploads", "another request is sending this upload"))?;
@@ -239,6 +270,10 @@ impl Incoming {
     }
 }
 
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
 fn hash_of(file: &mut File) -> io::Result<Sha256> {
     file.rewind()?;
     let (mut hash, mut part) = (Sha256::new(), vec![0; 1 << 20]);
@@ -303,7 +338,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         // The files of this test never change the free space, as if nothing were written yet.
         let space = DiskSpace::measured_by(1_000_000, move || Ok(Some(free)));
-        (folder, Arc::new(Uploads::new(space)))
+        let uploads = Uploads::new(folder.path().to_owned(), space);
+        (folder, Arc::new(uploads))
     }
 
     async fn send_part(incoming: Incoming, bytes: usize) -> Result<Incoming, Problem> {
@@ -315,12 +351,10 @@ mod tests {
 
     #[tokio::test]
     async fn sixteen_uploads_at_once_leave_the_minimum_free() {
-        let (folder, uploads) = uploads(1_000_000 + 10 * 1000);
+        let (_folder, uploads) = uploads(1_000_000 + 10 * 1000);
         assert!(uploads.check_space(10_000).is_ok() && uploads.check_space(10_001).is_err());
-        let sending = (0..16).map(|number| {
-            let incoming = uploads.begin(folder.path().join(number.to_string()));
-            send_part(incoming.unwrap_or_else(|_| panic!("a slot is free")), 1000)
-        });
+        let sending =
+            (0..16).map(|_| send_part(uploads.begin().unwrap_or_else(|_| panic!("a slot is free")), 1000));
         let sent = futures_util::future::join_all(sending).await;
         assert_eq!(sent.iter().filter(|sent| sent.is_ok()).count(), 10);
         for refused in sent.into_iter().filter_map(Result::err) {
@@ -330,25 +364,35 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_with_many_slow_uploads_leaves_slots_for_others() {
-        let (folder, uploads) = uploads(u64::MAX);
-        let begin = |client: usize, number: usize| {
-            let path = folder.path().join(format!("{client}-{number}"));
+        let (_folder, uploads) = uploads(u64::MAX);
+        let begin = |client: usize| {
             let lane = Lane { client: Client::Token(client), is_large: false };
             let uploads = Arc::clone(&uploads);
-            lane.scope(async move { uploads.begin(path) })
+            lane.scope(async move { uploads.begin() })
         };
         let mut slow = Vec::new();
-        for number in 0..MAX_UPLOADS {
-            slow.extend(begin(0, number).await);
+        for _ in 0..MAX_UPLOADS {
+            slow.extend(begin(0).await);
         }
         assert_eq!(slow.len(), MAX_UPLOADS / 2);
-        let refused = begin(0, MAX_UPLOADS).await.err();
+        let refused = begin(0).await.err();
         assert!(refused.is_some_and(|problem| format!("{problem:?}").contains("Overloaded")));
-        let other = begin(1, 0).await;
+        let other = begin(1).await;
         assert!(other.is_ok(), "another client may send");
         drop(slow);
         drop(other);
-        assert!(begin(0, MAX_UPLOADS).await.is_ok());
+        assert!(begin(0).await.is_ok());
         assert!(uploads.sending.lock().expect("not poisoned").is_empty());
+    }
+
+    #[test]
+    fn parts_are_deleted_after_a_day() {
+        let (_folder, uploads) = uploads(u64::MAX);
+        let sha256 = "ab".repeat(32);
+        fs::write(uploads.part(&sha256), "abc").expect("written");
+        uploads.sweep(SystemTime::now());
+        assert_eq!(uploads.received(&sha256), Some(3));
+        uploads.sweep(SystemTime::now() + KEEP_PARTS + Duration::from_secs(60));
+        assert_eq!(uploads.received(&sha256), None);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -18,6 +19,9 @@ use super::uploads::location;
 use crate::app::{App, SharedApp};
 use crate::jobs::{Job, JobProgress, JobState, Timestamp};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+
+/// How often a server that follows a job of another server reads it.
+const POLL: Duration = Duration::from_secs(1);
 
 /// A job in a list.
 #[derive(Serialize, ToSchema)]
@@ -77,6 +81,7 @@ pub(crate) async fn resume(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
+    read(&app, &id).await?;
     let state = jobs.view(&id, |job| job.state).ok_or_else(|| missing(&id))?;
     if state != JobState::Unpublished {
         let problem =
@@ -84,9 +89,19 @@ pub(crate) async fn resume(
         return Err(problem.titled("The job does not wait for an operator"));
     }
     let wanted = id.clone();
-    let resumed = app.run(move |_| jobs.resume(&wanted)).await?;
+    let resumed = app.run(move |_| jobs.resume(&wanted)).await??;
     let job = resumed.ok_or_else(|| missing(&id))?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location(&job))], Json(job)).into_response())
+}
+
+/// Reads the job if another server may have changed it.
+async fn read(app: &SharedApp, id: &str) -> Result<(), Problem> {
+    let jobs = Arc::clone(app.jobs()?);
+    if jobs.is_of_others(id) {
+        let id = id.to_owned();
+        app.run(move |_| jobs.read(&id)).await??;
+    }
+    Ok(())
 }
 
 fn missing(id: &str) -> Problem {
@@ -110,6 +125,7 @@ pub(crate) async fn job(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    read(&app, &id).await?;
     if accepts(&headers, "text/event-stream") {
         let (changes, stopping) = app.jobs()?.follow(&id).ok_or_else(|| missing(&id))?;
         let follower = Follower { app, id, changes, stopping, told: None };
@@ -178,10 +194,17 @@ impl Follower {
             return None;
         }
         if self.told.is_some() {
-            tokio::select! {
-                // An error means that the job was removed.
-                changed = self.changes.changed() => changed.ok()?,
-                _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+            loop {
+                let is_changed = tokio::select! {
+                    // An error means that the job was removed.
+                    changed = self.changes.changed() => changed.map(|()| true).ok()?,
+                    _ = self.stopping.wait_for(|stopping| *stopping) => return None,
+                    () = tokio::time::sleep(POLL) => false,
+                };
+                if is_changed {
+                    break;
+                }
+                read(&self.app, &self.id).await.ok()?;
             }
         }
         let (id, told) = (self.id.clone(), self.told);

@@ -77,7 +77,7 @@ pub(crate) async fn upload(
     let jobs = Arc::clone(app.jobs()?);
     let Query(options) = options?;
     options.check(&app, &headers)?;
-    let incoming = app.uploads.begin(jobs.state().new_upload())?;
+    let incoming = app.uploads.begin()?;
     let size = content_length(&headers);
     check_size(&app, &incoming, size.unwrap_or(0))?;
     let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
@@ -116,8 +116,7 @@ pub(crate) async fn upload_part(
     options.check(&app, &headers)?;
     let sha256 = sha256_of(&sha256)?;
     let range = headers.get(header::CONTENT_RANGE).map(ContentRange::of).transpose()?;
-    let path = jobs.state().part(&sha256);
-    let incoming = app.uploads.resume(&sha256, path, range.is_none())?;
+    let incoming = app.uploads.resume(&sha256, range.is_none())?;
     let Some(range) = range else {
         check_size(&app, &incoming, content_length(&headers).unwrap_or(0))?;
         let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
@@ -158,9 +157,9 @@ pub(crate) async fn offset(
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
     let sha256 = sha256_of(&sha256)?;
-    let look = move |_: &App| match jobs.current(&sha256) {
+    let look = move |app: &App| match jobs.current(&sha256)? {
         Some(job) => Ok((Some(job.size), Some(job))),
-        None => Ok((jobs.state().part(&sha256).metadata().ok().map(|part| part.len()), None)),
+        None => Ok((app.uploads.received(&sha256), None)),
     };
     let found: Result<_, Problem> = app.run(look).await?;
     let (offset, job) = found?;
@@ -234,12 +233,8 @@ async fn finish(
             error @ SubmitError::Unfinished(_) => {
                 Problem::new(ProblemKind::Conflict, error.to_string()).titled("The same file is being built")
             }
-            SubmitError::Upload(error) => of_disk(error),
-            error @ SubmitError::Full => Problem::overloaded("jobs", error.to_string()),
-            error @ SubmitError::Job(_) => {
-                tracing::error!(%error, "a job cannot be written");
-                Problem::new(ProblemKind::Internal, "the job cannot be written on the server")
-            }
+            SubmitError::Store(error) => error.into(),
+            error @ (SubmitError::Full | SubmitError::Busy) => Problem::overloaded("jobs", error.to_string()),
         })?;
         // The file has another name now, or is deleted.
         incoming.keep();

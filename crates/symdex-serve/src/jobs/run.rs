@@ -1,0 +1,207 @@
+//! Runs jobs: a claim from its begin to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use symdex_pipeline::Input;
+
+use super::job::Job;
+use super::published::BuildResults;
+use super::queue::Jobs;
+use super::store::{JobStore, JobStoreError, Record, Version};
+
+/// Longer than a server runs.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// How long a thread waits for a store of jobs that cannot be written.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The right of this server to write a job, from the claim to the end of the job. It writes all changes of the record
+/// meanwhile, one after the other.
+#[derive(Debug)]
+pub(super) struct Claim {
+    id: String,
+    /// `None` when the job has ended here, or another server has taken it.
+    record: Mutex<Option<Record>>,
+}
+
+/// What has become of a write.
+#[derive(Debug)]
+enum Written {
+    Done,
+    /// The claim is over. Nothing was written.
+    Lost,
+    Failed(JobStoreError),
+}
+
+/// A method of [`JobStore`] that writes a job.
+type Write = fn(&dyn JobStore, &Job, &Version) -> Result<Option<Version>, JobStoreError>;
+
+const WRITE: Write = |store, job, over| store.write(job, over);
+const FINISH: Write = |store, job, over| store.finish(job, over);
+
+impl Claim {
+    pub(super) fn new(record: Record) -> Arc<Self> {
+        Arc::new(Self { id: record.job.id.clone(), record: Mutex::new(Some(record)) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the job after `change`. The claim ends if the job does not run then.
+    fn update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) -> Written {
+        let mut held = self.lock();
+        let Some(Record { job: before, version }) = held.clone() else { return Written::Lost };
+        let mut job = before.clone();
+        change(&mut job);
+        let write = if job.state.is_finished() { FINISH } else { WRITE };
+        let store = jobs.store();
+        let written = write(store, &job, &version).and_then(|written| match written {
+            // An earlier write of this claim that seemed to fail may have been done.
+            None => match store.get(&self.id)? {
+                Some(there) if before.is_of_claim(&there.job) => write(store, &job, &there.version),
+                _ => Ok(None),
+            },
+            written => Ok(written),
+        });
+        match written {
+            Ok(Some(version)) => {
+                let ends = job.lease.is_none();
+                let record = Record { job, version };
+                jobs.show(record.clone(), ends);
+                *held = (!ends).then_some(record);
+                Written::Done
+            }
+            Ok(None) => {
+                *held = None;
+                jobs.lose(&self.id);
+                Written::Lost
+            }
+            Err(error) => Written::Failed(error),
+        }
+    }
+
+    /// As [`update`](Self::update). A failure is logged; the change is then not known after a restart.
+    fn try_update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) -> bool {
+        match self.update(jobs, change) {
+            Written::Done => true,
+            Written::Lost => {
+                tracing::warn!(job = self.id, "another server has taken a job");
+                false
+            }
+            Written::Failed(error) => {
+                tracing::error!(%error, job = self.id, "the state of a job cannot be written");
+                false
+            }
+        }
+    }
+
+    /// Renews the lease.
+    pub(super) fn renew(&self, jobs: &Jobs) {
+        let progress = jobs.view(&self.id, |job| job.progress);
+        self.try_update(jobs, |job| {
+            job.progress = progress.unwrap_or_default();
+            job.lease.as_mut().into_iter().for_each(|lease| lease.renewals += 1);
+        });
+    }
+
+    /// Queues the job again, as if it had not begun. Its thread writes nothing any more.
+    pub(super) fn give_back(&self, jobs: &Jobs) {
+        self.try_update(jobs, Job::give_back);
+        *self.lock() = None;
+    }
+
+    /// Builds the job. Returns when it has ended, here or on another server.
+    pub(super) fn run(&self, jobs: &Jobs) {
+        match self.update(jobs, |job| job.begin(jobs.server())) {
+            Written::Done => {}
+            Written::Lost => return,
+            Written::Failed(error) => {
+                tracing::error!(%error, job = self.id, "a job cannot begin");
+                jobs.lose(&self.id);
+                _ = jobs.pause(PAUSE);
+                return;
+            }
+        }
+        let Some(job) = self.lock().as_ref().map(|record| record.job.clone()) else { return };
+        jobs.metrics().jobs_running.inc();
+        let built = catch_unwind(AssertUnwindSafe(|| self.build(jobs, &job)));
+        jobs.metrics().jobs_running.dec();
+        let is_stopped = jobs.is_stopping();
+        let gives_back = |results: &BuildResults| is_stopped && !results.is_complete();
+        let end = |ended: &mut Job| match &built {
+            Ok(Some(results)) if gives_back(results) => ended.give_back(),
+            Ok(Some(results)) => ended.end(results.clone()),
+            Ok(None) => ended.fail(format!("{}: the upload is gone; send it again", job.name)),
+            // The panic is in the log.
+            Err(_) => ended.fail(format!("{}: the server has failed", job.name)),
+        };
+        if let Ok(Some(results)) = &built
+            && !gives_back(results)
+        {
+            jobs.metrics().built(results);
+        }
+        loop {
+            match self.update(jobs, &end) {
+                Written::Done => break,
+                Written::Lost => return,
+                Written::Failed(error) => {
+                    tracing::error!(%error, job = self.id, "the end of a job cannot be written");
+                    if !jobs.pause(PAUSE) {
+                        return;
+                    }
+                }
+            }
+        }
+        if let Some(Some(error)) =
+            jobs.view(&self.id, |job| job.waits_for_store().then(|| job.store_error.clone()))
+        {
+            tracing::error!(job = self.id, error, "a job waits for an operator");
+        }
+    }
+
+    /// The results of the build; `None` if the upload is gone.
+    fn build(&self, jobs: &Jobs, job: &Job) -> Option<BuildResults> {
+        let builder = jobs.builder();
+        let upload = loop {
+            match jobs.store().upload(&job.sha256, builder.work()) {
+                Ok(upload) => break upload?,
+                Err(error) => {
+                    tracing::error!(%error, job = self.id, "an upload cannot be read");
+                    if !jobs.pause(PAUSE) {
+                        return Some(BuildResults {
+                            store_error: Some(error.to_string()),
+                            ..Default::default()
+                        });
+                    }
+                }
+            }
+        };
+        let input =
+            Input::Named { path: upload.path.clone(), name: job.name.clone(), origin: "upload".to_owned() };
+        let put = builder.put_options(job.replace, Some(job.provenance()));
+        let deadline = OnceLock::new();
+        let retry = |why: &str, pause: Duration| self.wait_for_store(jobs, why, pause, &deadline);
+        Some(
+            builder
+                .build(input, None, &put, &retry, &|progress| jobs.show_progress(&self.id, progress.into())),
+        )
+    }
+
+    /// Waits until the indexes of the job are put into the stores again, which took none of them for the reason `why`.
+    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or
+    /// the server stops.
+    fn wait_for_store(&self, jobs: &Jobs, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
+        let deadline = *deadline.get_or_init(|| {
+            tracing::warn!(job = self.id, error = why, "no store accepts an index; it is tried again");
+            // The job goes on after a restart, however often the server ends meanwhile.
+            self.try_update(jobs, |job| job.lacks_store(why));
+            // A time beyond the clock is as long as a server runs.
+            let now = Instant::now();
+            now.checked_add(jobs.publish_within()).unwrap_or(now + FOREVER)
+        });
+        let left = deadline.saturating_duration_since(Instant::now());
+        !left.is_zero() && jobs.pause(pause.min(left))
+    }
+}
