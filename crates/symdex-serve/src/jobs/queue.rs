@@ -614,8 +614,8 @@ mod tests {
 
     #[test]
     fn clients_take_turns_for_builds() {
-        let jobs = (0..4).map(|number| job(number, "a")).chain([job(4, "b"), job(5, "c"), job(6, "b")]);
-        let mut shared = shared(jobs);
+        let tokens = ["a", "a", "a", "a", "b", "c", "b"];
+        let mut shared = shared(tokens.into_iter().enumerate().map(|(number, token)| job(number, token)));
         let mut next = || {
             let claim = shared.claim_next()?;
             let entry = shared
