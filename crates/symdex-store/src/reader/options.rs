@@ -61,7 +61,8 @@ impl ReaderOptions {
         Self { first_pause: RUN, pause: RUN, ..Self::new() }
     }
 
-    /// Sets the memory for open indexes and values, in bytes. Mapped files do not count. The default is 256 MiB.
+    /// Sets the memory for open indexes and values, in bytes. Mapped files do not count. Images that a
+    /// store does not have may take an eighth of it. The default is 256 MiB.
     pub fn memory(mut self, size: u64) -> Self {
         self.memory = size;
         self
