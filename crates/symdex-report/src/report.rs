@@ -7,6 +7,7 @@ use std::ops::Range;
 use symdex::{Arch, ImageId};
 
 use crate::engine::limits::Extent;
+use crate::formats::pasted::Layer;
 use crate::info::ReportInfo;
 use crate::registers::Register;
 
@@ -19,7 +20,10 @@ pub(crate) type Span = Range<usize>;
 pub struct Report<'t> {
     /// The byte order mark before the text, or nothing.
     pub(crate) mark: &'t [u8],
-    pub(crate) text: &'t [u8],
+    /// The whole text.
+    pub(crate) outer: &'t [u8],
+    /// What makes the report's own text of the whole text, from the outermost.
+    pub(crate) layers: Vec<Layer>,
     pub(crate) images: Vec<ReportImage>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
@@ -347,10 +351,11 @@ impl ReportImage {
 }
 
 impl<'t> Report<'t> {
-    /// The text without a byte order mark. Symbolication changes only the frames in it.
+    /// The text of the report as its writer wrote it: without a byte order mark, and without what was put around it
+    /// when it was pasted. Symbolication changes only the frames in it.
     #[must_use]
-    pub fn text(&self) -> &'t [u8] {
-        self.text
+    pub fn text(&self) -> &[u8] {
+        self.layers.last().map_or(self.outer, |layer| &layer.text)
     }
 
     /// The images that were loaded, in the report's order.
@@ -401,7 +406,7 @@ impl<'t> Report<'t> {
 
     /// The text at `span`.
     pub(crate) fn at(&self, site: Site) -> &[u8] {
-        self.text.get(site.span()).unwrap_or_default()
+        self.text().get(site.span()).unwrap_or_default()
     }
 }
 

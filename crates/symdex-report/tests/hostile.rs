@@ -26,15 +26,16 @@ fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
 #[test]
 fn every_truncation_is_an_error_or_a_partial_result() {
     for sample in samples() {
-        let partial = (0..sample.text.len())
-            .step_by(STEP)
-            .filter(|len| rewritten(&sample.text[..*len]).is_some())
-            .count();
+        let lens = (0..sample.text.len()).step_by(STEP);
+        let partial = lens.filter(|len| rewritten(&sample.text[..*len]).is_some());
+        let of_json = |len: &usize| Report::parse(&sample.text[..*len]).is_ok_and(|report| !report.is_cut());
         let report = Report::parse(&sample.text).expect("a report");
+        let is_json = report.format().kind() == FormatKind::Json;
+        let partial = partial.filter(|len| !is_json || of_json(len)).count();
         let is_right = match report.format().kind() {
             // Text is read up to the cut.
             FormatKind::Text => partial > 50 / STEP,
-            // Only the last line feed may be missing.
+            // Only the last line feed may be missing if the report does not say that it is cut.
             FormatKind::Json => partial <= 1,
             // A message may be cut between two fields, and in few other places.
             FormatKind::Binary => partial < 20,

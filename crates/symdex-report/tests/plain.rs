@@ -14,6 +14,7 @@ mod limits;
 mod matching;
 mod metrickit;
 mod native;
+mod pasted;
 mod plcrashreporter;
 mod render;
 mod rules;

@@ -28,6 +28,8 @@ pub(super) struct ReportCounts {
     /// Bytes after the end of reports, and reports that have some.
     unread_bytes: u64,
     followed: u64,
+    /// Reports that are cut.
+    cut: u64,
     /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
     images: BTreeMap<ImageKey, CountedImage>,
@@ -78,7 +80,8 @@ impl ReportCounts {
             malformed: report.malformed_frames(),
             unread_bytes,
             format: report.format_name(),
-            followed: u64::from(unread_bytes != 0),
+            followed: u64::from(unread_bytes != 0 && !report.is_cut()),
+            cut: u64::from(report.is_cut()),
             ..Self::default()
         };
         let (mut frames, mut answered) = (vec![0; report.images().len()], vec![0; report.images().len()]);
@@ -168,6 +171,7 @@ impl RunSummary {
         total.malformed += counted.malformed;
         total.unread_bytes += counted.unread_bytes;
         total.followed += counted.followed;
+        total.cut += counted.cut;
         total.not_by_id += counted.not_by_id;
         for (key, count) in counted.reasons {
             *total.reasons.entry(key).or_default() += count;
@@ -248,6 +252,10 @@ impl RunSummary {
             complain(&format!(
                 "{bytes} after the end of {reports} not read: put each report in its own file"
             ));
+        }
+        if self.total.cut != 0 {
+            let reports = text::count(self.total.cut, "report");
+            complain(&format!("{reports} cut: frames and images that are whole are read; copy all of it"));
         }
         for (format, count) in &self.without_frames {
             let reports = text::count(*count, "report");

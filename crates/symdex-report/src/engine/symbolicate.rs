@@ -113,11 +113,11 @@ pub fn symbolicate<'r, 't>(
         offsets.dedup();
     }
     let asked: Vec<_> = report.images.iter().zip(asked).collect();
-    let mut found = FoundAnswers::of(report.text.len());
+    let mut found = FoundAnswers::of(report.text().len());
     let images = ask(&asked, source, options, &mut found);
     let FoundAnswers { answers, .. } = found;
     // Any number of frames may repeat an answer.
-    let left = AnswerBytes::written(report.text.len());
+    let left = AnswerBytes::written(report.text().len());
     let is_json = match options.output {
         OutputFormat::Json => true,
         OutputFormat::Native => report.format().kind() != FormatKind::Text,

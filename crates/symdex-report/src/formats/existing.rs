@@ -74,9 +74,9 @@ impl Report<'_> {
     /// The symbols of the frames of a text format. File, line and distance stand after the name in the frame's line.
     pub(crate) fn symbols_in_text(&self) -> Vec<Vec<ExistingSymbol>> {
         self.map_frames(|frame| {
-            let symbol = frame
-                .function
-                .map(|name| ExistingSymbol::of_line(self.text, &name.span(), frame.site.end(), frame.detail));
+            let symbol = frame.function.map(|name| {
+                ExistingSymbol::of_line(self.text(), &name.span(), frame.site.end(), frame.detail)
+            });
             symbol.unwrap_or_default()
         })
     }

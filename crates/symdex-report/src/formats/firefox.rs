@@ -204,7 +204,7 @@ impl<'j> Tables<'j> {
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     // The text was parsed before, so this does not fail.
-    let Ok(json) = Json::parse(report.text, 0) else {
+    let Ok(json) = Json::parse(report.text(), 0) else {
         return Vec::new();
     };
     let symbols = |(tables, thread): (Tables<'_>, &Thread)| {
@@ -223,7 +223,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 }
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-    let text = symbolicated.report.text;
+    let text = symbolicated.report.text();
     // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else {
         return Vec::new();

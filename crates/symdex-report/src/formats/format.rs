@@ -45,6 +45,8 @@ pub struct Format {
     pub(crate) image_list: &'static str,
     /// The edits that put the answers into the text.
     pub(crate) edits: Edits,
+    /// How a document can begin whose start is cut, before the first element of its list of frames, threads or images.
+    pub(crate) openings: &'static [&'static str],
     /// Writes the symbolicated report as text that people read. With `None`, a text format is written as it is, and
     /// another one as a `.crash`.
     pub(crate) write_text: Option<WriteText>,
@@ -81,6 +83,7 @@ impl Format {
         stated_image: |_| None,
         image_list: "the report's list of images",
         edits: Edits::Frames(|_, _, _| None),
+        openings: &[],
         write_text: None,
     };
 

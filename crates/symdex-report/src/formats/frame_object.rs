@@ -166,7 +166,7 @@ impl FrameObject {
     /// The symbols that the report has for the frames, by thread.
     pub(crate) fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         report.map_frames(|frame| {
-            let json = Json::parse(report.text, frame.site.start()).ok();
+            let json = Json::parse(report.text(), frame.site.start()).ok();
             json.map(|json| self.existing_symbol(json.root(), frame.address)).unwrap_or_default()
         })
     }

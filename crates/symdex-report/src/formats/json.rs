@@ -93,6 +93,12 @@ impl<'t> Json<'t> {
         Ok(Self { text, nodes, end })
     }
 
+    /// How much of the document at `start` is whole, if it is cut: an end in the text, and the brackets that close what
+    /// is open there.
+    pub(crate) fn repair(text: &[u8], start: usize) -> Option<(usize, Vec<u8>)> {
+        Parser::repair(text, start)
+    }
+
     /// The end of the document, in bytes from the start of the text.
     pub(crate) fn end(&self) -> usize {
         self.end

@@ -1,8 +1,11 @@
 //! Images that are objects of JSON.
 
-use symdex::{Arch, debug_id};
+use std::collections::HashSet;
 
-use crate::formats::json::Value;
+use symdex::{Arch, ImageId, debug_id};
+
+use crate::formats::frame_object::hexadecimal;
+use crate::formats::json::{Descendant, Value};
 use crate::report::ReportImage;
 
 /// The members of images in all formats, by what they state. If an object has several of a list, the first counts.
@@ -72,10 +75,26 @@ fn cpu_number(value: Value<'_>) -> Option<u32> {
     value.number().and_then(|number| u32::try_from(number).ok()).or_else(negative)
 }
 
+/// The images that the objects in `root` describe, at any depth and each once: objects with an id and a load address.
+/// An image without a name has its key. The caller limits their number.
+pub(crate) fn images<'j>(root: Value<'j>) -> impl Iterator<Item = ReportImage> + use<'j> {
+    /// The length of a UUID. Shorter numbers are often ids of something else.
+    const ID: usize = 16;
+    let mut known = HashSet::new();
+    root.descendants().filter_map(move |Descendant { key, value, .. }| {
+        let mut image = image(value, hexadecimal);
+        let id: ImageId = image.id.clone().filter(|id| id.as_bytes().len() >= ID)?;
+        let is_new = image.load_address != 0 && known.insert((image.load_address, id));
+        if image.name.is_empty() {
+            image.name = key.and_then(Value::text).unwrap_or_default().into_owned();
+        }
+        is_new.then_some(image)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::frame_object::hexadecimal;
     use crate::formats::json::Json;
 
     #[test]

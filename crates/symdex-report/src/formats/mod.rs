@@ -18,6 +18,7 @@ pub(crate) mod measure_sh;
 pub(crate) mod metrickit;
 pub(crate) mod minidump;
 pub(crate) mod native;
+pub(crate) mod pasted;
 pub(crate) mod protobuf;
 pub(crate) mod rules;
 pub(crate) mod sentry;
@@ -30,6 +31,7 @@ pub(crate) mod xctrace;
 use crate::engine::limits::Extent;
 use crate::error::Error;
 use crate::formats::format::Format;
+use crate::formats::pasted::{Layer, Reading};
 use crate::formats::unknown::unknown;
 use crate::info::ReportInfo;
 use crate::registers::in_order;
@@ -37,13 +39,12 @@ use crate::report::{Parsed, Report, ReportImage, Thread};
 use crate::text::{is_utf16, split_mark};
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 33] = [
+static FORMATS: [Format; 32] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
     call_tree::FORMAT,
     metrickit::FORMAT,
-    metrickit::embedded::FORMAT,
     kscrash::FORMAT,
     documents::sentry_profile::FORMAT,
     sentry::FORMAT,
@@ -86,6 +87,15 @@ pub fn formats() -> &'static [Format] {
 /// The longest text that is read, in bytes. [`crate::formats::json`] stores positions in 32 bits.
 const MAX_SIZE: usize = u32::MAX as usize - 1;
 
+/// Reads `text` as it is. Returns the position of its format in the table, and the report.
+fn read(text: &[u8]) -> Result<(usize, Parsed), Error> {
+    let format = FORMATS.iter().position(|format| (format.recognises)(text));
+    let format = format.ok_or_else(|| unknown(text, &FORMATS))?;
+    let mut parsed = (FORMATS[format].parse)(text)?;
+    rules::apply(&mut parsed, &FORMATS[format], text);
+    Ok((format, parsed))
+}
+
 impl<'t> Report<'t> {
     /// Reads the report in `text`. The format is recognised by the content.
     ///
@@ -113,13 +123,14 @@ impl<'t> Report<'t> {
             return Err(Error::Unsupported { what: what.to_owned() });
         }
         let (mark, text) = split_mark(text);
-        let format = FORMATS.iter().position(|format| (format.recognises)(text));
-        let format = format.ok_or_else(|| unknown(text, &FORMATS))?;
-        let mut parsed = (FORMATS[format].parse)(text).map_err(|error| error.after(mark.len()))?;
-        parsed.extent.frames += unread::lines_of_others(text, &FORMATS[format], &parsed, &FORMATS);
-        rules::apply(&mut parsed, &FORMATS[format], text);
-        let Parsed { images, threads, info, extent } = parsed;
-        Ok(Report { mark, text, format, images, threads, info, extent })
+        let Reading { format, parsed, layers } =
+            pasted::Reader { formats: &FORMATS, read }.read(text).map_err(|error| error.after(mark.len()))?;
+        let own = layers.last().map_or(text, |layer: &Layer| &layer.text);
+        let unread = unread::lines_of_others(own, &FORMATS[format], &parsed, &FORMATS);
+        let Parsed { images, threads, info, mut extent } = parsed;
+        extent.frames += unread;
+        extent.bytes += layers.iter().map(|layer| layer.cut as u64).sum::<u64>();
+        Ok(Report { mark, outer: text, layers, format, images, threads, info, extent })
     }
 
     /// A report without text: the stacks of a process, found in a minidump. Its format is that of minidump-stackwalk.
@@ -139,7 +150,7 @@ impl<'t> Report<'t> {
         let extent = Extent::of_stacks(&images, &threads, unread);
         let format = FORMATS.iter().position(|format| format.name == minidump::FORMAT.name);
         let format = format.unwrap_or_default();
-        Report { mark: &[], text: &[], format, images, threads, info, extent }
+        Report { mark: &[], outer: &[], layers: Vec::new(), format, images, threads, info, extent }
     }
 
     /// The format of the report.

@@ -45,8 +45,10 @@ mod tests {
         let mut wrong = Vec::new();
         for shape in shapes() {
             let [once, twice, four_times] = [1, 2, 4].map(|times| steps(&shape, times * SIZE));
-            // What does not depend on the size, such as the first lines that all formats look at, counts once.
-            if twice > 2 * once + SIZE || four_times > 4 * once + SIZE {
+            // What does not depend on the size, such as the first lines that all formats look at, counts once. A text
+            // that is read in several ways has a limit of memory in each, which it may reach at one size and not at
+            // another.
+            if twice > 2 * once + once / 16 + SIZE || four_times > 4 * once + once / 4 + SIZE {
                 wrong.push(format!("{once} {twice} {four_times}: {}", shape.name()));
             }
         }

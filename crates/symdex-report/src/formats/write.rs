@@ -1,10 +1,11 @@
 //! Writes a symbolicated report in its own format.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::engine::symbolicate::Symbolicated;
 use crate::formats::format::{Edit, Edits, Replacement};
-use crate::report::Span;
+use crate::report::{Report, Span};
 
 impl Symbolicated<'_, '_> {
     /// Writes the report in its own format. Only the symbolicated frames change; all other bytes stay.
@@ -27,7 +28,7 @@ impl Symbolicated<'_, '_> {
     /// Errors of `out`.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         out.write_all(self.report.mark)?;
-        let mut editor = Editor { text: self.report.text, at: 0, out: &mut out };
+        let mut editor = Editor { report: self.report, at: 0, out: &mut out };
         match self.report.format().edits {
             Edits::Frames(replacement) => {
                 for (thread, number) in self.in_text_order() {
@@ -53,10 +54,10 @@ impl Symbolicated<'_, '_> {
     }
 }
 
-/// Copies a text to `out` and replaces parts of it, in their order.
+/// Copies the whole text of a report to `out` and replaces parts of it, in their order.
 pub(crate) struct Editor<'e> {
-    text: &'e [u8],
-    /// The end of the text that is copied or replaced.
+    report: &'e Report<'e>,
+    /// The end of the whole text that is copied or replaced.
     at: usize,
     out: &'e mut dyn Write,
 }
@@ -64,10 +65,17 @@ pub(crate) struct Editor<'e> {
 impl Editor<'_> {
     /// Replaces the text at `span`, which begins after the last one that was replaced.
     pub(crate) fn replace(&mut self, span: &Span, new: &[u8]) -> io::Result<()> {
+        let Report { outer, layers, .. } = self.report;
+        let (mut span, mut new) = (span.clone(), Cow::Borrowed(new));
+        for (number, layer) in layers.iter().enumerate().rev() {
+            let outer = number.checked_sub(1).map_or(*outer, |number| &layers[number].text);
+            let (outer_span, outer_new) = layer.edit(outer, span, &new);
+            (span, new) = (outer_span, outer_new.into());
+        }
         // The edits of a format do not overlap.
-        let Some(kept) = self.text.get(self.at..span.start) else { return Ok(()) };
+        let Some(kept) = outer.get(self.at..span.start) else { return Ok(()) };
         self.out.write_all(kept)?;
-        self.out.write_all(new)?;
+        self.out.write_all(&new)?;
         self.at = span.end;
         Ok(())
     }
@@ -88,11 +96,11 @@ impl Editor<'_> {
         let Some(resolution) = symbolicated.resolution(thread, number) else { return Ok(()) };
         let report = symbolicated.report;
         let span = report.threads[thread].frames[number].site.span();
-        let new = replacement(report.text, &span, &resolution);
+        let new = replacement(report.text(), &span, &resolution);
         new.map_or(Ok(()), |new| self.replace(&span, &new))
     }
 
     fn finish(self) -> io::Result<()> {
-        self.out.write_all(self.text.get(self.at..).unwrap_or_default())
+        self.out.write_all(self.report.outer.get(self.at..).unwrap_or_default())
     }
 }

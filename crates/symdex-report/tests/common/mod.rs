@@ -14,8 +14,8 @@ use symdex_report::{Answer, Answers, Function, Options, Question, Report, Source
 /// The id of the app's image in all reports of the tests.
 pub(crate) const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
 
-/// A source that answers for the app only, and for the image of [`stacks`]. The function at each offset is `outer`, on
-/// line `offset / 16`. If that line is even, `inner` is inlined into `outer`. Functions start at multiples of 256.
+/// A source that answers for the app only, and for the image of [`stacks`], also by its name. The function at each offset is `outer`, on
+/// line `offset / 16`, where an offset can also be an address in the file. If that line is even, `inner` is inlined into `outer`. Functions start at multiples of 256.
 pub(crate) struct App {
     /// The images and offsets that were asked for, in order.
     pub(crate) asked: Vec<(String, Vec<u64>)>,
@@ -24,10 +24,14 @@ pub(crate) struct App {
 impl App {
     fn answer_one(&mut self, question: &Question<'_>) -> Result<Answers, Unanswered> {
         let Question { image, offsets, .. } = *question;
-        let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
+        let id = match &image.id {
+            Some(id) => id.to_string(),
+            None if image.file_name() == "inline-dwarf4" => stacks::ID.to_owned(),
+            None => return Err(Unanswered::Missing),
+        };
         self.asked.push((image.name.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        if [APP, stacks::ID].contains(&id.to_string().as_str()) {
-            let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0)).collect();
+        if [APP, stacks::ID].contains(&id.as_str()) {
+            let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0 % stacks::BASE)).collect();
             Ok(answers.into())
         } else {
             Err(Unanswered::Missing)

@@ -95,11 +95,11 @@ const TEXTS: [(&str, [&str; 3]); 87] = [
         ["{\"callStacks\":[{\"callStackRootFrames\":[", "{\"address\":%,\"binaryName\":\"%\"},", "{}]}]}"],
     ),
     (
-        "metrickit-string",
+        "metrickit",
         ["[\"{\\\"callStacks\\\":[{\\\"callStackRootFrames\\\":[", "{\\\"address\\\":%},", "{}]}]}\"]"],
     ),
-    ("metrickit-string", ["[\"{\\\"callStackRootFrames\\\":1,\\\"callStacks\\\":[", "{},", "{}]}\"]"]),
-    ("metrickit-string", ["[", "\"{\\\"callStackRootFrames\\\":[]}\",", "1]"]),
+    ("metrickit", ["[\"{\\\"callStackRootFrames\\\":1,\\\"callStacks\\\":[", "{},", "{}]}\"]"]),
+    ("metrickit", ["[", "\"{\\\"callStackRootFrames\\\":[]}\",", "1]"]),
     ("kscrash", [KSCRASH, "{\"instruction_addr\":%},", "{}]}}]}}"]),
     (
         "kscrash",
@@ -227,11 +227,10 @@ const TEXTS: [(&str, [&str; 3]); 87] = [
 ];
 
 /// The end of a report of each format in JSON, with what it is recognised by, after a list of other values.
-const JSON: [(&str, &str); 13] = [
+const JSON: [(&str, &str); 12] = [
     ("apple-ips", "1],\"usedImages\":[],\"threads\":[]}"),
     ("apple-stackshot", "1],\"processByPid\":{}}"),
     ("metrickit", "1],\"callStacks\":[{\"callStackRootFrames\":[]}]}"),
-    ("metrickit-string", "1],\"y\":\"{\\\"callStackRootFrames\\\":[]}\"}"),
     ("kscrash", "1],\"binary_images\":[],\"crash\":{\"backtrace\":{\"instruction_addr\":1}}}"),
     ("sentry-event", "1],\"debug_meta\":{},\"stacktrace\":{\"instruction_addr\":1}}"),
     ("sentry-profile", "1],\"profile\":{\"samples\":[],\"frames\":[{\"instruction_addr\":1}]}}"),

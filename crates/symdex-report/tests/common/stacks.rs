@@ -43,7 +43,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("bugsnag", bugsnag(), ALL),
         sample("measure", measure(), CALLERS),
         sample("measure", measure_of_dart(), NONE),
-        sample("metrickit-string", metrickit_string(), CALLERS),
+        sample("metrickit", metrickit_string(), CALLERS),
         sample("minidump-stackwalk", minidump(), NONE),
         sample("android", bugly(), NONE),
         sample("apple-call-tree", spindump_of_ips(), CALLERS),

@@ -121,7 +121,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
             return ExistingSymbol::default();
         };
         let (file, line) = Some((lossy(file), line)).filter(|_| file != NO_FILE).unzip();
-        let before = report.text.get(..frame.site.start()).unwrap_or_default();
+        let before = report.text().get(..frame.site.start()).unwrap_or_default();
         ExistingSymbol { function: function_above(before), file, line, offset: None }
     })
 }

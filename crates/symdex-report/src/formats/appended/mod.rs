@@ -266,7 +266,7 @@ fn existing_symbols(report: &Report<'_>, dialect: &Dialect) -> Vec<Vec<ExistingS
         let text = report.at(frame.site);
         let line = (dialect.frame)(text).filter(|_| frame.function.is_some());
         let Some(line) = line else { return ExistingSymbol::default() };
-        let below = || lines(report.text.get(frame.site.start()..)?).nth(1);
+        let below = || lines(report.text().get(frame.site.start()..)?).nth(1);
         let location = line.location.or_else(|| (dialect.location)(below()?.1));
         let (file, number) = location.unzip();
         let function = line.function.and_then(|name| text.get(name)).map(lossy);

@@ -19,11 +19,11 @@ pub(super) fn write(
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Ok(()) };
     // The parentheses and the space around them go, and the space between addresses becomes an end of line.
-    let (before, after) = (&report.text[..first.site.start()], &report.text[last.site.end()..]);
+    let (before, after) = (&report.text()[..first.site.start()], &report.text()[last.site.end()..]);
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |line_feed| line_feed + 1);
     let close_len = memchr::memchr(b')', after).map_or(0, |close| close + 1);
     let rest_len = memchr::memchr2(b'\r', b'\n', after).unwrap_or(after.len());
-    let end = line_end(report.text, last.site.end() + rest_len);
+    let end = line_end(report.text(), last.site.end() + rest_len);
     // A title may stand before the parentheses. The first frame then comes on a line of its own.
     let line = &before[line_start..];
     let title = line[..memchr::memchr(b'(', line).unwrap_or_default()].trim_ascii_end();

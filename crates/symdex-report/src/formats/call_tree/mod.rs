@@ -51,7 +51,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
     let mut indentation = Indentation::default();
     let mut frames = in_text_order(symbolicated.report).peekable();
-    let mut lines = lines(symbolicated.report.text).peekable();
+    let mut lines = lines(symbolicated.report.text()).peekable();
     while let Some((span, line)) = lines.next() {
         let next = lines.peek().map_or(&b""[..], |(_, next)| next);
         let frame = frames.next_if(|(start, ..)| *start == span.start);
@@ -67,7 +67,7 @@ fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Re
         let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
         if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
             let line = Line { text: line, sample_line: &sample_line, node: &node, next };
-            let end = line_end(symbolicated.report.text, span.end);
+            let end = line_end(symbolicated.report.text(), span.end);
             let (name, text) = (span.start + sample_line.name, line.edit(&resolution, &indentation, end));
             editor.replace(&(name..span.end), &text)?;
             indentation.push(sample_line.column, resolution.frames.len() - 1);

@@ -35,6 +35,7 @@ pub(crate) const FORMAT: Format = Format {
     existing_symbols: Some(existing_symbols),
     stated_image: backtraces::stated_image,
     edits: Edits::Frames(replacement),
+    openings: &[r#"{"threads":[{"frames":["#, r#"{"threads":["#, r#"{"usedImages":["#],
     ..Format::JSON
 };
 
@@ -89,11 +90,11 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| match report.text.get(frame.site.start()) {
-        Some(b'{') => Json::parse(report.text, frame.site.start())
+    report.map_frames(|frame| match report.text().get(frame.site.start()) {
+        Some(b'{') => Json::parse(report.text(), frame.site.start())
             .map(|json| FRAME.existing_symbol(json.root(), frame.address))
             .unwrap_or_default(),
-        _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
+        _ => backtraces::existing_symbol(report.text(), &frame.site.span()).unwrap_or_default(),
     })
 }
 

@@ -118,7 +118,7 @@ fn frame(array: Value<'_>, kind: AddressKind, images: &[ReportImage]) -> Option<
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
-        let json = Json::parse(report.text, frame.site.start()).ok();
+        let json = Json::parse(report.text(), frame.site.start()).ok();
         let symbol = json.as_ref().and_then(|json| json.root().elements().nth(2));
         symbol.map(|symbol| FRAME.existing_symbol(symbol, frame.address)).unwrap_or_default()
     })

@@ -12,6 +12,8 @@ pub(super) struct Parser<'t> {
     nodes: Vec<u32>,
     /// The nodes of open objects and arrays.
     open: Vec<u32>,
+    /// The end of the last value that is whole, or of the last bracket that opened one.
+    whole: usize,
 }
 
 /// The deepest nesting of objects and arrays that is read. A call tree has two levels for each call.
@@ -20,9 +22,32 @@ pub(super) const MAX_DEPTH: usize = 100_000;
 impl<'t> Parser<'t> {
     /// The nodes of the document at `start`, and its end in the text.
     pub(super) fn parse(text: &'t [u8], start: usize) -> Result<(Vec<u32>, usize), Error> {
-        let mut parser = Self { text, at: start, nodes: Vec::new(), open: Vec::new() };
+        let mut parser = Self::new(text, start);
         parser.run()?;
         Ok((parser.nodes, parser.at))
+    }
+
+    fn new(text: &'t [u8], start: usize) -> Self {
+        Self { text, at: start, nodes: Vec::new(), open: Vec::new(), whole: start }
+    }
+
+    /// How much of the document at `start` is whole, if it is cut: an end in the text, and the brackets that close what
+    /// is open there. An object that is cut and has only numbers and words so far, such as a frame, is left out. `None`
+    /// if nothing is whole.
+    pub(super) fn repair(text: &'t [u8], start: usize) -> Option<(usize, Vec<u8>)> {
+        let mut parser = Self::new(text, start);
+        parser.run().err()?;
+        let last = *parser.open.last()?;
+        let values = parser.nodes.get(last as usize + CONTAINER..).unwrap_or_default();
+        let has_list = values.iter().any(|node| matches!(text.get(*node as usize), Some(b'{' | b'[')));
+        if parser.is_object(last) && !has_list {
+            parser.open.pop();
+            parser.whole = parser.nodes[last as usize] as usize;
+        }
+        let whole = text[start..parser.whole].trim_ascii_end();
+        let whole = whole.strip_suffix(b",").unwrap_or(whole);
+        let closing: Vec<u8> = parser.open.iter().rev().map(|node| parser.closing(*node)).collect();
+        (!closing.is_empty()).then_some((start + whole.len(), closing))
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -45,6 +70,7 @@ impl<'t> Parser<'t> {
                     self.grow();
                     self.nodes.extend([start, start, node]);
                     self.open.push(node);
+                    self.whole = self.at;
                     self.skip_space();
                     if self.peek() != Some(self.closing(node)) {
                         if self.is_object(node) {
@@ -56,6 +82,10 @@ impl<'t> Parser<'t> {
                 Some(b'"') => self.string()?,
                 Some(b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z') => self.scalar(),
                 _ => return Err(self.malformed("expected a JSON value")),
+            }
+            // A number at the end of the text can be cut.
+            if self.at < self.text.len() {
+                self.whole = self.at;
             }
             // A value ended, or an empty object or array must be closed.
             if !self.close()? {
@@ -84,6 +114,7 @@ impl<'t> Parser<'t> {
                     self.nodes[open as usize + 1] = end;
                     self.nodes[open as usize + 2] = next;
                     self.open.pop();
+                    self.whole = self.at;
                 }
                 _ => return Err(self.malformed("expected a comma or the end of an object or array")),
             }

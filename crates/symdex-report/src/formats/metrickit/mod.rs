@@ -5,7 +5,6 @@
 //! for inlined functions are inserted around its `subFrames`, or around the frame itself if the root is the innermost
 //! frame.
 
-pub(crate) mod embedded;
 mod info;
 mod text;
 
@@ -96,13 +95,13 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     // The text was parsed before, so this does not fail.
-    let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
+    let Ok(json) = Json::parse(report.text(), 0) else { return Vec::new() };
     let stacks = stacks(json.root()).zip(&report.threads);
     stacks.map(|(stack, thread)| stack.existing_symbols(thread)).collect()
 }
 
 fn write(symbolicated: &Symbolicated<'_, '_>, editor: &mut Editor<'_>) -> io::Result<()> {
-    let text = symbolicated.report.text;
+    let text = symbolicated.report.text();
     // The text was parsed before, so this does not fail.
     let Ok(json) = Json::parse(text, 0) else { return Ok(()) };
     for (thread, stack) in stacks(json.root()).enumerate().take(symbolicated.report.threads.len()) {

@@ -16,7 +16,7 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
     write_header(report, out)?;
     let rendered = Stacks::new(symbolicated);
     // The text was parsed before, so this does not fail.
-    if let Ok(json) = Json::parse(report.text, 0) {
+    if let Ok(json) = Json::parse(report.text(), 0) {
         let mut before: Option<Span> = None;
         for (thread, stack) in stacks(json.root()).enumerate().take(report.threads.len()) {
             if before.replace(stack.diagnostic.span()) != Some(stack.diagnostic.span()) {

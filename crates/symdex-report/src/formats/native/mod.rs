@@ -99,7 +99,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     for (frame, symbol) in
         frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
     {
-        if let Some((file, line)) = frame::location_after(report.text, &frame.site.span()) {
+        if let Some((file, line)) = frame::location_after(report.text(), &frame.site.span()) {
             (symbol.file, symbol.line) = (Some(file), Some(line));
         }
     }

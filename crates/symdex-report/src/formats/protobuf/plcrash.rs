@@ -135,7 +135,7 @@ fn frames(owner: &Message<'_>, number: u64, first: AddressKind, limit: &ReadLimi
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
-        let symbol = Message::new(report.text, frame.site.span()).message(SYMBOL);
+        let symbol = Message::new(report.text(), frame.site.span()).message(SYMBOL);
         let start = symbol.and_then(|symbol| symbol.number(SYMBOL_START));
         let function = frame.function.map(|name| lossy(report.at(name)));
         let offset = start.filter(|_| function.is_some()).and_then(|start| frame.address.checked_sub(start));
@@ -144,7 +144,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
 }
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-    let text = symbolicated.report.text;
+    let text = symbolicated.report.text();
     let answers = Answers::new(symbolicated);
     let report = Message::new(text, START.min(text.len())..text.len());
     let paths: [&[u64]; 2] =

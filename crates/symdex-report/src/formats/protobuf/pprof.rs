@@ -145,18 +145,18 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    let tables = Tables::of(report.text);
+    let tables = Tables::of(report.text());
     report.map_frames(|frame| {
-        let symbol = tables.symbol(&Message::new(report.text, frame.site.span()));
+        let symbol = tables.symbol(&Message::new(report.text(), frame.site.span()));
         let Some((name, file, line)) = symbol else { return ExistingSymbol::default() };
         let line = u32::try_from(line).ok().filter(|line| *line != 0);
         let file = Some(file).filter(|file| !file.is_empty());
-        ExistingSymbol { function: Some(lossy(&report.text[name])), file, line, offset: None }
+        ExistingSymbol { function: Some(lossy(&report.text()[name])), file, line, offset: None }
     })
 }
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-    let tables = Tables::of(symbolicated.report.text);
+    let tables = Tables::of(symbolicated.report.text());
     let answers = Answers::new(symbolicated);
     let resolved =
         symbolicated.frames().filter(|(thread, frame)| symbolicated.resolution(*thread, *frame).is_some());

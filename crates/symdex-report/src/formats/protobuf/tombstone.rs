@@ -173,14 +173,14 @@ impl Images {
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
         let function = frame.function.map(|name| lossy(report.at(name)));
-        let offset = Message::new(report.text, frame.site.span()).number(of_frame::FUNCTION_OFFSET);
+        let offset = Message::new(report.text(), frame.site.span()).number(of_frame::FUNCTION_OFFSET);
         let offset = offset.filter(|_| function.is_some());
         ExistingSymbol { function, offset, ..ExistingSymbol::default() }
     })
 }
 
 fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-    let text = symbolicated.report.text;
+    let text = symbolicated.report.text();
     let answers = Answers::new(symbolicated);
     let tombstone = Message::new(text, 0..text.len());
     let path: &[u64] = &[of_tombstone::THREADS, MAP_VALUE, BACKTRACE];
