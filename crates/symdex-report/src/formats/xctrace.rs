@@ -15,7 +15,7 @@ use crate::formats::rules::is_nameless;
 use crate::formats::steps::count;
 use crate::render::write_crash;
 use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, Span, SymbolDetail, Thread};
-use crate::text::{Cursor, lossy};
+use crate::text::{Cursor, has, lossy};
 
 /// The format of the tables of `xctrace export`.
 pub(crate) const FORMAT: Format = Format {
@@ -26,9 +26,7 @@ pub(crate) const FORMAT: Format = Format {
         r#"UUID="6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"/></frame></backtrace></row></trace-query-result>"#,
     ),
     marks: &["<trace-query-result>", "<backtrace", "<binary "],
-    recognises: |text| {
-        text.trim_ascii_start().starts_with(b"<") && memmem::find(text, b"<trace-query-result").is_some()
-    },
+    recognises: |text| has(text, "<trace-query-result"),
     parse,
     existing_symbols: Some(existing_symbols),
     edits: Edits::Frames(replacement),

@@ -14,8 +14,9 @@ use symdex_report::{Answer, Answers, Function, Options, Question, Report, Source
 /// The id of the app's image in all reports of the tests.
 pub(crate) const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
 
-/// A source that answers for the app only, and for the image of [`stacks`], also by its name. The function at each offset is `outer`, on
-/// line `offset / 16`, where an offset can also be an address in the file. If that line is even, `inner` is inlined into `outer`. Functions start at multiples of 256.
+/// A source that answers for the app, and for the image of [`stacks`], also by its name. Offsets of the latter can be
+/// addresses of the file. The function at each offset is `outer`, on line `offset / 16`. If that line is even, `inner`
+/// is inlined into `outer`. Functions start at multiples of 256.
 pub(crate) struct App {
     /// The images and offsets that were asked for, in order.
     pub(crate) asked: Vec<(String, Vec<u64>)>,

@@ -23,6 +23,11 @@ const MAX_LAYERS: usize = 4;
 const MAX_READINGS: usize = 40;
 /// How many frames are looked at to decide whether a text is read well.
 const FIRST_FRAMES: usize = 32;
+/// How many frames and images of two readings are compared. They are far below the limits of reports, which depend on
+/// the size of the text: a reading of a shorter text would have fewer.
+const COMPARED: usize = 128;
+/// Layers are first searched in so many bytes of the start of a longer text, and as many of its end.
+const SAMPLE: usize = 32 << 10;
 
 /// Why a report that is cut cannot be read. The position follows.
 const CUT: &str = "its frames or its list of images are missing, because it is cut (copy all of it)";
@@ -59,7 +64,7 @@ impl Reader<'_> {
     pub(crate) fn read(&self, text: &[u8]) -> Result<Reading, Error> {
         if certain(text).is_none()
             && let Ok((format, parsed)) = (self.read)(text)
-            && self.is_good(text, format, &parsed)
+            && (self.is_good(text, format, &parsed) || self.is_plain(text, format))
         {
             return Ok(Reading { format, parsed, layers: Vec::new() });
         }
@@ -80,13 +85,14 @@ impl Reader<'_> {
         let mut is_of_strings = false;
         let mut best = match (self.read)(text) {
             Ok((format, parsed)) => {
-                let worth = worth(&parsed, usize::MAX);
+                let worth = worth(&parsed, COMPARED);
                 if more == 0 || self.is_good(text, format, &parsed) {
                     return Ok(Best { worth, layers: Vec::new() });
                 }
                 is_of_strings = self.is_of_strings(text, format);
                 Ok(Best { worth, layers: Vec::new() })
             }
+            Err(error) if more == 0 => return Err(error),
             Err(error) => Err(error),
         };
         for (layer, is_prefix) in self.layers(text, has_prefixes) {
@@ -125,13 +131,27 @@ impl Reader<'_> {
         others.into_iter().chain(escaped).map(|layer| (layer, false)).chain(prefixes)
     }
 
-    /// Whether a reading of `text` needs no other: frames are in known images, or a format of JSON has frames, or no
-    /// strings with escapes.
+    /// Whether a reading of `text` needs no other: frames are in known images, or a format of JSON has frames, or is a
+    /// whole document without escapes in its strings.
     fn is_good(&self, text: &[u8], format: usize, parsed: &Parsed) -> bool {
         let [in_known_images, _, frames, _] = worth(parsed, FIRST_FRAMES);
         let is_json = self.formats[format].kind() == FormatKind::Json;
-        let has_no_other = || frames != 0 || memchr::memchr(b'\\', text).is_none();
+        let is_whole = parsed.extent.bytes == 0;
+        let has_no_other = || frames != 0 || (is_whole && memchr::memchr(b'\\', text).is_none());
         (in_known_images != 0 || (is_json && has_no_other())) && !self.is_of_strings(text, format)
+    }
+
+    /// Whether the start and the end of a long text, which a text format reads, have no layers.
+    fn is_plain(&self, text: &[u8], format: usize) -> bool {
+        if self.formats[format].kind() != FormatKind::Text || text.len() <= 2 * SAMPLE {
+            return false;
+        }
+        let (start, end) = (&text[..SAMPLE], &text[text.len() - SAMPLE..]);
+        let last_line = memchr::memrchr(b'\n', start).map_or(SAMPLE, |at| at + 1);
+        let first_line = memchr::memchr(b'\n', end).map_or(0, |at| at + 1);
+        let sample = [&start[..last_line], &end[first_line..]].concat();
+        let found = self.search(&sample, &mut MAX_READINGS.clone(), MAX_LAYERS, true);
+        found.is_ok_and(|found| found.layers.is_empty())
     }
 
     /// Whether a text format has found lines of its frames in the strings of a JSON document.
@@ -160,7 +180,7 @@ type Worth = [usize; 4];
 /// the number of all. Of two readings with as many, the one with fewer images is better: a prefix is no part of names.
 fn worth(parsed: &Parsed, most: usize) -> Worth {
     let map = ImageMap::new(&parsed.images);
-    let mut worth = [0, 0, 0, usize::MAX - parsed.images.len()];
+    let mut worth = [0, 0, 0, usize::MAX - parsed.images.len().min(COMPARED)];
     for frame in parsed.threads.iter().flat_map(|thread| &thread.frames).take(most) {
         let image = map.of_frame(frame).and_then(|number| parsed.images.get(number));
         worth[0] += usize::from(image.is_some_and(|image| image.id.is_some()));
