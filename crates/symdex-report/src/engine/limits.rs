@@ -83,7 +83,7 @@ const IMAGE: usize = 1024;
 const ENTRY: usize = 128;
 
 /// Returns how many bytes of memory the frames, stacks and images of a report of `size` bytes may take. The rest of the
-/// report is not read. The text, with what is read from it besides these, takes six times its size; the answers count
+/// report is not read. The text, with what is read from it besides these, takes eight times its size; the answers count
 /// separately, too.
 ///
 /// ```

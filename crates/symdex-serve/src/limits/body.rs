@@ -15,7 +15,7 @@ use crate::problem::{Problem, ProblemKind};
 /// How much memory is reserved for a request, in multiples of its body: the body and what is read from it. Frames,
 /// stacks and images of reports count separately ([`symdex_report::most_memory`]), as does the answer. The test program
 /// `memory` of symdex-report has as much for each format.
-const MEMORY: u64 = 6;
+const MEMORY: u64 = 8;
 
 /// zstd allocates its window before it knows how long the contents are: 8 MiB at most.
 const MAX_WINDOW_LOG: u32 = 23;

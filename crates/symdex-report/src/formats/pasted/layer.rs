@@ -101,6 +101,12 @@ impl Layer {
         (is_small && self.text != outer && !self.text.trim_ascii().is_empty()).then_some(self)
     }
 
+    /// The layer, and what is left of `room` bytes of memory. `None` if it takes more.
+    pub(crate) fn fit(self, room: usize) -> Option<(Self, usize)> {
+        let size = self.text.len() + self.parts.len() * size_of::<Part>();
+        room.checked_sub(size).map(|rest| (self, rest))
+    }
+
     /// The part with the byte `at`.
     fn part(&self, at: usize) -> Option<&Part> {
         let after = self.parts.partition_point(|part| part.start as usize <= at);

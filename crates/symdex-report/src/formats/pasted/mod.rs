@@ -17,10 +17,11 @@ use crate::report::{Parsed, Report};
 use crate::text::is_object;
 pub(crate) use layer::Layer;
 
-/// How many layers can lie on each other.
-const MAX_LAYERS: usize = 4;
 /// How many readings of a text are tried.
 const MAX_READINGS: usize = 40;
+/// How much memory the layers of a text may take together: a part in proportion to the text, and one for short texts.
+const ROOM_PER_BYTE: usize = 4;
+const MIN_ROOM: usize = 4 << 10;
 /// How many frames are looked at to decide whether a text is read well.
 const FIRST_FRAMES: usize = 32;
 /// How many frames and images of two readings are compared. They are far below the limits of reports, which depend on
@@ -68,17 +69,17 @@ impl Reader<'_> {
         {
             return Ok(Reading { format, parsed, layers: Vec::new() });
         }
-        let layers = self.search(text, &mut MAX_READINGS.clone(), MAX_LAYERS, true)?.layers;
+        let layers = self.search(text, &mut MAX_READINGS.clone(), room(text), true)?.layers;
         let (format, parsed) = (self.read)(layers.last().map_or(text, |layer| &layer.text))?;
         Ok(Reading { format, parsed, layers })
     }
 
-    /// The best layers of `text`, which may have `more`, and prefixes of lines if `has_prefixes`. `left` readings are
-    /// tried.
-    fn search(&self, text: &[u8], left: &mut usize, more: usize, has_prefixes: bool) -> Result<Best, Error> {
+    /// The best layers of `text`, which take at most `room` bytes, and may be prefixes of lines if `has_prefixes`.
+    /// `left` readings are tried.
+    fn search(&self, text: &[u8], left: &mut usize, room: usize, has_prefixes: bool) -> Result<Best, Error> {
         *left = left.saturating_sub(1);
-        if let Some(layer) = (more != 0).then(|| certain(text)).flatten()
-            && let Ok(best) = self.search(&layer.text, left, more - 1, has_prefixes)
+        if let Some((layer, rest)) = certain(text).and_then(|layer| layer.fit(room))
+            && let Ok(best) = self.search(&layer.text, left, rest, has_prefixes)
         {
             return Ok(best.within(layer));
         }
@@ -86,20 +87,20 @@ impl Reader<'_> {
         let mut best = match (self.read)(text) {
             Ok((format, parsed)) => {
                 let worth = worth(&parsed, COMPARED);
-                if more == 0 || self.is_good(text, format, &parsed) {
+                if self.is_good(text, format, &parsed) {
                     return Ok(Best { worth, layers: Vec::new() });
                 }
                 is_of_strings = self.is_of_strings(text, format);
                 Ok(Best { worth, layers: Vec::new() })
             }
-            Err(error) if more == 0 => return Err(error),
             Err(error) => Err(error),
         };
         for (layer, is_prefix) in self.layers(text, has_prefixes) {
             if *left == 0 {
                 break;
             }
-            let found = self.search(&layer.text, left, more - 1, has_prefixes && !is_prefix);
+            let Some((layer, rest)) = layer.fit(room) else { continue };
+            let found = self.search(&layer.text, left, rest, has_prefixes && !is_prefix);
             let has_frames = found.as_ref().is_ok_and(|found| found.worth[2] != 0);
             if let (Err(Error::Malformed { what, .. }), true) = (&mut best, layer.cut != 0) {
                 *what = CUT;
@@ -150,7 +151,7 @@ impl Reader<'_> {
         let last_line = memchr::memrchr(b'\n', start).map_or(SAMPLE, |at| at + 1);
         let first_line = memchr::memchr(b'\n', end).map_or(0, |at| at + 1);
         let sample = [&start[..last_line], &end[first_line..]].concat();
-        let found = self.search(&sample, &mut MAX_READINGS.clone(), MAX_LAYERS, true);
+        let found = self.search(&sample, &mut MAX_READINGS.clone(), room(&sample), true);
         found.is_ok_and(|found| found.layers.is_empty())
     }
 
@@ -158,6 +159,11 @@ impl Reader<'_> {
     fn is_of_strings(&self, text: &[u8], format: usize) -> bool {
         self.formats[format].kind() == FormatKind::Text && document::is_document(text)
     }
+}
+
+/// How much memory the layers of `text` may take.
+fn room(text: &[u8]) -> usize {
+    MIN_ROOM.saturating_add(text.len().saturating_mul(ROOM_PER_BYTE))
 }
 
 /// The layer that `text` certainly has: marks or indentation of all lines, or colours.

@@ -200,7 +200,7 @@ impl<'t> Shape<'t> {
         }
         strip(text, |line| {
             let (Span { start, end }, is_closed) = content(line)?;
-            let start = (start + before).min(end);
+            let start = start.saturating_add(before).min(end);
             Some(start..end - if is_closed { after.min(end - start) } else { 0 })
         })
     }
