@@ -40,8 +40,8 @@ fn the_target_of_a_redirect_gets_no_secret_of_the_source() {
 #[test]
 fn redirects_into_the_network_of_this_machine_are_refused() {
     for (target, found) in [
-        ("http://169.254.169.254/latest/meta-data", "169.254.169.254, a link-local address"),
-        ("http://[fd00:ec2::254]/latest/meta-data", "fd00:ec2::254, a private address"),
+        ("http://169.254.169.254/latest/meta-data", "169.254.169.254, the address of a metadata service"),
+        ("http://[fd00:ec2::254]/latest/meta-data", "fd00:ec2::254, the address of a metadata service"),
         ("http://0x0a000001/", "10.0.0.1, a private address"),
         ("http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1, a private address"),
     ] {
