@@ -213,8 +213,9 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
         let server = Server::bind(options).await.map_err(|error| other(error.to_string()))?;
         let address = server.local_addr().map_err(|error| other(error.to_string()))?;
         reload_on_hangup(server.reloader(), args_again);
+        let stop = told_to_stop();
         complain(&format!("listening at {address}"));
-        server.run(told_to_stop()).await;
+        server.run(stop).await;
         Ok(None)
     })
 }
@@ -284,24 +285,33 @@ fn reload_on_hangup(reloader: Reloader, args_again: fn() -> Result<Box<Args>, Fa
 #[cfg(not(unix))]
 fn reload_on_hangup(_: Reloader, _: fn() -> Result<Box<Args>, Failure>) {}
 
-/// Ready when the process gets Ctrl-C or, on Unix, SIGTERM.
-async fn told_to_stop() {
-    let interrupted = async {
-        // Without the handler, the system ends the process.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                () = interrupted => (),
-                _ = terminated.recv() => (),
+/// Ready when the process gets Ctrl-C or, on Unix, SIGTERM. They are handled from this call on.
+#[cfg(unix)]
+fn told_to_stop() -> impl Future<Output = ()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let [interrupted, terminated] = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| {
+        let handled = signal(kind).ok();
+        async move {
+            match handled {
+                Some(mut handled) => _ = handled.recv().await,
+                // Without the handler, the system ends the process.
+                None => std::future::pending().await,
             }
-            return;
+        }
+    });
+    async move {
+        tokio::select! {
+            () = interrupted => (),
+            () = terminated => (),
         }
     }
-    interrupted.await;
+}
+
+/// Ready when the process gets Ctrl-C.
+#[cfg(not(unix))]
+async fn told_to_stop() {
+    // Without the handler, the system ends the process.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }

@@ -370,6 +370,7 @@ fn what_is_read_of_an_archive_is_told_as_it_is_read() {
         let on_read = |bytes| {
             read.set(read.get() + bytes);
             calls.set(calls.get() + 1);
+            Ok(())
         };
         unpacker.unpack(file(&archive), "a", &|_, head| head.starts_with(b"debug"), &on_read);
         let size = archive.len() as u64;

@@ -114,14 +114,22 @@ impl Access {
     }
 }
 
-/// Lets a request pass if one of the tokens allows `scope`, or if there are no tokens.
+/// The scope that has allowed a request: an extension of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted(pub(crate) Scope);
+
+/// Lets a request pass if one of the tokens allows one of `scopes`, or if there are no tokens. The first such scope is
+/// [`Granted`].
 pub(crate) async fn require(
-    scope: Scope,
+    scopes: &'static [Scope],
     State(access): State<Arc<Access>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let token = access.check(scope, request.headers())?;
+    let checked = scopes.iter().map(|scope| Ok((*scope, access.check(*scope, request.headers())?)));
+    let granted = checked.reduce(|first: Result<_, Problem>, next| first.or(next));
+    let (scope, token) = granted.unwrap_or_else(|| Err(unauthorized("nobody may do this")))?;
+    request.extensions_mut().insert(Granted(scope));
     if let Some(token) = &token {
         Lane::set_client(Client::Token(token.position));
     }

@@ -34,11 +34,12 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     let admin = v1::admin_routes().route("/metrics", get(operation::metrics));
     let routes = open
         .merge(page::routes())
-        .merge(scoped(app, Scope::Read, read))
-        .merge(watched(app, scoped(app, Scope::Admin, admin)))
+        .merge(scoped(app, &[Scope::Read], read))
+        .merge(watched(app, scoped(app, &[Scope::Admin], admin)))
+        .merge(watched(app, scoped(app, &[Scope::Admin, Scope::Upload], v1::job_routes())))
         .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         // Uploads may take longer. They have a time-out for each part.
-        .merge(watched(app, scoped(app, Scope::Upload, v1::upload_routes())))
+        .merge(watched(app, scoped(app, &[Scope::Upload], v1::upload_routes())))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "this path does not exist; see /openapi.json")
         })
@@ -46,9 +47,9 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     with_layers(app, routes).with_state(SharedApp::clone(app))
 }
 
-/// `routes`, for tokens that have `scope`.
-fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<SharedApp> {
-    let check = move |state, request, next| auth::require(scope, state, request, next);
+/// `routes`, for tokens that have one of `scopes`.
+fn scoped(app: &SharedApp, scopes: &'static [Scope], routes: Router<SharedApp>) -> Router<SharedApp> {
+    let check = move |state, request, next| auth::require(scopes, state, request, next);
     // Answers are for their client only, and change with the stores.
     let uncached = (header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     routes

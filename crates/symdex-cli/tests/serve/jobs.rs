@@ -14,7 +14,7 @@ use symdex_testkit::images::archive::{ZipEntry, gzip, tar_of, zip, zip_of};
 use symdex_testkit::indexes;
 use symdex_testkit::testdata::debug_file;
 
-use crate::server::{Answer, TestServer, command, command_with_limit, store_of, symdex};
+use crate::server::{Answer, TestServer, TestToken, command, command_with_limit, store_of, symdex};
 
 const IN_BUNDLE: &str = "A.app.dSYM/Contents/Resources/DWARF/A";
 
@@ -463,7 +463,8 @@ pub(crate) fn uploads_need_their_scope() {
     let bearer = [("authorization", &*format!("Bearer {secret}"))];
     assert_eq!(server.put("/v1/debug-files", &[], b"x").status, 401);
     assert_eq!(server.put("/v1/debug-files", &bearer, b"x").status, 202);
-    assert_eq!(server.get_with("/v1/jobs", &bearer).status, 403);
+    assert_eq!(server.get_with("/v1/jobs", &bearer).json().as_array().map(Vec::len), Some(1), "its own");
+    assert_eq!(server.post_with("/v1/jobs/none/first", &bearer, b"").status, 403);
     assert_eq!(server.get_with("/v1/images/00", &bearer).status, 403);
 }
 
@@ -508,4 +509,73 @@ pub(crate) fn an_uploader_learns_which_images_are_there() {
     assert_eq!(near.status, 404);
     assert!(near.text().contains(&ids[0]), "{}", near.text());
     assert_eq!(server.head(&format!("/v1/images/{absent}")).status, 404);
+}
+
+pub(crate) fn a_partial_upload_is_continued_and_replaced_by_its_token_only() {
+    let [ci, other] = ["ci", "other"].map(|name| TestToken::new(name, "upload"));
+    let server = TestServer::empty(&["--token", &ci.configured, "--token", &other.configured]);
+    let bytes = read("cxx");
+    let path = format!("/v1/debug-files/{}?name=cxx", sha256(&bytes));
+    let send = |token: &TestToken, (first, end): (usize, usize)| {
+        let range = format!("bytes {first}-{}/{}", end - 1, bytes.len());
+        let headers = [("authorization", &*token.bearer), ("content-range", &*range)];
+        server.put(&path, &headers, &bytes[first..end])
+    };
+    assert_eq!(send(&ci, (0, 100)).status, 204);
+    // The other one knows the SHA-256.
+    assert_eq!(server.put(&path, &other.headers(), b"x").status, 422);
+    assert_eq!(send(&other, (100, 200)).status, 409);
+    assert_eq!(send(&other, (0, 50)).status, 204);
+    assert_eq!(send(&ci, (100, bytes.len())).status, 202);
+}
+
+pub(crate) fn jobs_are_canceled_by_their_token_and_put_first_by_operators() {
+    let [ci, other] = ["ci", "other"].map(|name| TestToken::new(name, "upload"));
+    let admin = TestToken::new("admin", "admin");
+    // A file is in the place of the store, so that the first job waits.
+    let root = folder();
+    let (store, state) = (root.path().join("store"), root.path().join("state"));
+    fs::write(&store, b"").expect("written");
+    let mut arguments = vec!["--state", state.to_str().expect("UTF-8"), "--build-jobs", "1"];
+    [&ci, &other, &admin].iter().for_each(|token| arguments.extend(["--token", &token.configured]));
+    let server = TestServer::start(&store, &arguments);
+    let send = |token: &TestToken, name: &str| {
+        let sent = server.put(&format!("/v1/debug-files?name={name}"), &token.headers(), &read(name));
+        assert_eq!(sent.status, 202, "{}", sent.text());
+        sent.header("location").to_owned()
+    };
+    let job = |path: &str| server.get_with(path, &ci.headers()).json();
+    let running = send(&ci, "cxx");
+    until(|| !job(&running)["store_error"].is_null());
+    let (own, second, third) = (send(&ci, "lto"), send(&other, "icf"), send(&other, "outliner"));
+    let names = |token: &TestToken, query: &str| {
+        let list = server.get_with(&format!("/v1/jobs{query}"), &token.headers()).json();
+        let mut names: Vec<_> =
+            list.as_array().expect("a list").iter().map(|job| job["name"].clone()).collect();
+        names.sort_by_key(Value::to_string);
+        json!(names)
+    };
+    assert_eq!(names(&ci, ""), json!(["cxx", "lto"]));
+    assert_eq!(names(&other, "?state=queued"), json!(["icf", "outliner"]));
+    assert_eq!(names(&admin, ""), json!(["cxx", "icf", "lto", "outliner"]));
+    assert_eq!(names(&admin, "?state=running"), json!(["cxx"]));
+
+    let cancel = |path: &str, token: &TestToken| server.delete(path, &token.headers());
+    assert_eq!((cancel(&own, &other).status, cancel(&running, &ci).status), (403, 409));
+    assert_eq!(cancel("/v1/jobs/none", &admin).status, 404);
+    let canceled = cancel(&own, &ci);
+    assert_eq!((canceled.status, failure(&canceled.json()).1), (200, "lto: canceled by ci"));
+    assert_eq!((cancel(&own, &admin).status, job(&own)), (409, canceled.json()));
+    assert_eq!(names_in(&state.join("uploads")).len(), 3);
+
+    let first = |path: &str, token: &TestToken| {
+        server.post_with(&format!("{path}/first"), &token.headers(), b"").status
+    };
+    assert_eq!((first(&third, &other), first(&third, &admin), first(&own, &admin)), (403, 200, 409));
+    fs::remove_file(&store).expect("removed");
+    until(|| [&running, &second, &third].iter().all(|path| job(path)["state"] == "done"));
+    let started = |path: &str| job(path)["started"].as_str().expect("a time").to_owned();
+    let finished = |path: &str| job(path)["finished"].as_str().expect("a time").to_owned();
+    assert!(finished(&third) <= started(&second), "{} {}", job(&third), job(&second));
+    server.expect_log(&[r#""action":"cancel","token":"ci""#, r#""action":"first","token":"admin""#]);
 }

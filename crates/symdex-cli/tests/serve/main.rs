@@ -97,6 +97,8 @@ symdex_testkit::main! {
     jobs::an_orderly_stop_loses_no_upload_and_is_no_attempt,
     jobs::a_state_folder_has_one_server,
     jobs::uploads_need_their_scope,
+    jobs::a_partial_upload_is_continued_and_replaced_by_its_token_only,
+    jobs::jobs_are_canceled_by_their_token_and_put_first_by_operators,
     jobs::an_uploader_learns_which_images_are_there,
     lookup::answers_are_those_of_the_command,
     lookup::each_image_is_a_line_of_ndjson,

@@ -45,7 +45,15 @@ pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
         app.bearer
     );
     sending.write_all(&[head.as_bytes(), &[b' '; 400_000]].concat()).expect("sent");
-    server.until(|| server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 400_000]).status == 503);
+    server.until(|| {
+        let metrics = server.get_with("/metrics", &admin.headers());
+        let mut free = metrics
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_prefix("symdex_request_memory_free_bytes ")?.parse::<u64>().ok());
+        free.next().is_some_and(|free| free < 2_000_000)
+    });
+    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 400_000]).status, 503);
     let answer = server.get_with("/metrics", &admin.headers());
     assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
     let metrics = answer.text();

@@ -50,6 +50,10 @@ pub(crate) struct Job {
     /// When the job was done or failed.
     #[schema(value_type = Option<String>)]
     pub(crate) finished: Option<Timestamp>,
+    /// When an operator put the job before the others that wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub(crate) first: Option<Timestamp>,
     /// How often the build was started: more than once if the server was killed in the meantime. Builds that ended with
     /// an orderly stop of the server, or that failed only for lack of a store, do not count.
     pub(crate) attempts: u32,
@@ -88,6 +92,17 @@ pub(crate) enum JobState {
 }
 
 impl JobState {
+    /// The name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Unpublished => "unpublished",
+        }
+    }
+
     pub(crate) fn is_finished(self) -> bool {
         matches!(self, Self::Done | Self::Failed)
     }
@@ -165,6 +180,7 @@ impl Job {
             created: Timestamp::now(),
             started: None,
             finished: None,
+            first: None,
             attempts: 0,
             lease: None,
             store_error: None,
@@ -190,6 +206,7 @@ impl Job {
         self.state = JobState::Running;
         self.started = Some(Timestamp::now());
         self.attempts += 1;
+        self.first = None;
         self.lease = Some(Lease { server: server.to_owned(), renewals: 0 });
         self.progress = JobProgress::default();
         self.store_error = None;

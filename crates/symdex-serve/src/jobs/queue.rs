@@ -1,5 +1,7 @@
 //! The jobs that a server knows: those that wait, those that run, and those that have finished.
 
+use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::builder::Builder;
-use super::job::{Job, JobProgress, JobState, id_of, json_size};
+use super::job::{Job, JobProgress, JobState, Timestamp, id_of, json_size};
 use super::receive::Uploads;
 use super::run::Claim;
 use super::store::{JobStore, JobStoreError, Record, Version};
@@ -282,7 +284,11 @@ impl Jobs {
             if !change(&mut job) {
                 return Ok(Some(job));
             }
-            if let Some(version) = self.store.write(&job, &version)? {
+            let written = match job.state.is_finished() {
+                true => self.store.finish(&job, &version),
+                false => self.store.write(&job, &version),
+            };
+            if let Some(version) = written? {
                 self.show(Record { job: job.clone(), version }, true);
                 return Ok(Some(job));
             }
@@ -297,6 +303,43 @@ impl Jobs {
     /// [`JobStoreError`] if the store of jobs cannot be read or written.
     pub(crate) fn resume(&self, id: &str) -> Result<Option<Job>, JobStoreError> {
         self.update(id, |job| (job.state == JobState::Unpublished).then(|| job.resume()).is_some())
+    }
+
+    /// Ends a job that is queued or waits for an operator; `by` has canceled it. Returns the job, and whether it was
+    /// canceled. `None` if there is none. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`JobStoreError`] if the store of jobs cannot be read or written.
+    pub(crate) fn cancel(&self, id: &str, by: &str) -> Result<Option<(Job, bool)>, JobStoreError> {
+        let waits = |job: &Job| matches!(job.state, JobState::Queued | JobState::Unpublished);
+        self.change(id, |job| {
+            waits(job).then(|| job.fail(format!("{}: canceled by {by}", job.name))).is_some()
+        })
+    }
+
+    /// Puts a queued job before all others. Returns the job, and whether it is queued. `None` if there is none. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`JobStoreError`] if the store of jobs cannot be read or written.
+    pub(crate) fn put_first(&self, id: &str) -> Result<Option<(Job, bool)>, JobStoreError> {
+        let now = Timestamp::now();
+        self.change(id, |job| (job.state == JobState::Queued).then(|| job.first = Some(now)).is_some())
+    }
+
+    /// As [`update`](Self::update), and returns whether the job was changed.
+    fn change(
+        &self,
+        id: &str,
+        change: impl Fn(&mut Job) -> bool,
+    ) -> Result<Option<(Job, bool)>, JobStoreError> {
+        let is_changed = Cell::new(false);
+        let job = self.update(id, |job| {
+            is_changed.set(change(job));
+            is_changed.get()
+        })?;
+        Ok(job.map(|job| (job, is_changed.get())))
     }
 
     /// The job of the upload with this SHA-256, if the upload does not have to be sent again: the job is queued or
@@ -508,7 +551,7 @@ impl Entry {
 }
 
 impl Shared {
-    /// Claims the next queued job. Clients take turns: first those of whose jobs fewer run here, then those whose last
+    /// Claims the next queued job: the last one that was put first, if there is one. Otherwise, clients take turns: first those of whose jobs fewer run here, then those whose last
     /// turn is longer ago. The oldest job of a client is first.
     fn claim_next(&mut self) -> Option<Arc<Claim>> {
         let mut running = HashMap::<JobClient, usize>::new();
@@ -519,6 +562,7 @@ impl Shared {
             let client = client_of(&entry.job);
             let of = |counts: &HashMap<JobClient, usize>| counts.get(&client).copied().unwrap_or(0);
             (
+                Reverse(entry.job.first),
                 of(&running),
                 self.turns.get(&client).copied().unwrap_or(0),
                 entry.job.created,

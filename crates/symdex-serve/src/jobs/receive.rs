@@ -28,13 +28,13 @@ const WAITING_PARTS: usize = 8;
 /// The uploads that are being received.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    /// Where their files are: `<SHA-256>.part` can be resumed, `<number>.new` cannot.
+    /// Where their files are: `<SHA-256>.part` and `<SHA-256>.<token>.part` can be resumed, `<number>.new` cannot.
     folder: PathBuf,
     /// How many uploads each client is sending.
     sending: Arc<Mutex<HashMap<Client, usize>>>,
     space: Arc<DiskSpace>,
-    /// The SHA-256 of the resumable ones.
-    named: Arc<Mutex<BTreeSet<String>>>,
+    /// The files of the resumable ones.
+    named: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// An upload that is being received.
@@ -81,23 +81,23 @@ impl Drop for Slot {
     }
 }
 
-/// The exclusive right of a request to send the upload with this SHA-256.
+/// The exclusive right of a request to write the file of a resumable upload.
 struct Turn {
-    named: Arc<Mutex<BTreeSet<String>>>,
-    sha256: String,
+    named: Arc<Mutex<BTreeSet<PathBuf>>>,
+    path: PathBuf,
 }
 
 impl Turn {
     /// `None` if another request has it.
-    fn take(named: &Arc<Mutex<BTreeSet<String>>>, sha256: &str) -> Option<Self> {
-        let is_free = named.lock().unwrap_or_else(PoisonError::into_inner).insert(sha256.to_owned());
-        is_free.then(|| Self { named: Arc::clone(named), sha256: sha256.to_owned() })
+    fn take(named: &Arc<Mutex<BTreeSet<PathBuf>>>, path: &Path) -> Option<Self> {
+        let is_free = named.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        is_free.then(|| Self { named: Arc::clone(named), path: path.to_owned() })
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.sha256);
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
     }
 }
 
@@ -119,13 +119,20 @@ impl Uploads {
         uploads
     }
 
-    fn part(&self, sha256: &str) -> PathBuf {
-        self.folder.join(format!("{sha256}.part"))
+    /// The file of the part that was sent with the token of this name. Other tokens cannot continue or replace it.
+    fn part(&self, sha256: &str, token: Option<&str>) -> PathBuf {
+        let token = token.map(|name| {
+            let hash = Sha256::digest(name);
+            let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
+            format!(".{}", digits.collect::<String>())
+        });
+        self.folder.join(format!("{sha256}{}.part", token.unwrap_or_default()))
     }
 
-    /// Returns how many bytes of the upload with this SHA-256 were received. `None` if there is no part of it.
-    pub(crate) fn received(&self, sha256: &str) -> Option<u64> {
-        Some(self.part(sha256).metadata().ok()?.len())
+    /// Returns how many bytes of the upload with this SHA-256 were received with the token of this name. `None` if there
+    /// is no part of it.
+    pub(crate) fn received(&self, sha256: &str, token: Option<&str>) -> Option<u64> {
+        Some(self.part(sha256, token).metadata().ok()?.len())
     }
 
     /// Deletes partial uploads that were not continued for a day.
@@ -165,16 +172,22 @@ impl Uploads {
         Ok(Incoming { path, file, length: 0, hash, is_temporary: true, space, _turn: None, _slot: slot })
     }
 
-    /// The upload with this SHA-256, of which the first part may be there. With `from_start`, that part is replaced.
+    /// The upload with this SHA-256, of which the first part may be there from the token of this name. With
+    /// `from_start`, that part is replaced.
     ///
     /// # Errors
     ///
     /// A problem if another request is sending the upload, if too many uploads are being received, or if the file
     /// cannot be opened.
-    pub(crate) fn resume(&self, sha256: &str, from_start: bool) -> Result<Incoming, Problem> {
-        let path = self.part(sha256);
+    pub(crate) fn resume(
+        &self,
+        sha256: &str,
+        token: Option<&str>,
+        from_start: bool,
+    ) -> Result<Incoming, Problem> {
+        let path = self.part(sha256, token);
         let slot = self.slot()?;
-        let turn = Turn::take(&self.named, sha256)
+        let turn = Turn::take(&self.named, &path)
             .ok_or_else(|| Problem::overloaded("uploads", "another request is sending this upload"))?;
         let file = File::options().write(true).read(true).create(true).truncate(from_start).open(&path);
         let mut file = file.map_err(of_disk)?;
@@ -389,10 +402,10 @@ mod tests {
     fn parts_are_deleted_after_a_day() {
         let (_folder, uploads) = uploads(u64::MAX);
         let sha256 = "ab".repeat(32);
-        fs::write(uploads.part(&sha256), "abc").expect("written");
+        fs::write(uploads.part(&sha256, None), "abc").expect("written");
         uploads.sweep(SystemTime::now());
-        assert_eq!(uploads.received(&sha256), Some(3));
+        assert_eq!((uploads.received(&sha256, None), uploads.received(&sha256, Some("ci"))), (Some(3), None));
         uploads.sweep(SystemTime::now() + KEEP_PARTS + Duration::from_secs(60));
-        assert_eq!(uploads.received(&sha256), None);
+        assert_eq!(uploads.received(&sha256, None), None);
     }
 }

@@ -5,20 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Extension, Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::accepts;
 use super::uploads::location;
 use crate::app::{App, SharedApp};
+use crate::audit::AUDIT;
+use crate::auth::{Granted, Requester};
 use crate::jobs::{Job, JobProgress, JobState, Timestamp};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
+use crate::token::Scope;
 
 /// How often a server that follows a job of another server reads it.
 const POLL: Duration = Duration::from_secs(1);
@@ -61,12 +65,113 @@ impl From<&Job> for JobSummary {
     }
 }
 
-/// Lists all jobs, the newest first. Finished jobs are kept for a week by default. A job with the state `unpublished`
-/// waits for an operator.
-#[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"])),
-    responses((status = 200, body = Vec<JobSummary>)))]
-pub(crate) async fn jobs(State(app): State<SharedApp>) -> Response {
-    app.respond(|app| app.jobs().map(|jobs| Json(jobs.list(|job| JobSummary::from(job))))).await
+/// Which jobs are listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobsQuery {
+    /// Only jobs with this state.
+    state: Option<JobState>,
+}
+
+/// Lists jobs, the newest first: all with the scope `admin`, and those of the token with the scope `upload`. Finished
+/// jobs are kept for a week by default. A job with the state `unpublished` waits for an operator.
+#[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"]), ("bearer" = ["upload"])),
+    params(JobsQuery), responses((status = 200, body = Vec<JobSummary>)))]
+pub(crate) async fn jobs(
+    State(app): State<SharedApp>,
+    query: Result<Query<JobsQuery>, QueryRejection>,
+    Extension(requester): Extension<Requester>,
+    Extension(granted): Extension<Granted>,
+) -> Result<Response, Problem> {
+    let Query(JobsQuery { state }) = query?;
+    let list = move |app: &App| {
+        let is_wanted =
+            |job: &Job| is_of(job, &requester, granted) && state.is_none_or(|state| job.state == state);
+        let summary = |job: &Job| is_wanted(job).then(|| JobSummary::from(job));
+        app.jobs().map(|jobs| Json(jobs.list(summary).into_iter().flatten().collect::<Vec<_>>()))
+    };
+    Ok(app.respond(list).await)
+}
+
+/// Whether a request with this scope may manage the job: that of an uploader only jobs of the same token.
+fn is_of(job: &Job, requester: &Requester, Granted(scope): Granted) -> bool {
+    scope == Scope::Admin || job.token.is_some() && job.token == requester.token
+}
+
+/// Logs that the client does `action` to a job.
+fn audit(requester: &Requester, action: &'static str, job: &Job) {
+    tracing::info!(
+        target: AUDIT,
+        action,
+        token = requester.token,
+        client = requester.client.map(tracing::field::display),
+        sha256 = job.sha256,
+        file = job.name,
+        "audit"
+    );
+}
+
+/// Cancels a job that waits for its build, for a store or for an operator. The job has failed then, and its upload is
+/// deleted. With the scope `upload`, only a job of the same token.
+#[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "symdex",
+    security(("bearer" = ["admin"]), ("bearer" = ["upload"])),
+    params(("id" = String, Path, description = "The id of the job")),
+    responses(
+        (status = 200, body = Job, description = "The job, which has failed"),
+        (status = 403, body = ProblemDetails, description = "The job is of another token"),
+        (status = 404, body = ProblemDetails),
+        (status = 409, body = ProblemDetails, description = "The job runs, or has finished")))]
+pub(crate) async fn cancel(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+    Extension(requester): Extension<Requester>,
+    Extension(granted): Extension<Granted>,
+) -> Result<Json<Job>, Problem> {
+    let jobs = Arc::clone(app.jobs()?);
+    read(&app, &id).await?;
+    if !jobs.view(&id, |job| is_of(job, &requester, granted)).ok_or_else(|| missing(&id))? {
+        let detail = "the job was sent with another token; canceling it needs the scope `admin`";
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
+    }
+    let address = requester.client.map(|client| client.to_string());
+    let by = requester.token.clone().or(address).unwrap_or_default();
+    let wanted = id.clone();
+    let changed = app.run(move |_| jobs.cancel(&wanted, &by)).await??;
+    let job = changed_to(changed, &id, "only a job that waits for its build can be canceled")?;
+    audit(&requester, "cancel", &job);
+    Ok(Json(job))
+}
+
+/// Builds a job before all others that wait.
+#[utoipa::path(post, path = "/v1/jobs/{id}/first", tag = "symdex", security(("bearer" = ["admin"])),
+    params(("id" = String, Path, description = "The id of the job")),
+    responses(
+        (status = 200, body = Job, description = "The job, which is the next one"),
+        (status = 404, body = ProblemDetails),
+        (status = 409, body = ProblemDetails, description = "The job does not wait for its build")))]
+pub(crate) async fn first(
+    State(app): State<SharedApp>,
+    Path(id): Path<String>,
+    Extension(requester): Extension<Requester>,
+) -> Result<Json<Job>, Problem> {
+    let jobs = Arc::clone(app.jobs()?);
+    let wanted = id.clone();
+    let changed = app.run(move |_| jobs.put_first(&wanted)).await??;
+    let job = changed_to(changed, &id, "only a job with the state `queued` can be put first")?;
+    audit(&requester, "first", &job);
+    Ok(Json(job))
+}
+
+/// The job of `changed`: a job, and whether it was changed. Otherwise a conflict for the reason `why`.
+fn changed_to(changed: Option<(Job, bool)>, id: &str, why: &str) -> Result<Job, Problem> {
+    match changed.ok_or_else(|| missing(id))? {
+        (job, true) => Ok(job),
+        (job, false) => {
+            let detail = format!("{why}; the state of this one is `{}`", job.state.name());
+            Err(Problem::new(ProblemKind::Conflict, detail).titled("The job has another state"))
+        }
+    }
 }
 
 /// Builds an upload again whose indexes no store has accepted: a job with the state `unpublished`.

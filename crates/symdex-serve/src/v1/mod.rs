@@ -41,11 +41,16 @@ pub(crate) fn upload_routes() -> Router<SharedApp> {
         .route("/v1/jobs/{id}", get(jobs::job))
 }
 
+/// The requests that uploaders may send for their own jobs, and those who operate the server for all jobs.
+pub(crate) fn job_routes() -> Router<SharedApp> {
+    Router::new().route("/v1/jobs", get(jobs::jobs)).route("/v1/jobs/{id}", delete(jobs::cancel))
+}
+
 /// The requests of those who operate the server.
 pub(crate) fn admin_routes() -> Router<SharedApp> {
     Router::new()
-        .route("/v1/jobs", get(jobs::jobs))
         .route("/v1/jobs/{id}/resume", post(jobs::resume))
+        .route("/v1/jobs/{id}/first", post(jobs::first))
         .route("/v1/images/{id}", delete(images::remove))
 }
 

@@ -116,7 +116,7 @@ pub(crate) async fn upload_part(
     options.check(&app, &headers)?;
     let sha256 = sha256_of(&sha256)?;
     let range = headers.get(header::CONTENT_RANGE).map(ContentRange::of).transpose()?;
-    let incoming = app.uploads.resume(&sha256, range.is_none())?;
+    let incoming = app.uploads.resume(&sha256, requester.token.as_deref(), range.is_none())?;
     let Some(range) = range else {
         check_size(&app, &incoming, content_length(&headers).unwrap_or(0))?;
         let incoming = receive(&app, incoming, body, app.options.max_upload).await?;
@@ -154,12 +154,13 @@ pub(crate) async fn upload_part(
 pub(crate) async fn offset(
     State(app): State<SharedApp>,
     Path(sha256): Path<String>,
+    Extension(requester): Extension<Requester>,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
     let sha256 = sha256_of(&sha256)?;
     let look = move |app: &App| match jobs.current(&sha256)? {
         Some(job) => Ok((Some(job.size), Some(job))),
-        None => Ok((app.uploads.received(&sha256), None)),
+        None => Ok((app.uploads.received(&sha256, requester.token.as_deref()), None)),
     };
     let found: Result<_, Problem> = app.run(look).await?;
     let (offset, job) = found?;
