@@ -41,10 +41,10 @@ pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
     let address = server.url.strip_prefix("http://").expect("a URL");
     let mut sending = TcpStream::connect(address).expect("the server listens");
     let head = format!(
-        "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\ncontent-length: 500000\r\n\r\n",
+        "POST /v1/symbolicate HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\ncontent-length: 350000\r\n\r\n",
         app.bearer
     );
-    sending.write_all(&[head.as_bytes(), &[b' '; 400_000]].concat()).expect("sent");
+    sending.write_all(&[head.as_bytes(), &[b' '; 300_000]].concat()).expect("sent");
     server.until(|| {
         let metrics = server.get_with("/metrics", &admin.headers());
         let mut free = metrics
@@ -53,7 +53,7 @@ pub(crate) fn operators_see_the_process_the_queues_and_who_asks() {
             .filter_map(|line| line.strip_prefix("symdex_request_memory_free_bytes ")?.parse::<u64>().ok());
         free.next().is_some_and(|free| free < 2_000_000)
     });
-    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 400_000]).status, 503);
+    assert_eq!(server.post_with("/v1/symbolicate", &app.headers(), vec![b' '; 300_000]).status, 503);
     let answer = server.get_with("/metrics", &admin.headers());
     assert_eq!((answer.status, answer.header("cache-control")), (200, "no-store"));
     let metrics = answer.text();
