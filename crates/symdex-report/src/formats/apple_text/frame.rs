@@ -1,6 +1,5 @@
 //! The line of a frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`.
 
-use memchr::memchr;
 use symdex::ImageId;
 
 use crate::engine::images::without_signature;
@@ -74,16 +73,15 @@ struct Head<'l> {
 /// The end of the first page, which no program maps: an address below it is a number of another kind.
 const FIRST_PAGE: u64 = 0x1000;
 
+/// The longest name of an image, in bytes: a path of macOS.
+const LONGEST_NAME: usize = 1024;
+
 impl<'l> Head<'l> {
     /// Reads `MyApp   0x0000000104a3c7d8` from byte `from` of `line`. A name may have spaces, and words that look like
     /// an address. The address is the number after a tab, which Apple writes; or else the one with all 16 digits; or
     /// the one after several spaces; or else the first. The name may be empty if the load address follows.
     fn of(line: &'l [u8], from: usize) -> Option<Self> {
-        let rest = line.get(from..)?;
-        let numbers = positions(rest, b"0x");
-        // Searched once: a line can have many numbers.
-        let (tab, spaces) = (memchr(b'\t', rest), find(rest, b"  "));
-        let is_numbered = spaces.is_some_and(|len| rest[..len].iter().all(u8::is_ascii_digit));
+        let numbers = positions(line.get(from..)?, b"0x").take_while(|at| *at <= LONGEST_NAME);
         let of_number = |at: usize| {
             let mut cursor = Cursor::at_byte(line, from + at);
             let (before, address) = (&line[from..from + at], cursor.hexadecimal()?);
@@ -105,8 +103,11 @@ impl<'l> Head<'l> {
             };
             let image = before.trim_ascii_end();
             // A number before two spaces is that of a line, and the number of the frame follows.
-            let is_one_name = spaces.is_none_or(|at| at >= image.len()) || rank < 2 && !is_numbered;
-            let is_name = is_one_name && tab.is_none_or(|at| at >= image.len()) && is_name(image);
+            let is_one_name = match find(image, b"  ") {
+                None => true,
+                Some(len) => rank < 2 && !image[..len].iter().all(u8::is_ascii_digit),
+            };
+            let is_name = is_one_name && is_name(image);
             let is_address = !text.is_empty() || rank < 3 && address >= FIRST_PAGE;
             (is_name && is_address).then_some((rank, Self { image, address, load_address: None, end }))
         };
@@ -136,7 +137,9 @@ impl<'l> Head<'l> {
 /// Whether `image` can be the name of an image. Registers (`x0:`), ranges (`0x1000 - `) and sums have other words before
 /// a number, and Swift's runtime marks return addresses.
 fn is_name(image: &[u8]) -> bool {
-    !matches!(image.last(), Some(b':' | b'-' | b'+' | b'=')) && !image.starts_with(b"[ra]")
+    !matches!(image.last(), Some(b':' | b'-' | b'+' | b'='))
+        && !image.starts_with(b"[ra]")
+        && !image.contains(&b'\t')
 }
 
 /// The contents of the text after a frame's address.
