@@ -7,7 +7,7 @@ use std::time::Duration;
 use symdex_answer::SymbolicatorOptions;
 use symdex_pipeline::isolate::Isolation;
 use symdex_serve::{NewToken, Reloader, SCOPES_TEXT, Scope, Server, ServerOptions, Token, init_logging};
-use symdex_store::{OnConflict, ReaderOptions};
+use symdex_store::{OnConflict, ReaderOptions, StoreUrl, StoreUrlError};
 
 use crate::build::UnwindOption;
 use crate::debug_sources::DebugSourceArgs;
@@ -102,10 +102,11 @@ const UPLOADS: &str = "Uploads";
 
 #[derive(clap::Args)]
 struct UploadArgs {
-    /// The folder for uploads and jobs, for this server only. The default is symdex/serve in the user's state
-    /// folder
-    #[arg(long, help_heading = UPLOADS, value_name = "DIR")]
-    state: Option<PathBuf>,
+    /// Where uploads and jobs are kept: a folder for this server only, or a bucket (s3://, gs://, az://) that servers
+    /// share. They then know each other's jobs, and take over those of servers that were killed. The default is the
+    /// first --store that is a bucket; without one, symdex/serve in the user's state folder
+    #[arg(long, help_heading = UPLOADS, value_name = "DIR|URL", value_parser = StoreUrl::from_argument)]
+    state: Option<StoreUrl>,
     /// The maximum size of an upload
     #[arg(long, help_heading = UPLOADS, value_name = "SIZE", default_value = "16GB", value_parser = number::parse_size)]
     max_upload: usize,
@@ -139,9 +140,12 @@ struct UploadArgs {
 }
 
 impl UploadArgs {
-    fn set(&self, options: &mut ServerOptions) -> Result<(), Failure> {
+    fn set(&self, stores: &[StoreUrl], options: &mut ServerOptions) -> Result<(), Failure> {
         options.isolation = Some(Isolation::of_this_program()?);
-        options.state = self.state.clone().or_else(default_state);
+        options.state = {
+            let bucket = stores.iter().find(|store| store.is_bucket()).cloned();
+            self.state.clone().or(bucket).or_else(default_state)
+        };
         options.max_upload = self.max_upload as u64;
         options.min_free = self.min_free as u64;
         if let Some(jobs) = self.build_jobs {
@@ -159,7 +163,7 @@ impl UploadArgs {
 
 /// The folder for uploads if the command line names none. `None`, with a warning, if there is no such folder: a server
 /// without one still answers.
-fn default_state() -> Option<PathBuf> {
+fn default_state() -> Option<StoreUrl> {
     use etcetera::BaseStrategy as _;
     let folders = etcetera::base_strategy::choose_native_strategy().ok();
     let folder = folders.map(|folders| folders.state_dir().unwrap_or_else(|| folders.data_dir()));
@@ -167,7 +171,7 @@ fn default_state() -> Option<PathBuf> {
         .map(|folder| folder.join("symdex").join("serve"))
         .ok_or("the user has no home folder".to_owned());
     let made = made.and_then(|folder| match symdex_store::create_private_folder(&folder) {
-        Ok(()) => Ok(folder),
+        Ok(()) => format!("dir:{}", folder.display()).parse().map_err(|error: StoreUrlError| error.to_string()),
         Err(error) => Err(format!("{}: {error}", folder.display())),
     });
     let warn = |error: &String| {
@@ -232,8 +236,8 @@ impl Args {
         let symbolicator =
             SymbolicatorOptions::new().store_options(self.stores.options(self.access)).reader_options(reader);
         let mut options =
-            ServerOptions::new(stores.into_iter().fold(symbolicator, SymbolicatorOptions::store));
-        self.uploads.set(&mut options)?;
+            ServerOptions::new(stores.iter().cloned().fold(symbolicator, SymbolicatorOptions::store));
+        self.uploads.set(&stores, &mut options)?;
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
         options.insecure_public = self.insecure_public;

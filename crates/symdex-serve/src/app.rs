@@ -11,11 +11,11 @@ use symdex_answer::{Matching, Refill, SourceError, Symbolicator};
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_report::Source;
-use symdex_store::OnConflict;
+use symdex_store::{OnConflict, StoreUrl};
 
 use crate::auth::Access;
 use crate::health::StoreHealth;
-use crate::jobs::{Builder, Jobs, Publishing, StateFolder, Uploads};
+use crate::jobs::{Bucket, Builder, JobStore, Jobs, Publishing, StateFolder, Uploads};
 use crate::limits::{Budget, Workers, while_waiting};
 use crate::metrics::Metrics;
 use crate::misses;
@@ -60,6 +60,8 @@ pub(crate) enum AppError {
     #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
+    Jobs(symdex_store::Error),
+    #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error("debug files cannot be fetched: no program is configured that reads them in isolation")]
     NoIsolation,
@@ -75,13 +77,23 @@ fn log_refill(Refill { id, to, from, outcome, .. }: &Refill) {
     }
 }
 
-fn open_state(path: &Path) -> Result<StateFolder, AppError> {
-    StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
+/// Where uploads and jobs are kept, and the folder in which uploads are received; `work` if they are kept elsewhere.
+fn open_state(url: &StoreUrl, work: &Path) -> Result<(Box<dyn JobStore>, PathBuf), AppError> {
+    if let Some(path) = url.folder() {
+        let state = StateFolder::open(&path).map_err(|error| AppError::Folder { path, error })?;
+        let uploads = state.uploads().to_owned();
+        return Ok((Box::new(state), uploads));
+    }
+    if url.is_bucket() {
+        return Ok((Box::new(Bucket::open(url).map_err(AppError::Jobs)?), work.to_owned()));
+    }
+    let error = std::io::Error::other("uploads are kept in a folder or in a bucket: s3://, gs:// or az://");
+    Err(AppError::Folder { path: url.to_string().into(), error })
 }
 
 /// A folder for temporary files of builds, in the state folder if there is one. Those of killed servers are deleted.
 fn work_folder(options: &ServerOptions) -> Result<TemporaryFolder, AppError> {
-    let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
+    let path = options.state.as_ref().and_then(StoreUrl::folder).unwrap_or_else(std::env::temp_dir);
     let made = std::fs::create_dir_all(&path).and_then(|()| TemporaryFolder::new_in(&path));
     made.map_err(|error| AppError::Folder { path, error })
 }
@@ -98,10 +110,10 @@ impl App {
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let (budget, pending) = (Budget::new(options.memory), PendingRequests::new(options.memory));
         let symbolicator = Arc::new(symbolicator);
-        let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         // Uploads are in the same file system.
         let work_path = work.path().to_owned();
+        let state = options.state.as_ref().map(|url| open_state(url, &work_path)).transpose()?;
         let space = DiskSpace::of_folder(&work_path, options.min_free);
         let default_rule = if options.tokens.is_empty() { OnConflict::More } else { OnConflict::Keep };
         let on_conflict = options.on_conflict.unwrap_or(default_rule);
@@ -127,13 +139,13 @@ impl App {
                 Some(misses::start(&options, &fetch, Arc::clone(builder), counts)?)
             }
         };
-        let received = state.as_ref().map_or(&*work_path, StateFolder::uploads).to_owned();
+        let received = state.as_ref().map_or(&work_path, |(_, folder)| folder).clone();
         let uploads = Arc::new(Uploads::new(received, space));
         let jobs = match (state, &builder) {
-            (Some(state), Some(builder)) => {
+            (Some((state, _)), Some(builder)) => {
                 let times = (options.keep_jobs, options.publish_within);
                 let (builder, uploads) = (Arc::clone(builder), Arc::clone(&uploads));
-                let jobs = Jobs::open(Box::new(state), builder, uploads, Arc::clone(&metrics), times);
+                let jobs = Jobs::open(state, builder, uploads, Arc::clone(&metrics), times);
                 jobs.start(options.build_jobs).map_err(AppError::Threads)?;
                 Some(jobs)
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use symdex_answer::SymbolicatorOptions;
 use symdex_answer::fetch::{FetchOptions, SourceUrl};
 use symdex_pipeline::isolate::Isolation;
-use symdex_store::OnConflict;
+use symdex_store::{OnConflict, StoreUrl};
 
 use crate::token::Token;
 
@@ -60,9 +60,10 @@ pub struct ServerOptions {
     /// [`symdex_pipeline::run_child`] first of all in its `main`. The limits of children are set by the options below.
     /// Without it, debug files are refused.
     pub isolation: Option<Isolation>,
-    /// The folder for uploads and jobs. It is made if it does not exist. One server at a time may use it. Without it,
-    /// uploads are refused.
-    pub state: Option<PathBuf>,
+    /// Where uploads and jobs are kept. A folder is made if it does not exist, and is for one server at a time. A bucket
+    /// is shared: each server with the same URL knows all jobs, and takes over those of servers that were killed.
+    /// Without it, uploads are refused.
+    pub state: Option<StoreUrl>,
     /// How many bytes an upload may have. The default is 16 GB.
     pub max_upload: u64,
     /// How many bytes of the file system with the folder [`state`](Self::state) stay free. Uploads that would take them

@@ -96,6 +96,9 @@ pub enum ServerError {
     /// A source of indexes cannot be used.
     #[error(transparent)]
     Source(SourceError),
+    /// The bucket for uploads and jobs cannot be used.
+    #[error(transparent)]
+    Jobs(symdex_store::Error),
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
@@ -116,6 +119,7 @@ impl From<AppError> for ServerError {
     fn from(error: AppError) -> Self {
         match error {
             AppError::Source(error) => Self::Source(error),
+            AppError::Jobs(error) => Self::Jobs(error),
             AppError::Threads(error) => Self::Threads(error),
             AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
             AppError::Folder { path, error } => {

@@ -82,7 +82,7 @@ pub use store::{
     StoreUrlError, StoredImage, StoredLayout, StoredValues, ValueRequest, open_indexes, open_store,
 };
 #[cfg(feature = "object-store")]
-pub use store::{ObjectBody, ObjectReader};
+pub use store::{ListedObject, ObjectBody, ObjectVersion, Objects};
 #[cfg(feature = "redis")]
 pub use store::{RedisCounts, RedisStore};
 

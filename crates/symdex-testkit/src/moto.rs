@@ -50,6 +50,12 @@ impl Server {
         server
     }
 
+    /// The body of the response to a request for `path`.
+    pub fn get(&self, path: &str) -> String {
+        let response = self.request("GET", path).expect("a response");
+        response.split_once("\r\n\r\n").expect("a head").1.to_owned()
+    }
+
     /// The response to a request that needs no signature. `None` if the server does not answer.
     fn request(&self, method: &str, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "remote")]
-use symdex_store::ObjectReader;
+use symdex_store::Objects;
 use symdex_store::{Breaker, StoreUrl};
 use tempfile::NamedTempFile;
 #[cfg(feature = "remote")]
@@ -38,14 +38,14 @@ enum Files {
     #[cfg(feature = "remote")]
     Web(WebFiles),
     #[cfg(feature = "remote")]
-    Objects(ObjectReader),
+    Objects(Objects),
 }
 
 impl Files {
     #[cfg(feature = "remote")]
     fn remote(location: &StoreUrl, timeout: Duration) -> Result<Self, Failure> {
         let Some(base) = location.web() else {
-            return Ok(Self::Objects(ObjectReader::open(location, timeout)?));
+            return Ok(Self::Objects(Objects::open(location, timeout)?));
         };
         let mut base = Url::parse(&base).map_err(|error| Failure::lasting(error.to_string()))?;
         base.set_fragment(None);

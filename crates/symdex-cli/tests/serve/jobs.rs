@@ -22,7 +22,7 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(debug_file(name)).expect("a debug file")
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn a_build_that_a_limit_ends_says_so() {
 }
 
 /// Copies of a debug file of testdata, each with another id, in a zip archive.
-fn many_images(numbers: std::ops::Range<u8>) -> Vec<u8> {
+pub(crate) fn many_images(numbers: std::ops::Range<u8>) -> Vec<u8> {
     let whole = read("cxx");
     let uuid = whole.windows(8).position(|command| command == [0x1b, 0, 0, 0, 24, 0, 0, 0]).expect("LC_UUID");
     let copy = |number: u8| {

@@ -21,6 +21,7 @@ mod replicas;
 mod secrets;
 mod sentry;
 mod server;
+mod shared_jobs;
 mod symbolicate;
 mod tls;
 #[cfg(all(feature = "otel", unix))]
@@ -154,6 +155,9 @@ symdex_testkit::main! {
     sentry::requests_that_are_wrong_are_refused_with_problem_details,
     sentry::answers_have_the_form_of_symbolicators_own,
     sentry::candidates_say_what_each_store_has,
+    shared_jobs::every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_none,
+    #[cfg(unix)]
+    shared_jobs::a_rolling_restart_over_a_bucket_loses_nothing_and_is_no_attempt,
     symbolicate::the_answer_is_what_the_command_writes,
     symbolicate::json_is_that_of_the_command,
     symbolicate::a_minidump_is_answered_as_by_the_command,

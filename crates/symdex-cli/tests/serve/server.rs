@@ -101,7 +101,9 @@ impl TestServer {
     pub(crate) fn spawn(mut serve: Command) -> Self {
         // The user's own folder is not used. An option is preferred to the environment.
         let state = folder();
-        serve.env("SYMDEX_STATE", state.path());
+        if serve.get_envs().all(|(name, _)| name != "SYMDEX_STATE") {
+            serve.env("SYMDEX_STATE", state.path());
+        }
         let mut child = serve.stderr(Stdio::piped()).spawn().expect("symdex starts");
         let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut seen = String::new();

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
 use symdex_pipeline::archive::TemporaryFolder;
-use symdex_pipeline::{DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex};
+use symdex_pipeline::{DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex, Reservation};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};
@@ -57,6 +57,17 @@ impl Builder {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Reserves `bytes` in the folder for temporary files.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if they do not fit.
+    pub(super) fn reserve(&self, bytes: u64) -> io::Result<Reservation> {
+        let mut reservation = self.space.reserve();
+        reservation.take(bytes)?;
+        Ok(reservation)
     }
 
     /// The folder for temporary files.

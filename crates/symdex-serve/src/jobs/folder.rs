@@ -122,8 +122,8 @@ impl StateFolder {
 impl Versions {
     fn next(&mut self, id: &str) -> Version {
         self.last += 1;
-        self.of.insert(id.to_owned(), Version(self.last));
-        Version(self.last)
+        self.of.insert(id.to_owned(), Version::File(self.last));
+        Version::File(self.last)
     }
 }
 

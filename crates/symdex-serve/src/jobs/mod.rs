@@ -1,5 +1,6 @@
 //! Uploads, and builds of debug files that clients send or that are fetched.
 
+mod bucket;
 mod builder;
 mod folder;
 mod job;
@@ -10,6 +11,7 @@ mod receive;
 mod run;
 mod store;
 
+pub(crate) use self::bucket::Bucket;
 pub(crate) use self::builder::Builder;
 pub(crate) use self::folder::{StateFolder, is_sha256};
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
@@ -17,3 +19,4 @@ pub(crate) use self::publish::Publishing;
 pub(crate) use self::published::BuildResults;
 pub(crate) use self::queue::{Jobs, SubmitError};
 pub(crate) use self::receive::{Incoming, Uploads, of_disk};
+pub(crate) use self::store::JobStore;

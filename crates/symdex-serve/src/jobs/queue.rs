@@ -628,7 +628,7 @@ mod tests {
     fn shared(jobs: impl Iterator<Item = Job>) -> Shared {
         let entry = |job: Job| {
             let (since, size, changes) = (Instant::now(), json_size(&job), watch::Sender::new(()));
-            Entry { job, version: Version(0), since, size, claim: None, changes }
+            Entry { job, version: Version::File(0), since, size, claim: None, changes }
         };
         let entries = jobs.map(|job| (job.id.clone(), entry(job)));
         Shared { jobs: entries.collect(), ..Shared::default() }

@@ -165,7 +165,9 @@ impl Claim {
     fn build(&self, jobs: &Jobs, job: &Job) -> Option<BuildResults> {
         let builder = jobs.builder();
         let upload = loop {
-            match jobs.store().upload(&job.sha256, builder.work()) {
+            let size = if jobs.store().is_shared() { job.size } else { 0 };
+            let room = builder.reserve(size).map_err(JobStoreError::from);
+            match room.and_then(|_room| jobs.store().upload(&job.sha256, builder.work())) {
                 Ok(upload) => break upload?,
                 Err(error) => {
                     tracing::error!(%error, job = self.id, "an upload cannot be read");

@@ -14,18 +14,28 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use symdex_store::ObjectVersion;
+
 use super::job::Job;
 use super::receive::of_disk;
 use crate::problem::{Problem, ProblemKind};
 
 /// The version of a record. A new one is different from all former versions of the record.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Version(pub(crate) u64);
+pub(crate) enum Version {
+    /// Counted up.
+    File(u64),
+    Object(ObjectVersion),
+}
 
 impl Version {
     /// Whether this may be the version of a newer record than `other`.
     pub(crate) fn supersedes(&self, other: &Self) -> bool {
-        self.0 > other.0
+        match (self, other) {
+            (Self::File(one), Self::File(other)) => one > other,
+            // The next list repairs what an older one has shown.
+            _ => self != other,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use crate::provenance::{Orphan, Provenance, PutOptions};
 use crate::publish::PublishOutcome;
 
 #[cfg(feature = "object-store")]
-pub use self::objects::{ObjectBody, ObjectReader};
+pub use self::objects::{ListedObject, ObjectBody, ObjectVersion, Objects};
 pub use self::open::{open_indexes, open_store};
 pub use self::options::StoreOptions;
 #[cfg(feature = "redis")]

@@ -208,6 +208,12 @@ impl StoreUrl {
         SCHEMES.iter().map(|scheme| scheme.form()).map(|form| (form.expected, form.store))
     }
 
+    /// Whether the store is in an object store that can be written.
+    #[must_use]
+    pub fn is_bucket(&self) -> bool {
+        matches!(self.scheme, Scheme::S3 | Scheme::Gcs | Scheme::Azure)
+    }
+
     pub(crate) fn kind(&self) -> StoreKind {
         self.scheme.kind()
     }

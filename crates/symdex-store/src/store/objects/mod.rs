@@ -8,7 +8,7 @@ mod gc;
 mod open;
 mod parallel;
 mod put;
-mod reader;
+mod single;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ use self::cache::Cache;
 use self::client::StoreClient;
 use self::errors::Failed;
 use self::parallel::{AT_ONCE, in_parallel};
-pub use self::reader::{ObjectBody, ObjectReader};
+pub use self::single::{ListedObject, ObjectBody, ObjectVersion, Objects};
 use super::url::Scheme;
 use super::{
     GcCounts, RecordedUses, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout,
