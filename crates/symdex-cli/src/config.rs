@@ -40,7 +40,7 @@ pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
 /// The sources of debug files.
 pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
 
-const KEYS: [Key; 40] = [
+const KEYS: [Key; 41] = [
     STORE,
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -74,6 +74,7 @@ const KEYS: [Key; 40] = [
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),
     key("address-connections", "SYMDEX_ADDRESS_CONNECTIONS", false),
+    key("drain", "SYMDEX_DRAIN", false),
     key("state", "SYMDEX_STATE", true),
     key("max-upload", "SYMDEX_MAX_UPLOAD", false),
     key("min-free", "SYMDEX_MIN_FREE", false),

@@ -25,7 +25,9 @@ use crate::stores::StoreArgs;
 /// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits,
 /// and its index is put into the first writable store.
 ///
-/// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and running requests have 30 seconds to finish.
+/// SIGTERM or Ctrl-C stops the server: it accepts connections for --drain, then running requests have 30 seconds to
+/// finish. A socket of systemd (LISTEN_FDS) takes the place of --listen.
+///
 /// SIGHUP reads the tokens and the files of --tls-cert and --tls-key again.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -93,6 +95,10 @@ pub(crate) struct Args {
     /// it opens
     #[arg(long, value_name = "N", default_value = "1024", value_parser = clap::value_parser!(u16).range(1..))]
     address_connections: u16,
+    /// How long to accept connections after SIGTERM. Meanwhile, /readyz returns 503 and each answer closes its
+    /// connection, so that load balancers and clients move on without an error
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = number::parse_time)]
+    drain: Duration,
     #[command(flatten)]
     uploads: UploadArgs,
 }
@@ -171,7 +177,9 @@ fn default_state() -> Option<StoreUrl> {
         .map(|folder| folder.join("symdex").join("serve"))
         .ok_or("the user has no home folder".to_owned());
     let made = made.and_then(|folder| match symdex_store::create_private_folder(&folder) {
-        Ok(()) => format!("dir:{}", folder.display()).parse().map_err(|error: StoreUrlError| error.to_string()),
+        Ok(()) => {
+            format!("dir:{}", folder.display()).parse().map_err(|error: StoreUrlError| error.to_string())
+        }
         Err(error) => Err(format!("{}: {error}", folder.display())),
     });
     let warn = |error: &String| {
@@ -211,10 +219,16 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
     let options = args.options()?;
     let _logging = init_logging();
     let other = |message: String| Failure::new(Cause::Other, message);
+    let socket =
+        given_socket().map_err(|error| other(format!("LISTEN_FDS: cannot use the socket: {error}")))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;
     runtime.block_on(async {
-        let server = Server::bind(options).await.map_err(|error| other(error.to_string()))?;
+        let server = match socket {
+            Some(socket) => Server::on(options, socket),
+            None => Server::bind(options).await,
+        };
+        let server = server.map_err(|error| other(error.to_string()))?;
         let address = server.local_addr().map_err(|error| other(error.to_string()))?;
         reload_on_hangup(server.reloader(), args_again);
         let stop = told_to_stop();
@@ -222,6 +236,18 @@ pub(crate) fn run(args: &Args, args_again: fn() -> Result<Box<Args>, Failure>) -
         server.run(stop).await;
         Ok(None)
     })
+}
+
+/// The listening socket that systemd or another supervisor has opened, if there is one. Call this before threads are
+/// started: it removes the variables from the environment.
+#[cfg(unix)]
+fn given_socket() -> std::io::Result<Option<std::net::TcpListener>> {
+    listenfd::ListenFd::from_env().take_tcp_listener(0)
+}
+
+#[cfg(not(unix))]
+fn given_socket() -> std::io::Result<Option<std::net::TcpListener>> {
+    Ok(None)
 }
 
 impl Args {
@@ -250,6 +276,7 @@ impl Args {
         options.memory = self.request_memory as u64;
         options.max_body = self.max_body as u64;
         options.timeout = self.timeout;
+        options.drain = self.drain;
         options.address_connections = self.address_connections.into();
         options.debug_sources = self.debug_sources.urls()?;
         // A little time is left to answer.

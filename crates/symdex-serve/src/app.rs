@@ -16,7 +16,7 @@ use symdex_store::{OnConflict, StoreUrl};
 use crate::auth::Access;
 use crate::health::StoreHealth;
 use crate::jobs::{Bucket, Builder, JobStore, Jobs, Publishing, StateFolder, Uploads};
-use crate::limits::{Budget, Workers, while_waiting};
+use crate::limits::{Budget, Workers, current_client, while_waiting};
 use crate::metrics::Metrics;
 use crate::misses;
 use crate::options::ServerOptions;
@@ -209,7 +209,7 @@ impl App {
     pub(crate) fn session_matching<'a>(&'a self, matching: Option<&'a Matching>) -> impl Source + Send + 'a {
         let deadline = Instant::now() + self.options.fetch_wait;
         let session = self.symbolicator.session(&|_| ()).matching(matching);
-        FetchingSource::new(session, self.misses.as_ref(), Some(deadline))
+        FetchingSource::new(session, self.misses.as_ref(), Some(deadline)).client(current_client())
     }
 
     /// Whether the server was told to stop.

@@ -60,9 +60,9 @@ pub struct ServerOptions {
     /// [`symdex_pipeline::run_child`] first of all in its `main`. The limits of children are set by the options below.
     /// Without it, debug files are refused.
     pub isolation: Option<Isolation>,
-    /// Where uploads and jobs are kept. A folder is made if it does not exist, and is for one server at a time. A bucket
-    /// is shared: each server with the same URL knows all jobs, and takes over those of servers that were killed.
-    /// Without it, uploads are refused.
+    /// Where uploads and jobs are kept. A folder is made if it does not exist, and is for one server at a time. A
+    /// bucket is shared: each server with the same URL knows all jobs, and takes over those of servers that were
+    /// killed. Without it, uploads are refused.
     pub state: Option<StoreUrl>,
     /// How many bytes an upload may have. The default is 16 GB.
     pub max_upload: u64,
@@ -95,7 +95,10 @@ pub struct ServerOptions {
     pub fetch_wait: Duration,
     /// For how long an image that no source of debug files has is not asked for again. The default is 10 minutes.
     pub absent: Duration,
-    /// How long requests that run may take to end after the server was told to stop. The default is 30 seconds.
+    /// How long the server still accepts connections after it was told to stop, so that no client is refused before its
+    /// load balancer has noticed. Each answer closes its connection meanwhile. The default is 5 seconds.
+    pub drain: Duration,
+    /// How long requests that run may take to end after [`drain`](Self::drain). The default is 30 seconds.
     pub grace: Duration,
 }
 
@@ -136,6 +139,7 @@ impl ServerOptions {
             fetch: FetchOptions::new(),
             fetch_wait: Duration::from_secs(45),
             absent: Duration::from_secs(10 * 60),
+            drain: Duration::from_secs(5),
             grace: Duration::from_secs(30),
         }
     }

@@ -67,6 +67,7 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(SharedApp::clone(app), close_if_stopping))
         .layer(from_fn(headers::check))
         .layer(from_fn_with_state(app.budget.clone(), limits::watch_bodies))
         .layer(from_fn_with_state(Arc::clone(&app.metrics), metrics::measure))
@@ -84,6 +85,15 @@ fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> 
 async fn in_time(State(app): State<SharedApp>, request: Request, next: Next) -> Result<Response, Problem> {
     let answered = tokio::time::timeout(app.options.timeout, next.run(request)).await;
     answered.map_err(|_| Problem::new(ProblemKind::Timeout, "the answer was not ready in time"))
+}
+
+/// Answers of a server that stops close their connections, so that clients open the next one elsewhere.
+async fn close_if_stopping(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if app.is_stopping() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Lets pages of `origins` read answers. `*` is every origin.

@@ -177,16 +177,39 @@ impl Server {
     /// [`ServerError`] if the options do not allow it, or if one of them cannot be used.
     pub async fn bind(options: ServerOptions) -> Result<Self, ServerError> {
         let listen = options.listen;
+        Self::check(&options, listen)?;
+        let listener = TcpListener::bind(listen).await;
+        Self::new(options, listener.map_err(|error| ServerError::Listen { listen, error })?)
+    }
+
+    /// Opens the sources, and listens on a socket that the process was given, whatever
+    /// [`listen`](ServerOptions::listen) is. Needs a runtime of tokio.
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Self::bind).
+    pub fn on(options: ServerOptions, socket: std::net::TcpListener) -> Result<Self, ServerError> {
+        let listen = options.listen;
+        let failed = |error| ServerError::Listen { listen, error };
+        Self::check(&options, socket.local_addr().map_err(failed)?)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        Self::new(options, TcpListener::from_std(socket).map_err(failed)?)
+    }
+
+    /// Checks that a server with `options` may listen at `listen`.
+    fn check(options: &ServerOptions, listen: SocketAddr) -> Result<(), ServerError> {
         if !listen.ip().is_loopback() && options.tokens.is_empty() && !options.insecure_public {
             return Err(ServerError::Public { listen });
         }
+        Ok(())
+    }
+
+    fn new(options: ServerOptions, listener: TcpListener) -> Result<Self, ServerError> {
         let tls = options.tls.clone().map(|(cert, key)| Tls::open(cert, key)).transpose()?.map(Arc::new);
         let app = App::new(options)?;
         if let Some(tls) = &tls {
             app.metrics.set_certificate(tls);
         }
-        let listener = TcpListener::bind(listen).await;
-        let listener = listener.map_err(|error| ServerError::Listen { listen, error })?;
         Ok(Self { app, listener, tls })
     }
 
@@ -206,8 +229,8 @@ impl Server {
         Reloader { access, metrics, tls: self.tls.clone() }
     }
 
-    /// Serves until `stop` is ready. Then no more connections are accepted, and requests that run have
-    /// [`grace`](ServerOptions::grace) to end.
+    /// Serves until `stop` is ready. Connections are accepted for [`drain`](ServerOptions::drain) after that, and
+    /// requests that run then have [`grace`](ServerOptions::grace) to end.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { app, listener, tls } = self;
         let (router, graceful) = (router(&app), GracefulShutdown::new());
@@ -221,10 +244,16 @@ impl Server {
         let max = app.options.max_connections.min(fitting);
         let connections = Connections::new(max, app.options.address_connections);
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
-        let mut stop = std::pin::pin!(stop);
+        let (mut stop, mut end_of_drain) = (std::pin::pin!(stop), Instant::now());
         loop {
             let accepted = tokio::select! {
-                () = &mut stop => break,
+                () = &mut stop, if !app.is_stopping() => {
+                    // Builds end at once, so that other servers or the next start can go on with them.
+                    app.stop();
+                    end_of_drain = Instant::now() + app.options.drain;
+                    continue;
+                }
+                () = tokio::time::sleep_until(end_of_drain), if app.is_stopping() => break,
                 accepted = listener.accept() => accepted,
             };
             let (stream, peer) = match accepted {
@@ -256,7 +285,6 @@ impl Server {
             })));
         }
         drop(listener);
-        app.stop();
         let end = Instant::now() + app.options.grace;
         let _ = tokio::time::timeout_at(end, graceful.shutdown()).await;
         // Threads that are late are few, and get a moment.

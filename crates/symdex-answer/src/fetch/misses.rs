@@ -55,8 +55,8 @@ impl MissOptions {
         self
     }
 
-    /// Sets how many images may wait for a thread. The others are pending, and the next request for them is as the
-    /// first one. The default is 1024.
+    /// Sets how many images may wait for a thread, half of them for one client. The others are pending, and the next
+    /// request for them is as the first one. The default is 1024.
     pub fn queue(mut self, images: usize) -> Self {
         self.queue = images;
         self
@@ -130,7 +130,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<WantedImage>,
+    queue: Queue,
     images: HashMap<ImageId, ImageState>,
     threads: usize,
     /// How many threads wait in [`Misses::ask`].
@@ -141,6 +141,59 @@ enum ImageState {
     /// In the queue, or a thread works for it.
     Pending,
     Done(FetchOutcome, Instant),
+}
+
+/// Images that wait for a thread. Clients take turns.
+#[derive(Default)]
+struct Queue {
+    /// The images of each client that has any. The first one is next.
+    lanes: VecDeque<(u64, VecDeque<WantedImage>)>,
+    len: usize,
+}
+
+impl Queue {
+    fn count(&self, client: u64) -> usize {
+        self.lanes.iter().find(|(of, _)| *of == client).map_or(0, |(_, images)| images.len())
+    }
+
+    /// Whether `client` may add an image to a queue of `max`: it may have as many as are free, so that some are left
+    /// for each further client.
+    fn has_room(&self, client: u64, max: usize) -> bool {
+        self.count(client) < max.saturating_sub(self.len)
+    }
+
+    fn push(&mut self, client: u64, wanted: WantedImage) {
+        self.len += 1;
+        match self.lanes.iter_mut().find(|(of, _)| *of == client) {
+            Some((_, images)) => images.push_back(wanted),
+            None => self.lanes.push_back((client, VecDeque::from([wanted]))),
+        }
+    }
+
+    /// Removes the next image of the first client, which is last in turn then.
+    fn pop(&mut self) -> Option<WantedImage> {
+        let (client, mut images) = self.lanes.pop_front()?;
+        let wanted = images.pop_front()?;
+        self.len -= 1;
+        if !images.is_empty() {
+            self.lanes.push_back((client, images));
+        }
+        Some(wanted)
+    }
+
+    /// `client` wants an image that may wait for its turn behind more images of another client than it has itself.
+    fn hurry(&mut self, client: u64, id: &ImageId) {
+        let own = self.count(client);
+        let found = self.lanes.iter_mut().enumerate().filter(|(_, (of, _))| *of != client);
+        let found = found.flat_map(|(at, (_, images))| {
+            let place = images.iter().skip(own + 1).position(|wanted| wanted.id == *id);
+            place.and_then(|place| Some((at, images.remove(place + own + 1)?)))
+        });
+        if let Some((_, wanted)) = found.into_iter().next() {
+            self.len -= 1;
+            self.push(client, wanted);
+        }
+    }
 }
 
 impl Misses {
@@ -158,9 +211,20 @@ impl Misses {
     /// `deadline`; without one, as long as it takes. `None` stands for an image whose outcome is not known yet.
     #[must_use]
     pub fn ask(&self, images: &[WantedImage], deadline: Option<Instant>) -> Vec<Option<FetchOutcome>> {
+        self.ask_for(0, images, deadline)
+    }
+
+    /// As [`ask`](Self::ask), for the client with this number. Clients take turns for the threads.
+    #[must_use]
+    pub fn ask_for(
+        &self,
+        client: u64,
+        images: &[WantedImage],
+        deadline: Option<Instant>,
+    ) -> Vec<Option<FetchOutcome>> {
         let mut state = self.shared.state();
         for wanted in images {
-            self.begin(&mut state, wanted);
+            self.begin(&mut state, client, wanted);
         }
         let outcomes = |state: &State| {
             let of = |wanted: &WantedImage| match state.images.get(&wanted.id) {
@@ -195,10 +259,10 @@ impl Misses {
     }
 
     /// Begins the work for `wanted`, unless its outcome is known, it has begun, or the queue is full.
-    fn begin(&self, state: &mut State, wanted: &WantedImage) {
+    fn begin(&self, state: &mut State, client: u64, wanted: &WantedImage) {
         let now = Instant::now();
         match state.images.get(&wanted.id) {
-            Some(ImageState::Pending) => return,
+            Some(ImageState::Pending) => return state.queue.hurry(client, &wanted.id),
             // Its file was fetched, and has no lines either.
             Some(ImageState::Done(FetchOutcome::Built, _)) if wanted.has_index => return,
             Some(ImageState::Done(outcome, since)) if self.shared.is_remembered(outcome, *since, now) => {
@@ -207,11 +271,11 @@ impl Misses {
             // A request for this image that waits elsewhere has its outcome already, or sees the next one.
             _ => _ = state.images.remove(&wanted.id),
         }
-        if state.queue.len() >= self.shared.options.queue {
+        if !state.queue.has_room(client, self.shared.options.queue) {
             return;
         }
         self.shared.forget_old(state, now);
-        state.queue.push_back(wanted.clone());
+        state.queue.push(client, wanted.clone());
         state.images.insert(wanted.id.clone(), ImageState::Pending);
         if state.threads < self.shared.options.threads {
             let shared = Arc::clone(&self.shared);
@@ -221,7 +285,8 @@ impl Misses {
                 // A thread that runs takes it later.
                 Err(_) if state.threads != 0 => {}
                 Err(error) => {
-                    state.queue.pop_back();
+                    // No other image waits: threads run until the queue is empty.
+                    state.queue = Queue::default();
                     let outcome = FetchOutcome::Failed(format!("no thread can be started: {error}"));
                     state.images.insert(wanted.id.clone(), ImageState::Done(outcome, now));
                 }
@@ -240,7 +305,7 @@ impl Shared {
         loop {
             let wanted = {
                 let mut state = self.state();
-                let Some(wanted) = state.queue.pop_front() else {
+                let Some(wanted) = state.queue.pop() else {
                     state.threads -= 1;
                     return;
                 };
@@ -336,7 +401,7 @@ mod tests {
         let (misses, send) = held(&MissOptions::new().threads(1).queue(1).waiting(0));
         // One runs, or is about to; then the queue has room for one.
         assert_eq!(misses.ask(&[wanted(1)], None), [None]);
-        while !misses.shared.state().queue.is_empty() {
+        while misses.shared.state().queue.len != 0 {
             std::thread::yield_now();
         }
         assert_eq!(misses.ask(&[wanted(2), wanted(3)], None), [None, None]);
@@ -370,5 +435,24 @@ mod tests {
             assert!(matches!(&outcomes[..], [Some(FetchOutcome::Failed(why))] if why.contains("panicked")));
             assert_eq!(count.load(Ordering::SeqCst), 1 + round, "a failure is not remembered here");
         }
+    }
+
+    #[test]
+    fn clients_take_turns_and_leave_room_for_others() {
+        let mut queue = Queue::default();
+        for number in 0..8 {
+            if queue.has_room(1, 8) {
+                queue.push(1, wanted(number));
+            }
+        }
+        assert_eq!(queue.len, 4, "half of the queue");
+        queue.push(2, wanted(10));
+        // Another client wants an image that would be the fourth one of the first client.
+        queue.hurry(2, &wanted(3).id);
+        // The next one of the first client is as soon as it would be otherwise.
+        queue.hurry(2, &wanted(0).id);
+        let order: Vec<_> =
+            std::iter::from_fn(|| queue.pop()).map(|wanted| wanted.id.as_bytes()[0]).collect();
+        assert_eq!((order, queue.len), (vec![0, 10, 1, 3, 2], 0));
     }
 }

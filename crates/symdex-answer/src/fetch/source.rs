@@ -15,13 +15,20 @@ pub struct FetchingSource<'m, S> {
     inner: S,
     misses: Option<&'m Misses>,
     deadline: Option<Instant>,
+    client: u64,
 }
 
 impl<'m, S: Source> FetchingSource<'m, S> {
     /// Answers as `inner`. Images that are not built until `deadline` are [`Unanswered::Fetching`]; without a deadline,
     /// they are waited for. Without `misses`, nothing is fetched.
     pub fn new(inner: S, misses: Option<&'m Misses>, deadline: Option<Instant>) -> Self {
-        Self { inner, misses, deadline }
+        Self { inner, misses, deadline, client: 0 }
+    }
+
+    /// Sets the number of the client that asks. Clients take turns. The default is 0.
+    #[must_use]
+    pub fn client(self, client: u64) -> Self {
+        Self { client, ..self }
     }
 }
 
@@ -40,8 +47,9 @@ impl<S: Source> Source for FetchingSource<'_, S> {
         if wanted.is_empty() {
             return answered;
         }
+        let outcomes = misses.ask_for(self.client, &wanted, self.deadline);
         let (mut built, mut again) = (Vec::new(), Vec::new());
-        for ((question, answered), outcome) in missing.into_iter().zip(misses.ask(&wanted, self.deadline)) {
+        for ((question, answered), outcome) in missing.into_iter().zip(outcomes) {
             match outcome {
                 None if has_nothing(answered) => *answered = Err(Unanswered::Fetching),
                 Some(FetchOutcome::Failed(why)) if *answered == Err(Unanswered::Missing) => {

@@ -56,6 +56,12 @@ pub(crate) fn the_unit_runs_a_command_that_exists() {
     are_arguments(&line.split(' ').collect::<Vec<_>>());
 }
 
+/// The socket is at the address of the service, whose configuration may say another one.
+pub(crate) fn the_socket_is_where_the_server_listens() {
+    let listen = ServerOptions::new(SymbolicatorOptions::new()).listen;
+    assert!(deployed("symdex.socket").lines().any(|line| line == format!("ListenStream={listen}")));
+}
+
 pub(crate) fn the_manifests_have_a_command_and_a_configuration_that_exist() {
     let config = folder();
     let path: PathBuf = config.path().join("symdex.toml");
@@ -64,23 +70,26 @@ pub(crate) fn the_manifests_have_a_command_and_a_configuration_that_exist() {
     let shown = symdex(["--config", path.to_str().expect("text"), "config", "--json"]);
     assert_eq!(shown.code, Some(0), "{}", shown.err);
     let keys: Vec<_> = shown.json().iter().map(|line| line["key"].clone()).collect();
-    assert!(["token", "listen", "state"].iter().all(|key| keys.contains(&(*key).into())), "{keys:?}");
+    assert!(["token", "listen"].iter().all(|key| keys.contains(&(*key).into())), "{keys:?}");
     let arguments = &manifest("Deployment")["spec"]["template"]["spec"]["containers"][0]["args"];
     let arguments: Vec<_> = arguments.as_vec().expect("arguments").iter().map(YamlOwned::as_str).collect();
     assert!(matches!(arguments[..], [Some("--config"), _, Some("serve")]), "{arguments:?}");
     are_arguments(&["--config", path.to_str().expect("text"), "serve"]);
 }
 
-/// Jobs and pending requests are known to one pod only, and a pod that stops still gets connections for a while.
+/// Pending requests are known to one pod only, and a pod that stops still gets connections for a while.
 pub(crate) fn the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors() {
     assert_eq!(manifest("Service")["spec"]["sessionAffinity"].as_str(), Some("ClientIP"));
     let pod = &manifest("Deployment")["spec"]["template"]["spec"];
-    let pause = &pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"];
     let seconds = |number: &YamlOwned| {
         Duration::from_secs(number.as_integer().and_then(|seconds| seconds.try_into().ok()).expect("seconds"))
     };
-    let grace = ServerOptions::new(SymbolicatorOptions::new()).grace;
-    assert!(seconds(pause) + grace < seconds(&pod["terminationGracePeriodSeconds"]));
+    let options = ServerOptions::new(SymbolicatorOptions::new());
+    assert!(options.drain + options.grace < seconds(&pod["terminationGracePeriodSeconds"]));
+    let volumes = pod["volumes"].as_vec().expect("volumes").iter();
+    let kept: Vec<_> =
+        volumes.filter(|one| one["emptyDir"].is_badvalue() && one["configMap"].is_badvalue()).collect();
+    assert!(kept.is_empty(), "jobs are in the bucket: {kept:?}");
 }
 
 pub(crate) fn prometheus_accepts_the_alerts_and_they_fire_as_their_tests_say() {

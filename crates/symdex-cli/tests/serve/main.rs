@@ -18,6 +18,8 @@ mod redis;
 #[cfg(unix)]
 mod reload;
 mod replicas;
+#[cfg(unix)]
+mod restart;
 mod secrets;
 mod sentry;
 mod server;
@@ -73,6 +75,7 @@ symdex_testkit::main! {
     dead_store::an_upload_is_done_only_if_the_store_has_its_index_now,
     deploy::the_container_runs_a_command_that_exists,
     deploy::the_unit_runs_a_command_that_exists,
+    deploy::the_socket_is_where_the_server_listens,
     deploy::the_manifests_have_a_command_and_a_configuration_that_exist,
     deploy::the_manifests_send_a_client_to_one_pod_and_stop_pods_without_errors,
     deploy::prometheus_accepts_the_alerts_and_they_fire_as_their_tests_say,
@@ -139,6 +142,10 @@ symdex_testkit::main! {
     replicas::an_image_is_found_as_soon_as_it_is_no_longer_missing,
     replicas::a_replaced_index_is_seen_by_another_server_after_its_time,
     replicas::a_job_of_another_server_is_missing_and_its_upload_can_be_sent_again,
+    #[cfg(unix)]
+    restart::a_server_that_stops_still_answers_and_closes_its_connections,
+    #[cfg(unix)]
+    restart::a_socket_of_a_supervisor_keeps_clients_waiting_during_a_restart,
     secrets::secrets_of_urls_are_in_no_answer_no_metric_and_no_log,
     #[cfg(unix)]
     secrets::folders_for_uploads_and_archives_are_private_whatever_the_umask,

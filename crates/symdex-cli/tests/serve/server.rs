@@ -101,6 +101,8 @@ impl TestServer {
     pub(crate) fn spawn(mut serve: Command) -> Self {
         // The user's own folder is not used. An option is preferred to the environment.
         let state = folder();
+        // Tests do not wait for load balancers.
+        serve.env("SYMDEX_DRAIN", "0s");
         if serve.get_envs().all(|(name, _)| name != "SYMDEX_STATE") {
             serve.env("SYMDEX_STATE", state.path());
         }
@@ -223,8 +225,14 @@ impl TestServer {
 
     /// Sends SIGTERM, and waits for the end.
     #[cfg(unix)]
-    pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
+    pub(crate) fn terminate(self) -> std::process::ExitStatus {
         self.signal("TERM");
+        self.wait()
+    }
+
+    /// Waits for the end.
+    #[cfg(unix)]
+    pub(crate) fn wait(mut self) -> std::process::ExitStatus {
         self.child.wait().expect("the server ends")
     }
 }

@@ -11,10 +11,10 @@ use crate::jobs::{many_images, sha256};
 use crate::server::{TestServer, command};
 
 /// A server over the bucket. It keeps jobs there because the store is a bucket.
-fn server(moto: &moto::Server, arguments: &[&str]) -> TestServer {
+fn server(moto: &moto::Server) -> TestServer {
     let mut serve = command();
     serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--build-jobs", "1", "--store"]);
-    serve.arg(format!("s3://{BUCKET}/indexes")).args(arguments);
+    serve.arg(format!("s3://{BUCKET}/indexes"));
     serve.envs(environment(moto.port)).env_remove("SYMDEX_STATE");
     TestServer::spawn(serve)
 }
@@ -48,7 +48,7 @@ fn objects(moto: &moto::Server, folder: &str) -> BTreeSet<String> {
 
 pub(crate) fn every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_none() {
     let moto = moto::Server::start();
-    let [one, other] = [(); 2].map(|()| server(&moto, &[]));
+    let [one, other] = [(); 2].map(|()| server(&moto));
     // The other one does not run it, because it lists the jobs only every ten seconds.
     let path = upload(&one, 0..24);
     let body = many_images(0..24);
@@ -73,19 +73,25 @@ pub(crate) fn every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_
 #[cfg(unix)]
 pub(crate) fn a_rolling_restart_over_a_bucket_loses_nothing_and_is_no_attempt() {
     let moto = moto::Server::start();
-    let mut servers = [(); 2].map(|()| Some(server(&moto, &["--drain", "0s"])));
+    let mut servers = [(); 2].map(|()| Some(server(&moto)));
     let mut paths = Vec::new();
     for round in 0..4_u8 {
         let at = usize::from(round % 2);
         let old = servers[at].take().expect("a server");
-        paths.extend((0..4).map(|number| upload(&old, 10 * (4 * round + number)..10 * (4 * round + number) + 6)));
+        paths.extend(
+            (0..4).map(|number| upload(&old, 10 * (4 * round + number)..10 * (4 * round + number) + 6)),
+        );
         assert!(old.terminate().success());
-        servers[at] = Some(server(&moto, &["--drain", "0s"]));
+        servers[at] = Some(server(&moto));
     }
     let [Some(one), Some(other)] = servers else { panic!("two servers") };
     for path in paths {
         let done = job(&one, &path, |job| job["state"] == "done");
-        assert_eq!((&done["attempts"], done["images"].as_array().map(Vec::len)), (&json!(1), Some(6)), "{done}");
+        assert_eq!(
+            (&done["attempts"], done["images"].as_array().map(Vec::len)),
+            (&json!(1), Some(6)),
+            "{done}"
+        );
         assert_eq!(other.get(&path).json()["state"], "done");
     }
     assert_eq!(objects(&moto, "_uploads"), BTreeSet::new());

@@ -8,7 +8,9 @@ use std::sync::{Arc, OnceLock};
 use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
 use symdex_pipeline::archive::TemporaryFolder;
-use symdex_pipeline::{DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex, Reservation};
+use symdex_pipeline::{
+    DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex, Reservation,
+};
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::publish::{Publishing, Retry, Unpublished};

@@ -363,8 +363,9 @@ impl Jobs {
     }
 
     /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. The file is gone
-    /// afterwards. An upload whose job does not have to be repeated is not kept. A job that waits for an operator starts
-    /// over. A job that replaces indexes always runs, and supersedes a finished or waiting one. Returns the job. Blocks.
+    /// afterwards. An upload whose job does not have to be repeated is not kept. A job that waits for an operator
+    /// starts over. A job that replaces indexes always runs, and supersedes a finished or waiting one. Returns the job.
+    /// Blocks.
     ///
     /// # Errors
     ///

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,12 @@ const MAX_STALLED: usize = 64;
 thread_local! {
     /// The pool and the lane of the work on this thread.
     static CURRENT: RefCell<Option<(Arc<Shared>, Lane)>> = const { RefCell::new(None) };
+}
+
+/// A number of the client whose request this thread of a pool answers.
+pub(crate) fn current_client() -> u64 {
+    let client = CURRENT.with_borrow(|current| current.as_ref().map(|(_, lane)| lane.client));
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(client.unwrap_or_default())
 }
 
 /// Does `call`, which waits for a store. If this is a thread of a pool, another one works instead meanwhile.

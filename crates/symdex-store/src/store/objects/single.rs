@@ -6,11 +6,11 @@ use std::io::{self, Read, Seek as _};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use futures_util::TryStreamExt as _;
 use object_store::path::Path as Key;
 use object_store::{
     Error as ClientError, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion,
 };
-use futures_util::TryStreamExt as _;
 
 use super::body::{Body, transfer_time};
 use super::client::{self, StoreClient};
@@ -117,10 +117,13 @@ impl Objects {
         let mode = over.map_or(PutMode::Create, |version| PutMode::Update(version.0.clone()));
         let (time, payload) = (transfer_time(bytes.len() as u64, self.timeout), PutPayload::from(bytes));
         let options = PutOptions::from(mode);
-        let put = |client: Arc<dyn ObjectStore>, key| async move { client.put_opts(&key, payload, options).await };
+        let put =
+            |client: Arc<dyn ObjectStore>, key| async move { client.put_opts(&key, payload, options).await };
         match self.run(key, time, put) {
             Ok(put) => Ok(Some(ObjectVersion(put.into()))),
-            Err(Failed::Client(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. })) => Ok(None),
+            Err(Failed::Client(ClientError::AlreadyExists { .. } | ClientError::Precondition { .. })) => {
+                Ok(None)
+            }
             Err(error) if over.is_some() && error.is_not_found() => Ok(None),
             Err(error) => Err(error.at(self.location(key), "write")),
         }
@@ -148,7 +151,9 @@ impl Objects {
         let time = transfer_time(part_size, self.timeout);
         if size <= part_size {
             let payload = part()?;
-            return self.run(key, time, |client, key| async move { client.put(&key, payload).await }).map(|_| ());
+            return self
+                .run(key, time, |client, key| async move { client.put(&key, payload).await })
+                .map(|_| ());
         }
         let begin = |client: Arc<dyn ObjectStore>, key| async move { client.put_multipart(&key).await };
         let mut upload = self.run(key, time, begin)?;
