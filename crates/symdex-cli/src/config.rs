@@ -14,7 +14,7 @@ use symdex_answer::fetch::Layout;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{Cause, CommandResult, Failure};
-use crate::secret;
+use crate::url_password;
 
 /// The name of the file.
 const FILE: &str = "symdex.toml";
@@ -121,7 +121,7 @@ impl Config {
         let Some(path) = named.or_else(found) else { return Ok(Self::default()) };
         let text = read(&path, is_named)?;
         let settings = settings(&text, &path)?;
-        secret::check(
+        url_password::check(
             &path,
             settings.iter().flat_map(|setting| {
                 setting.values.iter().map(|value| (setting.key.name, setting.line, &**value))
@@ -311,7 +311,7 @@ pub(crate) fn run(args: &Args, config: &Config, commands: &Command) -> CommandRe
 
 impl Config {
     fn row(&self, key: &'static Key, commands: &Command) -> Row {
-        let shown = |values: Vec<String>| values.iter().map(|value| secret::hidden(value)).collect();
+        let shown = |values: Vec<String>| values.iter().map(|value| url_password::hidden(value)).collect();
         if let Some(value) = std::env::var_os(key.variable) {
             let values = shown(vec![value.to_string_lossy().into_owned()]);
             return Row { key: key.name, values, source: format!("environment variable {}", key.variable) };

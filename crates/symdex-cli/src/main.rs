@@ -24,7 +24,6 @@ mod open;
 mod output;
 mod progress;
 mod put_args;
-mod secret;
 #[cfg(feature = "serve")]
 mod serve;
 mod shell;
@@ -34,6 +33,7 @@ mod stores;
 mod symbolicate;
 mod text;
 mod unwind;
+mod url_password;
 mod verify;
 
 use std::path::PathBuf;

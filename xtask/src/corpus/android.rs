@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, UNITS, Variants};
+use super::android_recipes::{
+    ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, UNITS, Variants,
+};
 use super::variants;
 use crate::host::{self, words};
 use crate::tools::Tools;

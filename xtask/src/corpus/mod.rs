@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 mod android;
+mod android_recipes;
 mod debian;
-mod recipes;
 mod scatter;
 mod variants;
 mod wheels;

@@ -8,7 +8,7 @@ use symdex_pipeline::isolate::Isolation;
 use symdex_store::OnConflict;
 
 use super::common::{BuildLimits, Destination, Reporting, UnwindOption};
-use super::inputs::InputArgs;
+use super::input_args::InputArgs;
 use crate::failure::Failure;
 
 /// Build an index of every image in debug files

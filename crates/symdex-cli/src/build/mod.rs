@@ -2,7 +2,7 @@
 
 mod args;
 mod common;
-mod inputs;
+mod input_args;
 mod required;
 mod run;
 mod shard;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use symdex::ImageId;
 
 use super::memory::{Kept, Key, Part};
-use super::{OpenImage, Opened, SharedStore};
+use super::shared_store::Opened;
+use super::{OpenImage, SharedStore};
 
 /// How many threads of one store may ask again for images in memory at one time.
 const MAX_REFRESHING: usize = 4;
