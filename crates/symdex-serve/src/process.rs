@@ -1,14 +1,16 @@
 //! What the process takes from its machine, in the names that clients of Prometheus share. Only Linux states it.
 
+#[cfg(not(target_os = "linux"))]
 use prometheus_client::registry::Registry;
 
 /// The metrics of the process now.
+#[cfg(not(target_os = "linux"))]
 pub(crate) fn registry() -> Registry {
-    let mut registry = Registry::default();
-    #[cfg(target_os = "linux")]
-    linux::register(&mut registry);
-    registry
+    Registry::default()
 }
+
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::registry;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -21,7 +23,8 @@ mod linux {
     use rustix::process::{Resource, getrlimit};
     use rustix::time::{ClockId, clock_gettime};
 
-    pub(super) fn register(registry: &mut Registry) {
+    pub(crate) fn registry() -> Registry {
+        let mut registry = Registry::default();
         let time = clock_gettime(ClockId::ProcessCPUTime);
         let seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
         let help = "CPU time of the process, without its children";
@@ -54,5 +57,6 @@ mod linux {
             let seconds = ConstGauge::new(since.as_secs_f64());
             registry.register_with_unit("process_start_time", help, Unit::Seconds, seconds);
         }
+        registry
     }
 }

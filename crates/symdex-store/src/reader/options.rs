@@ -19,9 +19,12 @@ pub struct ReaderOptions {
     pub(super) around_calls: AroundCalls,
 }
 
+/// Makes a call of the store at a URL.
+type AroundCall = dyn Fn(&StoreUrl, &mut dyn FnMut()) + Send + Sync;
+
 /// What is called around each call of a store.
 #[derive(Clone)]
-pub(super) struct AroundCalls(Arc<dyn Fn(&StoreUrl, &mut dyn FnMut()) + Send + Sync>);
+pub(super) struct AroundCalls(Arc<AroundCall>);
 
 impl AroundCalls {
     /// Makes `call` of the store at `url`.
