@@ -10,7 +10,6 @@ mod answers;
 mod app;
 mod audit;
 mod auth;
-mod connections;
 mod headers;
 mod health;
 mod jobs;

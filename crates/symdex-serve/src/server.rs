@@ -22,9 +22,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
 use crate::auth::{self, Access};
-use crate::connections::Connections;
 use crate::limits;
-use crate::limits::{Client, Lane, PacedWriter};
+use crate::limits::{Client, Lane, PacedWriter, Places};
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::router::router;
@@ -242,7 +241,8 @@ impl Server {
             tracing::warn!(fitting, "the limit of open files of this process allows no more connections");
         }
         let max = app.options.max_connections.min(fitting);
-        let connections = Connections::new(max, app.options.address_connections);
+        let of_address = app.options.address_connections.min(max.div_ceil(2));
+        let connections = Places::default();
         let refusals = Arc::new(Semaphore::new(MAX_REFUSALS));
         let (mut stop, mut end_of_drain) = (std::pin::pin!(stop), Instant::now());
         loop {
@@ -266,7 +266,8 @@ impl Server {
                 }
             };
             let client = Client::at(peer.ip());
-            let Some(place) = connections.open(client) else {
+            let may_have = |own, all| own < of_address && all < max;
+            let Some(place) = connections.take(client, may_have) else {
                 app.metrics.lacks("connections");
                 if let (None, Ok(permit)) = (&tls, Arc::clone(&refusals).try_acquire_owned()) {
                     tokio::spawn(async move {

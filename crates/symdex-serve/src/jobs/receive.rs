@@ -1,6 +1,6 @@
 //! Receives uploads into files.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use symdex_pipeline::{DiskSpace, Reservation};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::limits::{Client, Lane, Pace, has_share};
+use crate::limits::{Lane, Pace, Place, Places, has_share};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -31,7 +31,7 @@ pub(crate) struct Uploads {
     /// Where their files are: `<SHA-256>.part` and `<SHA-256>.<token>.part` can be resumed, `<number>.new` cannot.
     folder: PathBuf,
     /// How many uploads each client is sending.
-    sending: Arc<Mutex<HashMap<Client, usize>>>,
+    sending: Places,
     space: Arc<DiskSpace>,
     /// The files of the resumable ones.
     named: Arc<Mutex<BTreeSet<PathBuf>>>,
@@ -49,36 +49,7 @@ pub(crate) struct Incoming {
     is_temporary: bool,
     space: Reservation,
     _turn: Option<Turn>,
-    _slot: Slot,
-}
-
-/// A slot for an upload, released on drop.
-struct Slot {
-    sending: Arc<Mutex<HashMap<Client, usize>>>,
-    client: Client,
-}
-
-impl Slot {
-    /// `None` if the client may not have another one.
-    fn take(sending: &Arc<Mutex<HashMap<Client, usize>>>, client: Client) -> Option<Self> {
-        let mut counts = sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = counts.get(&client).copied().unwrap_or_default();
-        if !has_share(own, counts.values().sum(), MAX_UPLOADS) {
-            return None;
-        }
-        counts.insert(client, own + 1);
-        Some(Self { sending: Arc::clone(sending), client })
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut counts = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        match counts.get_mut(&self.client) {
-            Some(own) if *own > 1 => *own -= 1,
-            _ => _ = counts.remove(&self.client),
-        }
-    }
+    _slot: Place,
 }
 
 /// The exclusive right of a request to write the file of a resumable upload.
@@ -114,7 +85,7 @@ impl Uploads {
     /// Uploads whose files are in `folder` and take `space`. Deletes the files of a killed server that cannot be
     /// resumed.
     pub(crate) fn new(folder: PathBuf, space: Arc<DiskSpace>) -> Self {
-        let uploads = Self { folder, sending: Arc::default(), space, named: Arc::default() };
+        let uploads = Self { folder, sending: Places::default(), space, named: Arc::default() };
         uploads.remove(|path| has_extension(path, "new"));
         uploads
     }
@@ -205,8 +176,9 @@ impl Uploads {
         })
     }
 
-    fn slot(&self) -> Result<Slot, Problem> {
-        let slot = Slot::take(&self.sending, Lane::current().client);
+    fn slot(&self) -> Result<Place, Problem> {
+        let may_have = |own, all| has_share(own, all, MAX_UPLOADS);
+        let slot = self.sending.take(Lane::current().client, may_have);
         slot.ok_or_else(|| Problem::overloaded("uploads", "too many uploads are being received"))
     }
 }
@@ -345,6 +317,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::limits::Client;
 
     /// Uploads to a folder whose file system has `free` bytes, of which 1 MB stays free.
     fn uploads(free: u64) -> (TempDir, Arc<Uploads>) {
@@ -395,7 +368,6 @@ mod tests {
         drop(slow);
         drop(other);
         assert!(begin(0).await.is_ok());
-        assert!(uploads.sending.lock().expect("not poisoned").is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod budget;
 mod files;
 mod lane;
 mod pace;
+mod places;
 mod workers;
 mod written;
 
@@ -15,5 +16,6 @@ pub(crate) use self::budget::{Budget, Reserved};
 pub(crate) use self::files::connections_that_fit;
 pub(crate) use self::lane::{Client, Lane, has_share};
 pub(crate) use self::pace::{Pace, PacedWriter};
+pub(crate) use self::places::{Place, Places};
 pub(crate) use self::workers::{Workers, current_client, while_waiting};
 pub(crate) use self::written::{WrittenAnswer, json_bytes, json_of, json_response};
