@@ -48,9 +48,9 @@ def main() -> None:
         return sum(1 for frame in frames if (frame.name, frame.file, frame.line) is not None)
 
     def one_by_one() -> None:
-        for round in ("never asked before", "asked before"):
+        for round in ("new addresses", "repeated addresses"):
             rate(f"lookup, {round}", lambda: sum(len(index.lookup(offset)) for offset in offsets))
-        rate("lookup and strings, asked before", lambda: sum(read(index.lookup(offset)) for offset in offsets))
+        rate("lookup and strings, repeated addresses", lambda: sum(read(index.lookup(offset)) for offset in offsets))
 
     in_new_thread(one_by_one)
     ways: list[tuple[str, Callable[[], int]]] = [
@@ -61,7 +61,7 @@ def main() -> None:
     for name, work in ways:
 
         def twice(name: str = name, work: Callable[[], int] = work) -> None:
-            for round in ("never asked before", "asked before"):
+            for round in ("new addresses", "repeated addresses"):
                 rate(f"{name}, {round}", work)
 
         in_new_thread(twice)

@@ -112,8 +112,8 @@ fn counts(program: &Path, file: &Path) -> Result<(String, BTreeMap<&'static str,
         ("build", each(built, opened, 1)),
         ("open", each(opened_often, opened, OPENS)),
         ("lookup without cache", each(uncached, opened, LOOKUPS)),
-        ("lookup never asked before", each(once, opened, LOOKUPS)),
-        ("lookup asked before", each(twice, once, LOOKUPS)),
+        ("lookup, new address", each(once, opened, LOOKUPS)),
+        ("lookup, repeated address", each(twice, once, LOOKUPS)),
     ];
     Ok((name, counts.into()))
 }

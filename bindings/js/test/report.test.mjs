@@ -63,7 +63,7 @@ testWithCommand("images without an index are listed, with indexes that are near"
   const { images } = symbolicate(crash, without);
   const byName = (name) => images.find((image) => image.name === name);
   assert.equal(byName("DemoKit").status, "missing");
-  assert.equal(byName("DemoKit").reason, "no index of it");
+  assert.equal(byName("DemoKit").reason, "no index or debug file has its id");
   assert.equal(byName("DemoApp").status, "found");
   assert.equal(byName("DemoApp").source, `${ids.get("DemoApp")}.symdex`);
   const otherBuild = crash.toString().replaceAll(ids.get("DemoKit"), "0".repeat(32));

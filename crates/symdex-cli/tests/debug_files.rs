@@ -203,7 +203,7 @@ fn a_function_without_a_name_is_not_symbolicated() {
         assert_eq!(done.code, Some(3), "{}", done.err);
         assert!(done.err.contains("0 of 1 frame symbolicated"), "{}", done.err);
         assert!(done.err.contains(" (without names)\n"), "{}", done.err);
-        assert!(done.err.contains(&format!("not resolved: 1 frame in App: {reason}")), "{}", done.err);
+        assert!(done.err.contains(&format!("unresolved: 1 frame in App: {reason}")), "{}", done.err);
     }
     let json = &run(&["--json"]).json()[0];
     let frame = &json["threads"][0]["frames"][0];

@@ -191,7 +191,9 @@ fn needs_lists_the_images_of_a_report_and_their_sources() {
         done.out
     );
     assert!(done.out.contains("\nmissing   system   5 frames  UIKitCore arm64 "), "{}", done.out);
-    let totals = "symdex: 1 report needs 11 images: 1 found; not found: 2 of the app, 8 of the system\n";
+    let totals = "symdex: 1 report needs 11 images: 1 found; not found: 2 of the app, 8 of system libraries\n\
+                  symdex: give the debug files of missing images with --dsym, or have them fetched with \
+                  --debug-source\n";
     assert_eq!(done.err, totals);
     assert!(!root.path().join("store").exists(), "nothing is built");
     let all = symbolicate(root.path(), &demo, &[], [&crash]);

@@ -240,7 +240,7 @@ fn a_report_of_which_nothing_is_answered_never_passes() {
         ),
         (
             "*** First throw call stack:\n(0x18ec897a4 0x1049902f0)\n0  ???  0x0 ???\n",
-            "not resolved: 3 frames in no image: ",
+            "unresolved: 3 frames in no image: ",
         ),
     ] {
         let done = said(text.as_bytes(), &[]);

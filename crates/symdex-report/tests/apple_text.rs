@@ -172,7 +172,7 @@ fn every_frame_without_an_answer_has_a_reason() {
     let expected = [
         ("missing_symbol", "the index knows nothing at this address"),
         ("damaged", "damaged here"),
-        ("missing", "no index of it"),
+        ("missing", "no index or debug file has its id"),
         ("unknown_image", "the report does not state its id"),
         ("unknown_image", "the address lies in no image of the report"),
     ];

@@ -1,4 +1,4 @@
-//! Prints how many addresses of an index are looked up in a second: never asked before, and asked before. The programs
+//! Prints how many addresses of an index are looked up in a second: new ones, and repeated ones. The programs
 //! `bench` of the bindings to other languages ask for the same addresses.
 //!
 //! ```text
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let offset = |n: u64| ImageOffset(start + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (end - start));
     let offsets: Vec<ImageOffset> = (0..COUNT).map(offset).collect();
     let mut scratch = Scratch::default();
-    for round in ["never asked before", "asked before"] {
+    for round in ["new addresses", "repeated addresses"] {
         let (begun, mut frames) = (Instant::now(), 0);
         for offset in &offsets {
             let found = index.lookup(*offset, LinePolicy::Statement, &mut scratch)?;
@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         frames += black_box(found).ok().flatten().as_ref().map_or(0, Frames::len);
     });
     let rate = COUNT as f64 / begun.elapsed().as_secs_f64();
-    println!("lookup_many, never asked before: {rate:.0} lookups a second, {frames} frames");
+    println!("lookup_many, new address: {rate:.0} lookups a second, {frames} frames");
     Ok(())
 }

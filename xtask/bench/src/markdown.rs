@@ -16,8 +16,8 @@ Lookups: 100,000 addresses in one process. An answer has the whole inline chain,
 Functions are drawn uniformly or by Zipf's law, then one of their bytes. All tools get the same addresses. While lookups
 are timed, each answer is compared with the tool's first answer: the lines, and the length and the first and last eight
 bytes of each string. Means are of passes without a clock between lookups. p50 and p99 are of a pass with a clock, and
-include reading it. All these addresses were asked before, and symdex caches answers. `never asked before` is the mean
-of as many uniform addresses that were not, after the uniform ones. An answer is cached for its whole range of
+include reading it. All these addresses are repeated, and symdex caches answers. `new address` is the mean
+of as many uniform addresses that are not, after the uniform ones. An answer is cached for its whole range of
 addresses, so some of these are cached, too: most in a small image, few in a large one. `ascending` is the mean of
 addresses in ascending order, evenly spread over the code, without a cache of answers: ten million in one call for
 symdex, and a million in the middle, one by one, for the others. `2 threads` is the time until both threads are done,
@@ -95,7 +95,7 @@ fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
 fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(
         text,
-        "| lookups | asked before: uniform mean | p50 | p99 | Zipf mean | p50 | p99 | never asked before: uniform mean \
+        "| lookups | repeated address (cached): uniform mean | p50 | p99 | Zipf mean | p50 | p99 | new address: uniform mean \
          | ascending | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
     )?;
     writeln!(text, "| --- |{}", " ---: |".repeat(14))?;

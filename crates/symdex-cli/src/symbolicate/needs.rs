@@ -65,7 +65,7 @@ pub(super) fn report(
         let verb = if reports == 1 { "needs" } else { "need" };
         let reports = text::count(reports, "report");
         complain(&format!(
-            "{reports} {verb} {images}: {found} found; not found: {of_app} of the app, {of_system} of the system"
+            "{reports} {verb} {images}: {found} found; not found: {of_app} of the app, {of_system} of system libraries"
         ));
         hints.report();
         report_notes(&symbolicator.notes());

@@ -218,8 +218,8 @@ impl RunSummary {
             count => format!(" ({count} not by id: they may be of another build)"),
         };
         complain(&format!(
-            "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: \
-             {unresolved_app} of the app, {unresolved_system} of the system",
+            "{}: {symbolicated} of {} symbolicated{doubt}, {kept} already had names; unresolved: \
+             {unresolved_app} in the app, {unresolved_system} in system libraries",
             text::count(self.reports, "report"),
             text::count(frames, "frame"),
         ));
@@ -287,7 +287,7 @@ impl RunSummary {
         say_each(self.total.reasons.iter(), |((image, reason), count)| {
             let frames = text::count(*count, "frame");
             let image = text::printable(image.into());
-            complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
+            complain(&format!("unresolved: {frames} in {image}: {}", text::printable(reason.into())));
         });
         let unasked = self
             .total
@@ -303,8 +303,11 @@ impl RunSummary {
         }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
-            let images = text::count(of_system.len() as u64, "image");
-            complain(&format!("no indexes of {images} of the system ({})", text::count(frames, "frame")));
+            let libraries = match of_system.len() {
+                1 => "1 system library".to_owned(),
+                len => format!("{len} system libraries"),
+            };
+            complain(&format!("no indexes of {libraries} ({})", text::count(frames, "frame")));
         }
     }
 }
@@ -312,6 +315,8 @@ impl RunSummary {
 /// Which options may help with missing images.
 #[derive(Default)]
 pub(super) struct Hints {
+    /// Nothing has the id of an image.
+    is_missing: bool,
     /// A known image has the name of a missing one, for which the report states no id.
     is_doubtful: bool,
     /// Several known images have the name of a missing one.
@@ -334,6 +339,7 @@ impl Hints {
         if matches!(outcome, ImageOutcome::NotLoaded(_)) {
             return Vec::new();
         }
+        self.is_missing |= matches!(outcome, ImageOutcome::Unanswered(Unanswered::Missing));
         let near = known.nearest(image);
         self.is_doubtful |= near.iter().any(|(nearness, _)| *nearness == Nearness::SameName);
         near.into_iter()
@@ -343,6 +349,11 @@ impl Hints {
 
     /// Prints on standard error the options that answer the images.
     pub(super) fn report(&self) {
+        if self.is_missing {
+            complain(
+                "give the debug files of missing images with --dsym, or have them fetched with --debug-source",
+            );
+        }
         if self.is_doubtful {
             complain(
                 "frames of images without an id are answered only with --match-by-name, if one image has the name, or \

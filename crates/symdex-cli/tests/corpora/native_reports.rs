@@ -84,7 +84,8 @@ pub(crate) fn a_build_id_that_is_missing_has_a_reason_and_what_is_near() {
     let root = folder();
     let files = files(root.path());
     let after = symbolicate(root.path(), &files, &[], [files.join("backtrace.txt")]);
-    let missing = "missing: test.apk!libziparchive.so ? bad01245 test.apk!libziparchive.so: 1 frame: no index of it\n\
+    let missing = "missing: test.apk!libziparchive.so ? bad01245 test.apk!libziparchive.so: 1 frame: no index or debug \
+                   file has its id\n\
                    symdex:   near: libziparchive.so arm 786581CF-8457-E7DF-2BD3-0179C821D754: another build of that name";
     assert!(after.err.contains(missing), "{}", after.err);
     // No frame without an id is answered.

@@ -152,7 +152,7 @@ impl Unanswered {
     #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
         match self {
-            Unanswered::Missing => "no index of it".into(),
+            Unanswered::Missing => "no index or debug file has its id".into(),
             Unanswered::Fetching => "its debug file is being fetched; ask again later".into(),
             Unanswered::NoMatch(what) | Unanswered::FetchFailed(what) | Unanswered::Failed(_, what) => {
                 what.clone().into()
