@@ -128,20 +128,34 @@ impl Jobs {
             wakes: Condvar::new(),
             stopping: watch::Sender::new(false),
         };
-        jobs.refresh();
-        for id in jobs.ids(|entry| entry.job.waits_for_store()) {
-            log_unwritten(&id, jobs.update(&id, |job| job.waits_for_store().then(|| job.resume()).is_some()));
+        if !jobs.store.is_shared() {
+            jobs.load();
         }
         Arc::new(jobs)
     }
 
-    /// Starts `threads` threads that run jobs until [`stop`](Self::stop), and one that keeps leases and copies fresh.
+    /// Reads all jobs, and queues those that only waited for a store.
+    fn load(&self) {
+        self.refresh();
+        for id in self.ids(|entry| entry.job.waits_for_store()) {
+            log_unwritten(&id, self.update(&id, |job| job.waits_for_store().then(|| job.resume()).is_some()));
+        }
+    }
+
+    /// Starts `threads` threads that run jobs until [`stop`](Self::stop), and those that keep leases and copies fresh.
     ///
     /// # Errors
     ///
     /// The system's error if no thread can be started.
     pub(crate) fn start(self: &Arc<Self>, threads: usize) -> io::Result<()> {
         self.start_thread("symdex-jobs", Self::keep_fresh)?;
+        if self.store.is_shared() {
+            self.start_thread("symdex-leases", |jobs| {
+                while jobs.pause(RENEW) {
+                    jobs.claims().iter().for_each(|claim| claim.renew(jobs));
+                }
+            })?;
+        }
         (0..threads.max(1)).try_for_each(|_| {
             self.start_thread("symdex-job", |jobs| {
                 while let Some(claim) = jobs.next_waiting() {
@@ -463,9 +477,13 @@ impl Jobs {
         }
     }
 
-    /// Renews leases, reads what other servers do, takes over their abandoned jobs, and removes old jobs.
+    /// Reads what other servers do, takes over their abandoned jobs, and removes old jobs.
     fn keep_fresh(&self) {
-        let (mut renewed, mut refreshed, mut swept) = (Instant::now(), Instant::now(), None::<Instant>);
+        if self.store.is_shared() {
+            // A bucket that cannot be reached does not delay the start.
+            self.load();
+        }
+        let (mut refreshed, mut swept) = (Instant::now(), None::<Instant>);
         loop {
             if swept.is_none_or(|swept| swept.elapsed() >= SWEEP) {
                 self.sweep(SystemTime::now());
@@ -474,14 +492,7 @@ impl Jobs {
             if !self.pause(Duration::from_secs(1)) {
                 return;
             }
-            if !self.store.is_shared() {
-                continue;
-            }
-            if renewed.elapsed() >= RENEW {
-                renewed = Instant::now();
-                self.claims().iter().for_each(|claim| claim.renew(self));
-            }
-            if refreshed.elapsed() >= REFRESH {
+            if self.store.is_shared() && refreshed.elapsed() >= REFRESH {
                 self.refresh();
                 refreshed = Instant::now();
             }

@@ -97,8 +97,11 @@ impl Claim {
         }
     }
 
-    /// Renews the lease.
+    /// Renews the lease, if the job has begun.
     pub(super) fn renew(&self, jobs: &Jobs) {
+        if self.lock().as_ref().is_none_or(|record| record.job.lease.is_none()) {
+            return;
+        }
         let progress = jobs.view(&self.id, |job| job.progress);
         self.try_update(jobs, |job| {
             job.progress = progress.unwrap_or_default();
@@ -143,7 +146,7 @@ impl Claim {
             jobs.metrics().built(results);
         }
         loop {
-            match self.update(jobs, &end) {
+            match self.update(jobs, end) {
                 Written::Done => break,
                 Written::Lost => return,
                 Written::Failed(error) => {
