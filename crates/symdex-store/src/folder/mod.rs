@@ -114,7 +114,7 @@ impl IndexFolder {
     /// vanished.
     pub fn find(&self, id: &ImageId) -> Result<Option<PathBuf>, Error> {
         let found = self.find_all(id)?.into_iter().next().or_else(|| self.find_below(id).next());
-        if found.is_none() {
+        if found.is_none() || !self.seen.is_known() {
             self.check_not_vanished()?;
         }
         Ok(found)

@@ -8,7 +8,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::IndexFolder;
 use crate::error::Error;
@@ -16,6 +16,17 @@ use crate::error::Error;
 /// The folder that was at a path last; `None` before there was one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen(Arc<Mutex<Option<FolderId>>>);
+
+impl Seen {
+    /// Whether there was a folder.
+    pub(super) fn is_known(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<FolderId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Tells folders apart: the device and the number of the file. On systems other than Unix, all folders are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +55,7 @@ impl IndexFolder {
     ///
     /// [`Error::Store`] with the cause `unavailable` if it has.
     pub(crate) fn check_not_vanished(&self) -> Result<(), Error> {
-        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let vanished = match (*seen, FolderId::at(&self.path)) {
             (None, Err(_)) => return Ok(()),
             (Some(old), Ok(new)) if old != new && is_empty(&self.path) => "an empty folder is in its place",

@@ -133,6 +133,8 @@ impl IndexFolder {
         let parent_of_new = parent(&place);
         fs::create_dir_all(parent_of_new)
             .map_err(|error| failed("create the folder", parent_of_new, error))?;
+        // From now on, it is there.
+        self.check_not_vanished()?;
         let turn = self.lock(index.id());
         let mut attempts = 0;
         loop {
