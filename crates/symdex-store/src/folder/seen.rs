@@ -65,7 +65,7 @@ impl IndexFolder {
             }
             (Some(_), Err(_)) => "it is gone",
         };
-        let advice = "mount its volume again; if that is intended, restart symdex";
+        let advice = "mount its volume again, or restart symdex if this is intended";
         Err(Error::Store {
             location: self.path.display().to_string(),
             action: "use the folder",
