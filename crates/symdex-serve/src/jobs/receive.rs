@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
-use futures_util::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use symdex_pipeline::{DiskSpace, Reservation};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
-use crate::limits::{Lane, Pace, Place, Places, has_share};
+use crate::limits::{BodyParts, Lane, Place, Places, has_share};
 use crate::metrics::Metrics;
 use crate::problem::{Problem, ProblemKind};
 
@@ -278,25 +276,15 @@ async fn send(
     patience: Duration,
     metrics: &Metrics,
 ) -> Result<(), Problem> {
-    let (mut parts, mut length, mut pace) = (body.into_data_stream(), 0_u64, Pace::new(patience));
-    loop {
-        let asked = Instant::now();
-        let late = |_| Problem::new(ProblemKind::Timeout, "the client is sending too slowly");
-        let Some(part) = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)? else {
-            return Ok(());
-        };
-        let part = part.map_err(Problem::of_body)?;
-        pace.moved(asked.elapsed(), part.len());
-        length += part.len() as u64;
-        if length > max {
-            return Err(Problem::new(ProblemKind::TooLarge, format!("the body has more than {max} bytes")));
-        }
+    let mut parts = BodyParts::new(body, max, patience);
+    while let Some(part) = parts.next().await? {
         metrics.upload_bytes.inc_by(part.len() as u64);
         if sender.send(part).await.is_err() {
             // The thread has failed, and says why.
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 /// The problem for an error of the disk.

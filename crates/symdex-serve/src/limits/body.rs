@@ -1,6 +1,8 @@
 //! Bodies of requests: limits, time-outs, compression.
 
-use axum::body::Body;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt as _;
 use symdex_pipeline::archive::Compression;
@@ -19,6 +21,41 @@ const MEMORY: u64 = 8;
 
 /// zstd allocates its window before it knows how long the contents are: 8 MiB at most.
 const MAX_WINDOW_LOG: u32 = 23;
+
+/// The parts of a body, from a client that sends them fast enough.
+pub(crate) struct BodyParts {
+    parts: BodyDataStream,
+    pace: Pace,
+    max: u64,
+    length: u64,
+}
+
+impl BodyParts {
+    /// The parts of `body`, of at most `max` bytes. `patience` is the longest time for which the client may keep the
+    /// server waiting.
+    pub(crate) fn new(body: Body, max: u64, patience: Duration) -> Self {
+        Self { parts: body.into_data_stream(), pace: Pace::new(patience), max, length: 0 }
+    }
+
+    /// The next part; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the body is longer, is cut off or is too slow, or if other requests take all memory.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        let asked = Instant::now();
+        let late = |_| Problem::new(ProblemKind::Timeout, "the client is sending too slowly");
+        let part = tokio::time::timeout(self.pace.left(), self.parts.next()).await.map_err(late)?;
+        let Some(part) = part.transpose().map_err(Problem::of_body)? else { return Ok(None) };
+        self.pace.moved(asked.elapsed(), part.len());
+        self.length += part.len() as u64;
+        if self.length > self.max {
+            let detail = format!("the body has more than {} bytes", self.max);
+            return Err(Problem::new(ProblemKind::TooLarge, detail));
+        }
+        Ok(Some(part))
+    }
+}
 
 /// A body that was received.
 pub(crate) struct Received {
@@ -42,19 +79,9 @@ impl App {
         if stated.is_some_and(|length: u64| length > self.options.max_body) {
             return Err(self.too_large());
         }
-        let late = |_| Problem::new(ProblemKind::Timeout, "the body did not arrive in time");
-        let mut reserved = self.budget.reserve();
-        let mut pace = Pace::new(self.options.idle_timeout);
-        let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
-        loop {
-            let asked = Instant::now();
-            let part = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)?;
-            let Some(part) = part else { break };
-            let part = part.map_err(Problem::of_body)?;
-            pace.moved(asked.elapsed(), part.len());
-            if (bytes.len() + part.len()) as u64 > self.options.max_body {
-                return Err(self.too_large());
-            }
+        let (mut reserved, mut bytes) = (self.budget.reserve(), Vec::new());
+        let mut parts = BodyParts::new(body, self.options.max_body, self.options.idle_timeout);
+        while let Some(part) = parts.next().await? {
             reserved.grow(MEMORY * part.len() as u64)?;
             bytes.extend_from_slice(&part);
         }
