@@ -37,6 +37,9 @@ fn nothing(_: &Question<'_>) -> Result<Answers, Unanswered> {
     Err(Unanswered::Missing)
 }
 
+/// Makes another text of a text.
+type Paste = fn(&[u8]) -> Vec<u8>;
+
 /// What people put around a text: quotes in two layers, and a string in JSON.
 fn quoted(text: &[u8]) -> Vec<u8> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -72,7 +75,7 @@ fn memory_is_linear_and_within_what_is_reserved() {
         assert!(shapes.iter().any(|shape| shape.format == format.name()), "{}", format.name());
     }
     let mut wrong = Vec::new();
-    let ways: [(&str, fn(&[u8]) -> Vec<u8>); 3] =
+    let ways: [(&str, Paste); 3] =
         [("plain", <[u8]>::to_vec), ("quoted", quoted), ("in a string", in_string)];
     for (shape, (way, paste)) in shapes.iter().flat_map(|shape| ways.map(|way| (shape, way))) {
         let costs = [1, 2, 4].map(|times| {

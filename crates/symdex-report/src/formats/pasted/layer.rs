@@ -138,10 +138,9 @@ impl Layer {
         let start = if is_line_end && span.start != 0 { before.start } else { before.end };
         let end = self.gap(outer, span.end).start.max(start);
         let mut out = Vec::with_capacity(new.len());
-        let mut lines = new.split_inclusive(|byte| *byte == b'\n').peekable();
         let (prefix, suffix) =
             if new.contains(&b'\n') { self.around_line(outer, &span) } else { Default::default() };
-        while let Some(line) = lines.next() {
+        for line in new.split_inclusive(|byte| *byte == b'\n') {
             let content = line.strip_suffix(b"\n").unwrap_or(line);
             let (content, carriage) = match content.strip_suffix(b"\r") {
                 Some(content) if content.len() + 2 == line.len() => (content, &b"\r"[..]),

@@ -42,11 +42,13 @@ pub(crate) struct Reading {
     pub(crate) layers: Vec<Layer>,
 }
 
+/// Reads a text as it is. Returns the position of its format in the table of formats, and the report.
+pub(crate) type Read = fn(&[u8]) -> Result<(usize, Parsed), Error>;
+
 /// Reads texts as formats do.
 pub(crate) struct Reader<'f> {
     pub(crate) formats: &'f [Format],
-    /// Reads a text as it is.
-    pub(crate) read: fn(&[u8]) -> Result<(usize, Parsed), Error>,
+    pub(crate) read: Read,
 }
 
 /// The best layers that were found, and the [`worth`] of the text within them. The report itself is read again, so that
