@@ -267,6 +267,13 @@ pub enum AddressKind {
     ReturnAddress,
 }
 
+impl AddressKind {
+    /// The kind of an instruction's address, or else that of a return address.
+    pub(crate) fn of(is_instruction: bool) -> Self {
+        if is_instruction { Self::ProgramCounter } else { Self::ReturnAddress }
+    }
+}
+
 /// How much a report says about the address of a frame, before it is symbolicated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolDetail {
@@ -288,6 +295,12 @@ impl SymbolDetail {
 }
 
 impl ReportImage {
+    /// An image with this path. The name is the text after the last separator.
+    pub(crate) fn of_file(path: String, separators: &[char]) -> Self {
+        let name = path.rsplit(separators).next().unwrap_or_default().to_owned();
+        Self { name, path, ..Self::default() }
+    }
+
     /// The last component of the path, or the name if there is no path.
     #[must_use]
     pub fn file_name(&self) -> &str {

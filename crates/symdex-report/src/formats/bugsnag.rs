@@ -71,8 +71,7 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images, limit: &ReadL
     // that reports it have return addresses, unless the frame says otherwise.
     let is_suspended = !states_instruction && !is_exception && !is_true("errorReportingThread");
     let kind = |depth, object: Value<'_>| {
-        let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
-        if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress }
+        AddressKind::of(object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0))
     };
     let frames = FRAME.stack(frames, limit, kind, |object| images.number(object, limit));
     let name =

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
 use crate::formats::json::{Json, List, Value};
-use crate::report::{AddressKind, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
+use crate::report::{Frame, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::text::{has, is_object};
 use symdex::debug_id;
 
@@ -188,16 +188,12 @@ impl<'j> Tables<'j> {
         let address = value(&self.address, row)?;
         let lib = || at(&self.lib, at(&self.resource, at(&self.function, row)?)?);
         let name = self.name(row);
-        let detail = SymbolDetail::of(name.is_some(), self.line_number(row).is_some());
+        // Profilers move return addresses back into the call.
         Some(Frame {
-            address: address.number()?,
-            image: lib().map(Number::from),
-            // Profilers move return addresses back into the call.
-            kind: AddressKind::ProgramCounter,
-            detail,
+            detail: SymbolDetail::of(name.is_some(), self.line_number(row).is_some()),
             site: address.span().into(),
             function: name.map(Value::inner),
-            inlined: false,
+            ..Frame::new(address.number()?, lib())
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::formats::json::{Descendant, Json, Value};
 use crate::formats::json_edit::{Member, NewValue, object_like, with_members, with_objects_before};
 use crate::formats::rules::is_nameless;
 use crate::registers::{Register, in_order};
-use crate::report::{AddressKind, Frame, Number, Report, Span, SymbolDetail};
+use crate::report::{AddressKind, Frame, Report, Span, SymbolDetail};
 
 /// The members of a frame's object in one format.
 pub(crate) struct FrameObject {
@@ -138,14 +138,13 @@ impl FrameObject {
     /// The frame at `address` with the symbol in `object`, as the address of an instruction.
     pub(crate) fn frame_at(&self, address: u64, object: Value<'_>, image: Option<usize>) -> Frame {
         let Symbol { function, file, is_inlined, .. } = self.symbol(object);
-        let detail = match function {
-            Some(_) if file.is_some() => SymbolDetail::Line,
-            Some(_) => SymbolDetail::Function,
-            None => SymbolDetail::AddressOnly,
-        };
-        let (image, site) = (image.map(Number::from), object.span().into());
-        let (kind, function) = (AddressKind::ProgramCounter, function.map(Value::inner));
-        Frame { address, image, kind, site, detail, function, inlined: is_inlined }
+        Frame {
+            site: object.span().into(),
+            detail: SymbolDetail::of(function.is_some(), file.is_some()),
+            function: function.map(Value::inner),
+            inlined: is_inlined,
+            ..Frame::new(address, image)
+        }
     }
 
     /// The symbol that the object of a frame at `address` has.

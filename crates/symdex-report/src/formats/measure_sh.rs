@@ -76,11 +76,8 @@ fn stack(
     is_dart: bool,
     (images, limit): (&mut Images, &ReadLimit),
 ) -> Thread {
-    let kind = |depth, _: Value<'_>| match depth == 0 || is_dart {
-        // Dart's addresses are already those of the calls.
-        true => AddressKind::ProgramCounter,
-        false => AddressKind::ReturnAddress,
-    };
+    // Dart's addresses are already those of the calls.
+    let kind = |depth, _: Value<'_>| AddressKind::of(depth == 0 || is_dart);
     let frames = FRAME.stack(frames, limit, kind, |object| images.of_frame(object, limit));
     let name = ["thread_name", "name"].iter().find_map(|key| owner.get(key)?.text());
     let name = name.map_or_else(|| format!("Thread {number}"), |name| name.into_owned());

@@ -135,14 +135,12 @@ impl From<MinidumpModule<'_>> for ReportImage {
             },
         };
         Self {
-            name: module.path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
-            path: module.path.to_owned(),
             arch: module.arch.cloned(),
             id,
             is_id_cut,
             load_address: module.load_address,
             size: module.size,
-            ..Self::default()
+            ..Self::of_file(module.path.to_owned(), &['/', '\\'])
         }
     }
 }

@@ -156,8 +156,8 @@ impl<'t> Reader<'t> {
         let is_name = |text: &[u8]| !text.starts_with(b"0x") && !is_nameless(text);
         let name = tag.value("name").filter(|_| tag.attribute("name").is_some_and(is_name));
         let frame = Frame {
-            kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-            detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
+            kind: AddressKind::of(is_instruction),
+            detail: SymbolDetail::of(name.is_some(), false),
             site: tag.span.clone().into(),
             function: name.map(|name| (tag.span.start + name.start..tag.span.start + name.end).into()),
             ..Frame::new(address, None)

@@ -113,9 +113,8 @@ fn image(line: &[u8]) -> Option<ReportImage> {
         path = &path[..open];
         load_address = address.filter(|_| !path.ends_with(b" ")).or(load_address);
     }
-    let path = lossy(path.trim_ascii());
-    let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-    Some(ReportImage { name, path, id, load_address: load_address?, ..ReportImage::default() })
+    let image = ReportImage::of_file(lossy(path.trim_ascii()), &['/']);
+    Some(ReportImage { id, load_address: load_address?, ..image })
 }
 
 /// Reads `* thread #1, queue = 'com.apple.main-thread', stop reason = signal SIGABRT`. The star marks the thread that

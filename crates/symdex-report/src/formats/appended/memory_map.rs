@@ -18,10 +18,8 @@ pub(super) fn images(text: &[u8], limit: &ReadLimit) -> Vec<ReportImage> {
             if !limit.take_image() {
                 break;
             }
-            let path = lossy(path);
-            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
             let load_address = start.saturating_sub(offset);
-            images.push(ReportImage { name, path, load_address, ..ReportImage::default() });
+            images.push(ReportImage { load_address, ..ReportImage::of_file(lossy(path), &['/']) });
         }
         let image = &mut images[number];
         image.size = image.size.max(end.checked_sub(image.load_address));

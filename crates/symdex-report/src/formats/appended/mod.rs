@@ -232,9 +232,8 @@ impl<'l> FrameLine<'l> {
         function: Option<Span>,
         location: Option<Location>,
     ) -> Self {
-        let kind = if number == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let detail = SymbolDetail::of(function.is_some(), location.is_some());
-        let bare = Self::of_address(line, Some(number), address, kind, image);
+        let bare = Self::of_address(line, Some(number), address, AddressKind::of(number == 0), image);
         Self { detail, function, head, location, ..bare }
     }
 

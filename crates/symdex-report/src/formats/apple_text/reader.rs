@@ -10,7 +10,7 @@ use super::lines::{self, BareStack, CRASHED, FATAL, KERNEL, Lists};
 use crate::engine::limits::ReadLimit;
 use crate::formats::rules::is_nameless;
 use crate::registers::MAX_REGISTERS;
-use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Number, Parsed, ReportImage, Site, Span, Thread};
 use crate::text::{lossy, lossy_text};
 
 /// The state of the parser.
@@ -253,15 +253,8 @@ impl<'t> Reader<'t> {
     fn bare_stack(&mut self, stack: BareStack) {
         let own = std::mem::take(&mut self.name);
         let name = stack.name.unwrap_or(own);
-        let frame = |(address, site): (u64, Site)| Frame {
-            address,
-            image: None,
-            kind: AddressKind::ReturnAddress,
-            site,
-            detail: SymbolDetail::AddressOnly,
-            function: None,
-            inlined: false,
-        };
+        let kind = AddressKind::ReturnAddress;
+        let frame = |(address, site): (u64, Site)| Frame { kind, site, ..Frame::new(address, None) };
         self.limit.skip(stack.more);
         let read = stack.addresses.into_iter().take_while(|_| self.limit.take());
         let frames = read.map(frame).collect();

@@ -27,11 +27,8 @@ const DOCUMENT: Document = Document {
     images: "binaries",
     kinds: |owner| {
         // An exception has return addresses only.
-        let first = match owner.get("type") {
-            Some(_) => AddressKind::ReturnAddress,
-            None => AddressKind::ProgramCounter,
-        };
-        Box::new(move |number, _| if number == 0 { first } else { AddressKind::ReturnAddress })
+        let is_exception = owner.get("type").is_some();
+        Box::new(move |number, _| AddressKind::of(number == 0 && !is_exception))
     },
     frame: FrameObject {
         address: &["address"],

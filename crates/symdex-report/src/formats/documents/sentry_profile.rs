@@ -60,10 +60,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
 /// of frames.
 fn kinds(owner: Value<'_>) -> super::Kinds<'_> {
     let Some(stacks) = owner.get("stacks") else {
-        return Box::new(|number, _| match number {
-            0 => AddressKind::ProgramCounter,
-            _ => AddressKind::ReturnAddress,
-        });
+        return Box::new(|number, _| AddressKind::of(number == 0));
     };
     let mut is_caller = vec![false; owner.get("frames").map_or(0, |frames| frames.elements().count())];
     for number in stacks.elements().flat_map(|stack| stack.elements().skip(1)).filter_map(Value::number) {
@@ -71,8 +68,5 @@ fn kinds(owner: Value<'_>) -> super::Kinds<'_> {
             *slot = true;
         }
     }
-    Box::new(move |number, _| match is_caller.get(number) {
-        Some(true) => AddressKind::ReturnAddress,
-        _ => AddressKind::ProgramCounter,
-    })
+    Box::new(move |number, _| AddressKind::of(is_caller.get(number) != Some(&true)))
 }

@@ -29,10 +29,8 @@ const DOCUMENT: Document = Document {
     images: "images",
     kinds: |_| {
         // A resume point is the address of an instruction.
-        Box::new(|_, frame| match frame.get("kind").map(Value::unescaped) {
-            Some(b"returnAddress") => AddressKind::ReturnAddress,
-            _ => AddressKind::ProgramCounter,
-        })
+        let is_return = |kind: Value<'_>| kind.unescaped() == b"returnAddress";
+        Box::new(move |_, frame| AddressKind::of(!frame.get("kind").is_some_and(is_return)))
     },
     frame: FrameObject {
         address: &["address"],

@@ -93,8 +93,7 @@ fn stack(
     let text = |value: Option<Value<'_>>| value.and_then(Value::text).unwrap_or_default().into_owned();
     let [pid, id, process] = [text(Some(pid)), text(Some(id)), text(process.get("procname"))];
     let frame = |(depth, array): (usize, Value<'_>)| {
-        let kind = if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        limit.read(frame(array, kind, images), true)
+        limit.read(frame(array, AddressKind::of(depth == 0), images), true)
     };
     Thread {
         name: format!("{process} [{pid}] Thread {id} {kind}"),

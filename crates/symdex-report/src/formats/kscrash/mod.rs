@@ -131,8 +131,7 @@ fn stack(thread: Value<'_>, is_thrown: bool, limit: &ReadLimit) -> Option<Thread
 /// true for it.
 fn frames(backtrace: Value<'_>, limit: &ReadLimit, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
     let kind = |depth, object: Value<'_>| {
-        let is_instruction = depth == 0 && FRAME.address(object).is_some_and(&is_instruction);
-        if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress }
+        AddressKind::of(depth == 0 && FRAME.address(object).is_some_and(&is_instruction))
     };
     FRAME.stack(backtrace.get("contents").unwrap_or(backtrace), limit, kind, |_| None)
 }

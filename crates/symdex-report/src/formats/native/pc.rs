@@ -45,11 +45,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: Option<u64>) ->
         id: frame_text.id.or(stated.as_ref().map(|(_, id)| *id)),
         arch: stated.and_then(|(arch, _)| arch),
         found_by: frame_text.found_by,
-        detail: if frame_text.function.is_some() {
-            SymbolDetail::Function
-        } else {
-            SymbolDetail::AddressOnly
-        },
+        detail: SymbolDetail::of(frame_text.function.is_some(), false),
         function: frame_text.function,
         writer: if frame_text.is_spaced {
             Writer::Android { at: old.start, until: old.end }

@@ -9,9 +9,7 @@ use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
 use crate::engine::limits::ReadLimit;
-use crate::report::{
-    AddressKind, Base, FoundBy, Frame, Number, Parsed, ReportImage, Span, SymbolDetail, Thread,
-};
+use crate::report::{Base, FoundBy, Frame, Parsed, ReportImage, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -149,15 +147,13 @@ impl<'t> Reader<'t> {
             self.limit.take_stack();
             self.parsed.threads.push(Thread { name, id, crashed, ..Thread::default() });
         }
+        let image = self.image(&line);
+        // The writers have already adjusted return addresses.
         let frame = Frame {
-            address: line.address,
-            image: self.image(&line).map(Number::from),
-            // The writers have already adjusted return addresses.
-            kind: AddressKind::ProgramCounter,
             detail: line.detail,
             function: line.function.map(|name| (site.start + name.start..site.start + name.end).into()),
             site: site.into(),
-            inlined: false,
+            ..Frame::new(line.address, image)
         };
         if let Some(thread) = self.parsed.threads.last_mut() {
             if let Some(way) = line.found_by {
@@ -200,14 +196,11 @@ fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>, base: Base) -> Repo
     let is_file = !matches!(path.first(), Some(b'[' | b'<'))
         && !path.starts_with(b"anonymous:")
         && !matches!(path, b"Not mapped" | b"Unknown");
-    let name = path.rsplit(|byte| matches!(byte, b'/' | b'!')).next().unwrap_or(path);
     ReportImage {
-        name: lossy(name),
-        path: lossy(path),
         arch,
         id: id.and_then(build_id).filter(|_| is_file),
         base: if is_file { base } else { Base::Absolute },
-        ..ReportImage::default()
+        ..ReportImage::of_file(lossy(path), &['/', '!'])
     }
 }
 

@@ -101,17 +101,14 @@ fn info(report: &Message<'_>) -> ReportInfo {
 }
 
 fn image(message: &Message<'_>) -> ReportImage {
-    let path = message.string(3);
     let processor = message.message(5);
     let cpu = |number| u32::try_from(processor.as_ref()?.number(number)?).ok();
     ReportImage {
-        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
-        path,
         arch: cpu(2).zip(cpu(3)).map(|(cputype, subtype)| Arch::from_macho(cputype, subtype)),
         id: ImageId::new(message.bytes(4)),
         load_address: message.number(1).unwrap_or_default(),
         size: message.number(2),
-        ..ReportImage::default()
+        ..ReportImage::of_file(message.string(3), &['/'])
     }
 }
 
@@ -121,13 +118,11 @@ fn frames(owner: &Message<'_>, number: u64, first: AddressKind, limit: &ReadLimi
         let name = message.message(SYMBOL).and_then(|symbol| symbol.message(SYMBOL_NAME));
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));
         Some(Frame {
-            address: message.number(PC)?,
-            image: None,
             kind: if depth == 0 { first } else { AddressKind::ReturnAddress },
-            detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
+            detail: SymbolDetail::of(name.is_some(), false),
             site: message.span.clone().into(),
             function: name.map(|name| name.span.into()),
-            inlined: false,
+            ..Frame::new(message.number(PC)?, None)
         })
     };
     limit.stack(owner.messages(number).enumerate().filter_map(frame))

@@ -15,9 +15,7 @@ use crate::engine::symbolicate::Symbolicated;
 use crate::error::Error;
 use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
-use crate::report::{
-    AddressKind, Frame, Number, Parsed, Report, ReportImage, Site, Span, SymbolDetail, Thread,
-};
+use crate::report::{Frame, Parsed, Report, ReportImage, Site, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The format of pprof's profiles.
@@ -99,33 +97,27 @@ impl<'t> Tables<'t> {
     fn image(&self, mapping: &Message<'_>) -> ReportImage {
         let number = |number| mapping.number(number).unwrap_or_default();
         let text = |field| self.string(usize::try_from(number(field)).unwrap_or(usize::MAX));
-        let path = text(5);
         let load_address = number(2).wrapping_sub(number(4));
         let id: Option<ImageId> = text(6).parse().ok();
         ReportImage {
-            name: path.rsplit('/').next().unwrap_or_default().to_owned(),
-            path,
             id,
             load_address,
             size: number(3).checked_sub(load_address),
-            ..ReportImage::default()
+            ..ReportImage::of_file(text(5), &['/'])
         }
     }
 
     fn frame(&self, location: &Message<'_>, images: &HashMap<u64, usize>) -> Option<Frame> {
         let symbol = self.symbol(location);
         let has_line = symbol.as_ref().is_some_and(|(_, file, line)| *line != 0 || !file.is_empty());
-        let detail = SymbolDetail::of(symbol.is_some(), has_line);
         let mapping = location.number(of_location::MAPPING);
+        let image = mapping.and_then(|id| images.get(&id)).copied();
+        // A profiler moves return addresses back into the call.
         Some(Frame {
-            address: location.number(of_location::ADDRESS)?,
-            image: mapping.and_then(|id| images.get(&id)).map(|number| Number::from(*number)),
-            // A profiler moves return addresses back into the call.
-            kind: AddressKind::ProgramCounter,
-            detail,
+            detail: SymbolDetail::of(symbol.is_some(), has_line),
             site: location.span.clone().into(),
             function: symbol.map(|(name, ..)| name.into()),
-            inlined: false,
+            ..Frame::new(location.number(of_location::ADDRESS)?, image)
         })
     }
 }

@@ -16,7 +16,7 @@ use crate::formats::existing::ExistingSymbol;
 use crate::formats::format::{Edit, Edits, Format};
 use crate::formats::rules::is_nameless;
 use crate::info::{ReportInfo, set};
-use crate::report::{AddressKind, Base, Frame, Number, Parsed, Report, ReportImage, SymbolDetail, Thread};
+use crate::report::{Base, Frame, Parsed, Report, ReportImage, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// The format of Android's binary tombstones.
@@ -132,15 +132,13 @@ impl Images {
     fn frame(&mut self, message: &Message<'_>, limit: &ReadLimit) -> Option<Frame> {
         let name = message.message(of_frame::FUNCTION);
         let name = name.filter(|name| !is_nameless(&name.text[name.span.clone()]));
+        let address = message.number(of_frame::RELATIVE_PC).unwrap_or_default();
+        // Android has already moved return addresses back into the call.
         Some(Frame {
-            address: message.number(of_frame::RELATIVE_PC).unwrap_or_default(),
-            image: self.number(message, limit).map(Number::from),
-            // Android has already moved return addresses back into the call.
-            kind: AddressKind::ProgramCounter,
-            detail: if name.is_some() { SymbolDetail::Function } else { SymbolDetail::AddressOnly },
+            detail: SymbolDetail::of(name.is_some(), false),
             site: message.span.clone().into(),
             function: name.map(|name| name.span.into()),
-            inlined: false,
+            ..Frame::new(address, self.number(message, limit))
         })
     }
 
@@ -159,12 +157,10 @@ impl Images {
         let (path, id) = key.clone();
         self.known.insert(key, number);
         self.images.push(ReportImage {
-            name: path.rsplit(['/', '!']).next().unwrap_or_default().to_owned(),
-            path,
             arch: self.arch.clone(),
             id: id.parse().ok(),
             base: Base::File,
-            ..ReportImage::default()
+            ..ReportImage::of_file(path, &['/', '!'])
         });
         Some(number)
     }

@@ -165,8 +165,7 @@ fn stack(value: Value<'_>, images: &[ReportImage], limit: &ReadLimit) -> Option<
         let (address, image) = address(object, images)?;
         let is_instruction =
             depth == 0 && instruction.is_none_or(|instruction| instruction | 1 == address | 1);
-        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        Some(Frame { kind, ..FRAME.frame_at(address, object, image) })
+        Some(Frame { kind: AddressKind::of(is_instruction), ..FRAME.frame_at(address, object, image) })
     };
     // Frames of other languages state no addresses.
     let is_stated = |object: Value<'_>| object.get("instruction_addr").is_some();
