@@ -33,7 +33,7 @@ pub(super) fn shapes<'t>(text: &'t [u8], formats: &[Format]) -> Vec<Shape<'t>> {
             shapes.push(shape);
         }
     }
-    shapes.retain(|shape| shape.is_mark_or_counts(text));
+    shapes.retain(|shape| shape.is_no_content(text));
     shapes
 }
 
@@ -77,6 +77,13 @@ fn strip(text: &[u8], content: impl Fn(&[u8]) -> Option<Span>) -> Option<Layer> 
     }
     layer.keep(text, end..text.len());
     layer.finish(text)
+}
+
+/// The number that `prefix` begins with, perhaps after a `#`.
+fn number(prefix: &[u8]) -> Option<u32> {
+    let prefix = prefix.trim_ascii();
+    let number = prefix.strip_prefix(b"#").unwrap_or(prefix).split(|byte| !byte.is_ascii_digit()).next()?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// How many spaces and tabs `line` begins with.
@@ -144,17 +151,23 @@ impl<'t> Shape<'t> {
         (!tokens.is_empty()).then_some(Self { tokens })
     }
 
-    /// Whether it has a mark or a word, or is the number of the line: numbers alone can be a column of a table.
-    fn is_mark_or_counts(&self, text: &[u8]) -> bool {
-        if self.tokens.iter().any(|token| matches!(token, Token::Mark(_) | Token::Word(_))) {
-            return true;
+    /// Whether it can stand before a report: it has a mark or a word, or is the number of the line. Numbers alone can be
+    /// a column of a table, and `#0`, `#1` are the numbers of frames.
+    fn is_no_content(&self, text: &[u8]) -> bool {
+        let prefixes = lines(text).filter_map(|(_, line)| line.get(..self.len(line)?));
+        let numbers: Vec<_> = prefixes.map(number).take(LINES).collect();
+        let mut pairs = numbers.windows(2).map(|pair| (pair[0], pair[1]));
+        match &self.tokens[..] {
+            [Token::Mark(b'#'), Token::Number, ..] => {
+                numbers.len() > 1 && pairs.all(|(one, next)| one == next)
+            }
+            tokens if tokens.iter().any(|token| matches!(token, Token::Mark(_) | Token::Word(_))) => true,
+            _ => {
+                numbers.len() > 1
+                    && pairs
+                        .all(|(one, next)| one.is_some() && next == one.and_then(|one| one.checked_add(1)))
+            }
         }
-        let number = |line: &[u8]| {
-            let prefix = line.get(..self.len(line)?)?.trim_ascii();
-            std::str::from_utf8(prefix).ok()?.parse::<u64>().ok()
-        };
-        let numbers: Vec<_> = lines(text).filter_map(|(_, line)| number(line)).take(LINES).collect();
-        numbers.len() > 1 && numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))
     }
 
     /// The length of the prefix of this shape that `line` begins with.
