@@ -53,7 +53,8 @@ pub(crate) fn every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_
     let path = upload(&one, 0..24);
     let body = many_images(0..24);
     job(&other, &path, |job| job["state"] == "running");
-    assert_eq!(objects(&moto, "_uploads"), BTreeSet::from([sha256(&body)]));
+    let uploads: Vec<_> = objects(&moto, "_uploads").into_iter().collect();
+    assert!(matches!(&*uploads, [upload] if upload.starts_with(&sha256(&body))), "{uploads:?}");
     let head = other.head(&format!("/v1/debug-files/{}", sha256(&body)));
     assert_eq!((head.status, head.header("upload-complete")), (200, "?1"));
     let again = other.put("/v1/debug-files?name=b.zip", &[], &body);

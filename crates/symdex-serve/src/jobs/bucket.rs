@@ -2,7 +2,7 @@
 //!
 //! | object | contents |
 //! | --- | --- |
-//! | `_uploads/<SHA-256>` | a whole upload, until its job has finished |
+//! | `_uploads/<SHA-256>.<random>` | a whole upload, until its job has finished |
 //! | `_jobs/<id>.json` | a job |
 
 use std::fs::File;
@@ -63,8 +63,8 @@ fn job_key(id: &str) -> String {
     format!("{JOBS}/{id}.json")
 }
 
-fn upload_key(sha256: &str) -> String {
-    format!("{UPLOADS}/{sha256}")
+fn upload_key(upload: &str) -> String {
+    format!("{UPLOADS}/{upload}")
 }
 
 fn read(object: ObjectBody) -> io::Result<Record> {
@@ -85,10 +85,8 @@ impl JobStore for Bucket {
         let mut records = Vec::new();
         for listed in self.objects.list(JOBS)? {
             let Some(id) = listed.name.strip_suffix(".json") else { continue };
-            let is_known = known(id).is_some_and(|version| match version {
-                Version::Object(version) => version.has_tag_of(&listed.version),
-                Version::File(_) => false,
-            });
+            let is_known =
+                matches!(known(id), Some(Version::Object(version)) if version.has_tag_of(&listed.version));
             match if is_known { Ok(None) } else { self.get(id) } {
                 Ok(record) => records.push((id.to_owned(), record)),
                 Err(JobStoreError::Disk(error)) => tracing::warn!(job = id, %error, "a job cannot be read"),
@@ -108,23 +106,22 @@ impl JobStore for Bucket {
         job: &Job,
         over: Option<&Version>,
     ) -> Result<Option<Version>, JobStoreError> {
-        self.objects.put_file(&upload_key(&job.sha256), &mut File::open(received)?)?;
+        self.objects.put_file(&upload_key(&job.upload), &mut File::open(received)?)?;
         let version = self.put(job, over)?;
         if version.is_some() {
             // A file that stays is deleted with its folder.
             let _ = std::fs::remove_file(received);
+        } else if self.get(&job.id)?.is_none_or(|there| there.job.upload != job.upload) {
+            // The record is not this one, as it were if an earlier attempt to write it had only seemed to fail.
+            self.delete(&upload_key(&job.upload));
         }
         Ok(version)
     }
 
     fn write(&self, job: &Job, over: &Version) -> Result<Option<Version>, JobStoreError> {
-        self.put(job, Some(over))
-    }
-
-    fn finish(&self, job: &Job, over: &Version) -> Result<Option<Version>, JobStoreError> {
         let version = self.put(job, Some(over))?;
-        if version.is_some() {
-            self.delete(&upload_key(&job.sha256));
+        if version.is_some() && job.state.is_finished() {
+            self.delete(&upload_key(&job.upload));
         }
         Ok(version)
     }
@@ -133,8 +130,8 @@ impl JobStore for Bucket {
         self.delete(&job_key(id));
     }
 
-    fn upload(&self, sha256: &str, folder: &Path) -> Result<Option<UploadFile>, JobStoreError> {
-        let Some(mut object) = self.objects.get(&upload_key(sha256))? else { return Ok(None) };
+    fn upload(&self, job: &Job, folder: &Path) -> Result<Option<UploadFile>, JobStoreError> {
+        let Some(mut object) = self.objects.get(&upload_key(&job.upload))? else { return Ok(None) };
         let path = folder.join(format!("{}.upload", uuid::Uuid::new_v4().simple()));
         let mut file = File::create_new(&path)?;
         let upload = UploadFile { path, is_copy: true };
@@ -148,10 +145,12 @@ impl JobStore for Bucket {
         });
         for upload in uploads.unwrap_or_default() {
             let is_old = now.duration_since(upload.written).is_ok_and(|age| age > ABANDONED_AFTER);
-            if is_old && is_sha256(&upload.name) {
-                match self.get(&id_of(&upload.name)) {
-                    Ok(Some(record)) if !record.job.state.is_finished() => {}
-                    Ok(_) => self.delete(&upload_key(&upload.name)),
+            let (sha256, _) = upload.name.split_once('.').unwrap_or_default();
+            if is_old && is_sha256(sha256) {
+                let needs = |Record { job, .. }| job.upload == upload.name && !job.state.is_finished();
+                match self.get(&id_of(sha256)).map(|record| record.is_some_and(needs)) {
+                    Ok(true) => {}
+                    Ok(false) => self.delete(&upload_key(&upload.name)),
                     Err(error) => tracing::warn!(%error, "a job cannot be read"),
                 }
             }

@@ -13,8 +13,9 @@ use symdex_pipeline::{
 };
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
+use super::job::JobProgress;
 use super::publish::{Publishing, Retry, Unpublished};
-use super::published::{BuildProgress, BuildResults};
+use super::published::BuildResults;
 
 /// The fraction of the size of a debug file that is reserved for its index and the temporary files of its build. An
 /// index takes a fiftieth to a tenth of it, and is on the disk twice while it is published.
@@ -95,7 +96,7 @@ impl Builder {
         wanted: Option<&ImageId>,
         put: &PutOptions,
         retry: &Retry<'_>,
-        on_progress: &(dyn Fn(BuildProgress) + Sync),
+        on_progress: &(dyn Fn(JobProgress) + Sync),
     ) -> BuildResults {
         let host =
             BuildHost { builder: self, put, done: AtomicU64::new(0), total: AtomicU64::new(0), on_progress };
@@ -197,7 +198,7 @@ struct BuildHost<'b> {
     put: &'b PutOptions,
     done: AtomicU64,
     total: AtomicU64,
-    on_progress: &'b (dyn Fn(BuildProgress) + Sync),
+    on_progress: &'b (dyn Fn(JobProgress) + Sync),
 }
 
 impl Host for BuildHost<'_> {
@@ -208,7 +209,7 @@ impl Host for BuildHost<'_> {
 
     fn read(&self, bytes: u64) {
         let done = bytes + self.done.fetch_add(bytes, Ordering::Relaxed);
-        (self.on_progress)(BuildProgress { done, total: self.total.load(Ordering::Relaxed) });
+        (self.on_progress)(JobProgress { done, total: self.total.load(Ordering::Relaxed) });
     }
 
     /// The index that the same upload has made, in the store that gets the new ones: a job that starts over does not

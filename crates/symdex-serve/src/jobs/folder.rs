@@ -181,15 +181,10 @@ impl JobStore for StateFolder {
         if versions.of.get(&job.id) != Some(over) {
             return Ok(None);
         }
-        self.save(job, &mut versions).map(Some)
-    }
-
-    fn finish(&self, job: &Job, over: &Version) -> Result<Option<Version>, JobStoreError> {
-        let mut versions = self.lock();
-        if versions.of.get(&job.id) != Some(over) {
-            return Ok(None);
-        }
         let saved = self.save(job, &mut versions);
+        if !job.state.is_finished() {
+            return saved.map(Some);
+        }
         let _ = fs::remove_file(self.uploads.join(&job.sha256));
         // The upload may have taken the space that the job needs.
         saved.or_else(|_| self.save(job, &mut versions)).map(Some)
@@ -201,8 +196,8 @@ impl JobStore for StateFolder {
         versions.of.remove(id);
     }
 
-    fn upload(&self, sha256: &str, _: &Path) -> Result<Option<UploadFile>, JobStoreError> {
-        let path = self.uploads.join(sha256);
+    fn upload(&self, job: &Job, _: &Path) -> Result<Option<UploadFile>, JobStoreError> {
+        let path = self.uploads.join(&job.sha256);
         Ok(path.try_exists()?.then_some(UploadFile { path, is_copy: false }))
     }
 
@@ -254,7 +249,7 @@ mod tests {
         done.fail("for a test".to_owned());
         fs::write(state.uploads.join("cc".repeat(32)), "abc").expect("written");
         fs::write(root.path().join("jobs/other.json"), "{").expect("written");
-        assert!(state.finish(&done, &version).expect("written").is_some());
+        assert!(state.write(&done, &version).expect("written").is_some());
         // As if the server had been killed before.
         fs::write(state.uploads.join(&done.sha256), "abc").expect("written");
         drop(state);
@@ -278,10 +273,12 @@ mod tests {
         assert!(received.exists());
         let second = state.write(&job, &first).expect("written").expect("unchanged");
         assert_eq!(state.write(&job, &first).expect("readable"), None);
-        assert_eq!(state.finish(&job, &first).expect("readable"), None);
-        let has_upload = || state.upload(&job.sha256, root.path()).expect("readable").is_some();
+        let mut done = job.clone();
+        done.fail("for a test".to_owned());
+        assert_eq!(state.write(&done, &first).expect("readable"), None);
+        let has_upload = || state.upload(&job, root.path()).expect("readable").is_some();
         assert!(has_upload());
-        assert!(state.finish(&job, &second).expect("written").is_some());
+        assert!(state.write(&done, &second).expect("written").is_some());
         assert!(!has_upload());
     }
 }

@@ -1,5 +1,6 @@
 //! A job: an upload, and what is built of it.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
@@ -9,18 +10,10 @@ use symdex_pipeline::{Failure, PublishedIndex};
 use symdex_store::{Provenance, rfc3339};
 use utoipa::ToSchema;
 
-use super::published::{BuildProgress, BuildResults, shortened};
-
-/// How many bytes of JSON the lists of a job have together. Warnings that do not fit are left out first, then failures,
-/// then images.
-const MAX_LISTED: usize = 4 << 20;
-/// How many of them are kept for failures and warnings, however many images there are.
-const MAX_FAILURES: usize = 1 << 20;
-/// How many bytes a text of a job has. Names of files and images are untrusted.
-pub(super) const MAX_TEXT: usize = 1024;
+use super::published::{BuildResults, Listing, MAX_FAILURES, MAX_LISTED, short, shortened};
 
 /// The build of an upload.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Job {
     /// The first 32 digits of the SHA-256 of the upload, so that the same upload is the same job.
     pub(crate) id: String,
@@ -28,6 +21,9 @@ pub(crate) struct Job {
     pub(crate) name: String,
     /// The SHA-256 of the upload.
     pub(crate) sha256: String,
+    /// The name of the upload in a bucket of jobs. No other job has it, not even of the same file.
+    #[serde(default)]
+    pub(crate) upload: String,
     /// The size of the upload, in bytes.
     pub(crate) size: u64,
     /// The name of the token that sent the upload, if the server has tokens.
@@ -74,10 +70,11 @@ pub(crate) struct Job {
     pub(crate) unlisted: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JobState {
     /// The upload is whole and waits for its build.
+    #[default]
     Queued,
     /// The indexes are being built.
     Running,
@@ -91,18 +88,14 @@ pub(crate) enum JobState {
     Unpublished,
 }
 
-impl JobState {
-    /// The name in JSON.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Unpublished => "unpublished",
-        }
+/// The name in JSON.
+impl fmt::Display for JobState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
+}
 
+impl JobState {
     pub(crate) fn is_finished(self) -> bool {
         matches!(self, Self::Done | Self::Failed)
     }
@@ -131,12 +124,6 @@ pub(crate) struct JobProgress {
     pub(crate) done: u64,
     /// The size of all debug files. 0 until the upload is unpacked.
     pub(crate) total: u64,
-}
-
-impl From<BuildProgress> for JobProgress {
-    fn from(BuildProgress { done, total }: BuildProgress) -> Self {
-        Self { done, total }
-    }
 }
 
 /// Why a file, or a part of it, has no index.
@@ -172,23 +159,9 @@ impl Job {
             id: id_of(sha256),
             name: name.to_owned(),
             sha256: sha256.to_owned(),
+            upload: format!("{sha256}.{}", uuid::Uuid::new_v4().simple()),
             size,
-            token: None,
-            client: None,
-            replace: false,
-            state: JobState::Queued,
-            created: Timestamp::now(),
-            started: None,
-            finished: None,
-            first: None,
-            attempts: 0,
-            lease: None,
-            store_error: None,
-            progress: JobProgress::default(),
-            images: Vec::new(),
-            failures: Vec::new(),
-            warnings: Vec::new(),
-            unlisted: 0,
+            ..Self::default()
         }
     }
 
@@ -297,47 +270,6 @@ impl Job {
     }
 }
 
-/// What is left of the lists of a job.
-struct Listing {
-    /// In bytes of JSON.
-    left: usize,
-    /// How many entries were left out.
-    unlisted: u64,
-}
-
-impl Listing {
-    /// Those of `entries` that fit.
-    fn of<T: Serialize>(&mut self, entries: impl Iterator<Item = T>) -> Vec<T> {
-        let fits = |entry: &T| match self.left.checked_sub(json_size(entry)) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => {
-                self.unlisted += 1;
-                false
-            }
-        };
-        entries.filter(fits).collect()
-    }
-}
-
-/// How many bytes `value` has as JSON, with a comma after it.
-pub(super) fn json_size(value: &impl Serialize) -> usize {
-    // What a job has is always JSON.
-    serde_json::to_vec(value).map_or(0, |json| json.len() + 1)
-}
-
-/// The beginning of `text`, of at most [`MAX_TEXT`] bytes.
-pub(super) fn short(mut text: String) -> String {
-    const CUT: &str = "...";
-    if text.len() > MAX_TEXT {
-        text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
-        text.push_str(CUT);
-    }
-    text
-}
-
 /// The id of the job of the upload with this SHA-256.
 pub(crate) fn id_of(sha256: &str) -> String {
     sha256.chars().take(32).collect()
@@ -350,6 +282,12 @@ pub(crate) struct Timestamp(pub(crate) SystemTime);
 impl Timestamp {
     pub(crate) fn now() -> Self {
         Self(SystemTime::now())
+    }
+}
+
+impl Default for Timestamp {
+    fn default() -> Self {
+        Self::now()
     }
 }
 
@@ -368,6 +306,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::published::{MAX_TEXT, json_size};
     use super::*;
 
     #[test]

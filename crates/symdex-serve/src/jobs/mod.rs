@@ -8,8 +8,10 @@ mod publish;
 mod published;
 mod queue;
 mod receive;
+mod refresh;
 mod run;
 mod store;
+mod threads;
 
 pub(crate) use self::bucket::Bucket;
 pub(crate) use self::builder::Builder;

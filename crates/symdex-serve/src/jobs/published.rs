@@ -1,8 +1,15 @@
-//! What a build has made: images whose indexes are in a store, and failures.
+//! What a build has made: images whose indexes are in a store, and failures. A job lists a bounded part of it.
 
+use serde::Serialize;
 use symdex_pipeline::{Failure, PublishedIndex};
 
-use super::job::short;
+/// How many bytes of JSON the lists of a job have together. Warnings that do not fit are left out first, then failures,
+/// then images.
+pub(super) const MAX_LISTED: usize = 4 << 20;
+/// How many of them are kept for failures and warnings, however many images there are.
+pub(super) const MAX_FAILURES: usize = 1 << 20;
+/// How many bytes a text of a job has. Names of files and images are untrusted.
+pub(super) const MAX_TEXT: usize = 1024;
 
 /// How many other files and how many warnings an image lists.
 const MAX_TEXTS: usize = 16;
@@ -17,15 +24,6 @@ pub(super) fn shortened(mut image: PublishedIndex) -> PublishedIndex {
         *texts = std::mem::take(texts).into_iter().map(short).collect();
     }
     image
-}
-
-/// How much of the debug information is read, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BuildProgress {
-    /// How much is read.
-    pub(crate) done: u64,
-    /// The size of all debug files.
-    pub(crate) total: u64,
 }
 
 /// What was built.
@@ -44,4 +42,41 @@ impl BuildResults {
     pub(super) fn is_complete(&self) -> bool {
         self.store_error.is_none() && !self.images.is_empty() && self.images.iter().all(Result::is_ok)
     }
+}
+
+/// What is left of the lists of a job.
+pub(super) struct Listing {
+    /// In bytes of JSON.
+    pub(super) left: usize,
+    /// How many entries were left out.
+    pub(super) unlisted: u64,
+}
+
+impl Listing {
+    /// Those of `entries` that fit.
+    pub(super) fn of<T: Serialize>(&mut self, entries: impl Iterator<Item = T>) -> Vec<T> {
+        let fits = |entry: &T| {
+            let left = self.left.checked_sub(json_size(entry));
+            self.left = left.unwrap_or(self.left);
+            self.unlisted += u64::from(left.is_none());
+            left.is_some()
+        };
+        entries.filter(fits).collect()
+    }
+}
+
+/// How many bytes `value` has as JSON, with a comma after it.
+pub(super) fn json_size(value: &impl Serialize) -> usize {
+    // What a job has is always JSON.
+    serde_json::to_vec(value).map_or(0, |json| json.len() + 1)
+}
+
+/// The beginning of `text`, of at most [`MAX_TEXT`] bytes.
+pub(super) fn short(mut text: String) -> String {
+    const CUT: &str = "...";
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
+        text.push_str(CUT);
+    }
+    text
 }

@@ -9,7 +9,7 @@ use symdex_pipeline::Input;
 use super::job::Job;
 use super::published::BuildResults;
 use super::queue::Jobs;
-use super::store::{JobStore, JobStoreError, Record, Version};
+use super::store::{JobStoreError, Record};
 
 /// Longer than a server runs.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -25,21 +25,6 @@ pub(super) struct Claim {
     record: Mutex<Option<Record>>,
 }
 
-/// What has become of a write.
-#[derive(Debug)]
-enum Written {
-    Done,
-    /// The claim is over. Nothing was written.
-    Lost,
-    Failed(JobStoreError),
-}
-
-/// A method of [`JobStore`] that writes a job.
-type Write = fn(&dyn JobStore, &Job, &Version) -> Result<Option<Version>, JobStoreError>;
-
-const WRITE: Write = |store, job, over| store.write(job, over);
-const FINISH: Write = |store, job, over| store.finish(job, over);
-
 impl Claim {
     pub(super) fn new(record: Record) -> Arc<Self> {
         Arc::new(Self { id: record.job.id.clone(), record: Mutex::new(Some(record)) })
@@ -49,51 +34,39 @@ impl Claim {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the job after `change`. The claim ends if the job does not run then.
-    fn update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) -> Written {
+    /// Writes the job after `change`. The claim ends if the job does not run then. Returns whether the job was written:
+    /// not if the claim is over.
+    fn update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) -> Result<bool, JobStoreError> {
         let mut held = self.lock();
-        let Some(Record { job: before, version }) = held.clone() else { return Written::Lost };
+        let Some(Record { job: before, version }) = held.clone() else { return Ok(false) };
         let mut job = before.clone();
         change(&mut job);
-        let write = if job.state.is_finished() { FINISH } else { WRITE };
-        let store = jobs.store();
-        let written = write(store, &job, &version).and_then(|written| match written {
-            // An earlier write of this claim that seemed to fail may have been done.
-            None => match store.get(&self.id)? {
-                Some(there) if before.is_of_claim(&there.job) => write(store, &job, &there.version),
-                _ => Ok(None),
-            },
-            written => Ok(written),
-        });
-        match written {
-            Ok(Some(version)) => {
-                let ends = job.lease.is_none();
-                let record = Record { job, version };
-                jobs.show(record.clone(), ends);
-                *held = (!ends).then_some(record);
-                Written::Done
-            }
-            Ok(None) => {
-                *held = None;
-                jobs.lose(&self.id);
-                Written::Lost
-            }
-            Err(error) => Written::Failed(error),
+        let mut written = jobs.store.write(&job, &version)?;
+        if written.is_none()
+            && let Some(there) = jobs.store.get(&self.id)?
+            && before.is_of_claim(&there.job)
+        {
+            // An earlier write of this claim seemed to fail, and was done.
+            written = jobs.store.write(&job, &there.version)?;
         }
+        *held = None;
+        let Some(version) = written else {
+            if before.lease.is_some() {
+                tracing::warn!(job = self.id, "another server has taken a job");
+            }
+            jobs.lose(&self.id);
+            return Ok(false);
+        };
+        let record = Record { job, version };
+        jobs.show(record.clone(), record.job.lease.is_none());
+        *held = Some(record).filter(|record| record.job.lease.is_some());
+        Ok(true)
     }
 
     /// As [`update`](Self::update). A failure is logged; the change is then not known after a restart.
-    fn try_update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) -> bool {
-        match self.update(jobs, change) {
-            Written::Done => true,
-            Written::Lost => {
-                tracing::warn!(job = self.id, "another server has taken a job");
-                false
-            }
-            Written::Failed(error) => {
-                tracing::error!(%error, job = self.id, "the state of a job cannot be written");
-                false
-            }
+    fn try_update(&self, jobs: &Jobs, change: impl FnOnce(&mut Job)) {
+        if let Err(error) = self.update(jobs, change) {
+            tracing::error!(%error, job = self.id, "the state of a job cannot be written");
         }
     }
 
@@ -117,10 +90,10 @@ impl Claim {
 
     /// Builds the job. Returns when it has ended, here or on another server.
     pub(super) fn run(&self, jobs: &Jobs) {
-        match self.update(jobs, |job| job.begin(jobs.server())) {
-            Written::Done => {}
-            Written::Lost => return,
-            Written::Failed(error) => {
+        match self.update(jobs, |job| job.begin(&jobs.server)) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
                 tracing::error!(%error, job = self.id, "a job cannot begin");
                 jobs.lose(&self.id);
                 _ = jobs.pause(PAUSE);
@@ -128,9 +101,9 @@ impl Claim {
             }
         }
         let Some(job) = self.lock().as_ref().map(|record| record.job.clone()) else { return };
-        jobs.metrics().jobs_running.inc();
+        jobs.metrics.jobs_running.inc();
         let built = catch_unwind(AssertUnwindSafe(|| self.build(jobs, &job)));
-        jobs.metrics().jobs_running.dec();
+        jobs.metrics.jobs_running.dec();
         let is_stopped = jobs.is_stopping();
         let gives_back = |results: &BuildResults| is_stopped && !results.is_complete();
         let end = |ended: &mut Job| match &built {
@@ -143,13 +116,13 @@ impl Claim {
         if let Ok(Some(results)) = &built
             && !gives_back(results)
         {
-            jobs.metrics().built(results);
+            jobs.metrics.built(results);
         }
         loop {
             match self.update(jobs, end) {
-                Written::Done => break,
-                Written::Lost => return,
-                Written::Failed(error) => {
+                Ok(true) => break,
+                Ok(false) => return,
+                Err(error) => {
                     tracing::error!(%error, job = self.id, "the end of a job cannot be written");
                     if !jobs.pause(PAUSE) {
                         return;
@@ -166,11 +139,11 @@ impl Claim {
 
     /// The results of the build; `None` if the upload is gone.
     fn build(&self, jobs: &Jobs, job: &Job) -> Option<BuildResults> {
-        let builder = jobs.builder();
+        let builder = &jobs.builder;
         let upload = loop {
-            let size = if jobs.store().is_shared() { job.size } else { 0 };
+            let size = if jobs.store.is_shared() { job.size } else { 0 };
             let room = builder.reserve(size).map_err(JobStoreError::from);
-            match room.and_then(|_room| jobs.store().upload(&job.sha256, builder.work())) {
+            match room.and_then(|_room| jobs.store.upload(job, builder.work())) {
                 Ok(upload) => break upload?,
                 Err(error) => {
                     tracing::error!(%error, job = self.id, "an upload cannot be read");
@@ -188,10 +161,7 @@ impl Claim {
         let put = builder.put_options(job.replace, Some(job.provenance()));
         let deadline = OnceLock::new();
         let retry = |why: &str, pause: Duration| self.wait_for_store(jobs, why, pause, &deadline);
-        Some(
-            builder
-                .build(input, None, &put, &retry, &|progress| jobs.show_progress(&self.id, progress.into())),
-        )
+        Some(builder.build(input, None, &put, &retry, &|progress| jobs.show_progress(&self.id, progress)))
     }
 
     /// Waits until the indexes of the job are put into the stores again, which took none of them for the reason `why`.
@@ -204,7 +174,7 @@ impl Claim {
             self.try_update(jobs, |job| job.lacks_store(why));
             // A time beyond the clock is as long as a server runs.
             let now = Instant::now();
-            now.checked_add(jobs.publish_within()).unwrap_or(now + FOREVER)
+            now.checked_add(jobs.publish_within).unwrap_or(now + FOREVER)
         });
         let left = deadline.saturating_duration_since(Instant::now());
         !left.is_zero() && jobs.pause(pause.min(left))

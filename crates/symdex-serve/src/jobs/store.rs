@@ -112,17 +112,14 @@ pub(crate) trait JobStore: fmt::Debug + Send + Sync {
         over: Option<&Version>,
     ) -> Result<Option<Version>, JobStoreError>;
 
-    /// Writes a job that keeps its upload.
+    /// Writes a job. If it has finished, its upload is deleted.
     fn write(&self, job: &Job, over: &Version) -> Result<Option<Version>, JobStoreError>;
-
-    /// Writes a job that has finished, and deletes its upload.
-    fn finish(&self, job: &Job, over: &Version) -> Result<Option<Version>, JobStoreError>;
 
     /// Deletes the record of a job. If this fails, it is deleted later.
     fn remove(&self, id: &str);
 
-    /// The file of an upload, which may be a copy in `folder`. `None` if there is no such upload.
-    fn upload(&self, sha256: &str, folder: &Path) -> Result<Option<UploadFile>, JobStoreError>;
+    /// The file of the upload of `job`, which may be a copy in `folder`. `None` if it is gone.
+    fn upload(&self, job: &Job, folder: &Path) -> Result<Option<UploadFile>, JobStoreError>;
 
     /// Deletes uploads that no job needs.
     fn sweep(&self, now: SystemTime);

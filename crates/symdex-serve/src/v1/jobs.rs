@@ -168,7 +168,7 @@ fn changed_to(changed: Option<(Job, bool)>, id: &str, why: &str) -> Result<Job, 
     match changed.ok_or_else(|| missing(id))? {
         (job, true) => Ok(job),
         (job, false) => {
-            let detail = format!("{why}; the state of this one is `{}`", job.state.name());
+            let detail = format!("{why}; the state of this one is `{}`", job.state);
             Err(Problem::new(ProblemKind::Conflict, detail).titled("The job has another state"))
         }
     }
@@ -195,7 +195,7 @@ pub(crate) async fn resume(
     }
     let wanted = id.clone();
     let resumed = app.run(move |_| jobs.resume(&wanted)).await??;
-    let job = resumed.ok_or_else(|| missing(&id))?;
+    let (job, _) = resumed.ok_or_else(|| missing(&id))?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location(&job))], Json(job)).into_response())
 }
 
