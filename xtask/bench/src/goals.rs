@@ -23,9 +23,7 @@ pub fn of(input: &InputFigures) -> Vec<Goal> {
             goals.push(Goal { what, figure, limit: fastest * share });
         }
     };
-    goal("new address: half of the faster of symcache and GSYM", 0.5, &INDEXES, &|lookups| {
-        lookups.fresh
-    });
+    goal("new address: half of the faster of symcache and GSYM", 0.5, &INDEXES, &|lookups| lookups.fresh);
     goal("open and first answer: not slower than GSYM", 1.0, &[Tool::Gsym], &|lookups| {
         Some(lookups.cold_first)
     });
@@ -33,7 +31,9 @@ pub fn of(input: &InputFigures) -> Vec<Goal> {
         Some(lookups.cold_report)
     });
     let peers: Vec<Tool> = READERS.into_iter().filter(|tool| *tool != Tool::Symdex).collect();
-    goal("repeated address (Zipf): a fifth of the fastest peer", 0.2, &peers, &|lookups| Some(lookups.zipf.mean));
+    goal("repeated address (Zipf): a fifth of the fastest peer", 0.2, &peers, &|lookups| {
+        Some(lookups.zipf.mean)
+    });
     if let Some(lookups) = lookups(input, Tool::Symdex) {
         let what = "ascending: ten million addresses in one second";
         goals.push(Goal { what, figure: lookups.ascending, limit: 100.0 });
