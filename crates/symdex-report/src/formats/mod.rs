@@ -1,6 +1,5 @@
 //! The table of all formats of reports, and the choice of one by the content.
 
-pub(crate) mod appended;
 pub(crate) mod apple_text;
 pub(crate) mod bugsnag;
 pub(crate) mod call_tree;
@@ -8,6 +7,7 @@ pub(crate) mod documents;
 pub(crate) mod existing;
 pub(crate) mod firefox;
 pub(crate) mod format;
+pub(crate) mod frame_lines;
 pub(crate) mod frame_object;
 pub(crate) mod ips;
 pub(crate) mod json;
@@ -61,17 +61,17 @@ static FORMATS: [Format; 32] = [
     protobuf::tombstone::FORMAT,
     native::HARMONY_OS,
     native::SANITIZER,
-    appended::lldb::FORMAT,
-    appended::gdb::FORMAT,
-    appended::glibc::FORMAT,
-    appended::swift::FORMAT,
-    appended::rust::FORMAT,
-    appended::go::FORMAT,
-    appended::dart::FORMAT,
-    appended::minidump_text::FORMAT,
-    appended::panic::FORMAT,
-    appended::runtime::FORMAT,
-    appended::list::FORMAT,
+    frame_lines::lldb::FORMAT,
+    frame_lines::gdb::FORMAT,
+    frame_lines::glibc::FORMAT,
+    frame_lines::swift::FORMAT,
+    frame_lines::rust::FORMAT,
+    frame_lines::go::FORMAT,
+    frame_lines::dart::FORMAT,
+    frame_lines::minidump_text::FORMAT,
+    frame_lines::panic::FORMAT,
+    frame_lines::runtime::FORMAT,
+    frame_lines::list::FORMAT,
 ];
 
 /// Returns all formats of reports.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use symdex::ImageId;
 
 use crate::engine::images::{ImageMap, without_signature};
-use crate::formats::appended::list;
 use crate::formats::format::Format;
+use crate::formats::frame_lines::list;
 use crate::report::{Base, Number, Parsed, ReportImage, SymbolDetail};
 use crate::text::{find, rfind};
 

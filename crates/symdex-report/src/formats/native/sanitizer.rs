@@ -4,7 +4,7 @@ use symdex::Arch;
 
 use super::frame::{FrameLine, Writer, log_prefix};
 use crate::engine::symbolicate::Resolution;
-use crate::formats::appended::gdb;
+use crate::formats::frame_lines::gdb;
 use crate::report::{Span, SymbolDetail};
 use crate::text::{Cursor, line_end, opening_bracket};
 
