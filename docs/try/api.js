@@ -4,7 +4,8 @@ import { start } from "./symdex/engine.js";
 import { Index, SymdexError, buildIndexes, symbolicate } from "./symdex/symdex.js";
 import module from "./symdex/module.js";
 
-start(await WebAssembly.compile(Uint8Array.from(atob(module), (character) => character.charCodeAt(0))));
+// The page listens for files while this compiles.
+const started = WebAssembly.compile(Uint8Array.from(atob(module), (character) => character.charCodeAt(0))).then(start);
 
 /** The open indexes, each once: by id and architecture. */
 const indexes = new Map();
@@ -18,7 +19,11 @@ function add(bytes, options) {
   return index.metadata;
 }
 
-const bytesOf = async (file) => new Uint8Array(await file.arrayBuffer());
+/** The bytes of a file, when the engine has started. */
+async function bytesOf(file) {
+  await started;
+  return new Uint8Array(await file.arrayBuffer());
+}
 
 /** Opens the index in a file. Returns its metadata. */
 export const addIndex = async (file) => add(await bytesOf(file), { name: file.name });
