@@ -251,15 +251,7 @@ fn debug_file() -> Vec<u8> {
 }
 
 fn job(server: &TestServer, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let job = server.get(path).json();
-        if is_so(&job) {
-            return job;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{job}: {}", server.log());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    server.job_within(Duration::from_secs(60), path, is_so)
 }
 
 pub(crate) fn an_index_is_put_again_when_the_store_takes_it() {

@@ -167,6 +167,19 @@ impl TestServer {
         Answer::of(self.agent.get(format!("{}{path}", self.url)).call())
     }
 
+    /// The job at `path` when `is_so`, at most after `limit`.
+    pub(crate) fn job_within(&self, limit: Duration, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let job = self.get(path).json();
+            if is_so(&job) {
+                return job;
+            }
+            assert!(begun.elapsed() < limit, "{job}: {}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
         let request = self.agent.get(format!("{}{path}", self.url));
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

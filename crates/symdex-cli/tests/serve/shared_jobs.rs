@@ -1,8 +1,7 @@
 //! Servers that share the bucket with their uploads and jobs.
 
 use std::collections::BTreeSet;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use symdex_testkit::moto::{self, BUCKET, environment};
@@ -28,15 +27,7 @@ fn upload(server: &TestServer, numbers: std::ops::Range<u8>) -> String {
 
 /// The job when `is_so`, at most after three minutes: a lease is 60 seconds.
 fn job(server: &TestServer, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let job = server.get(path).json();
-        if is_so(&job) {
-            return job;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(180), "{job}: {}", server.log());
-        thread::sleep(Duration::from_millis(50));
-    }
+    server.job_within(Duration::from_secs(180), path, is_so)
 }
 
 /// The names of the objects in this folder of the bucket.
