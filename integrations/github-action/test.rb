@@ -33,6 +33,9 @@ class GitHubActionTest < IntegrationTest
     assert ok, out
     assert_equal 3, indexes.size
     assert_includes File.read(in_root("summary.md")), File.basename(indexes.first)
+    # The totals are neither.
+    refute_match(/::(error|warning)::/, out)
+    assert_match(/^3 indexes, /, out)
   end
 
   def test_a_missing_dsym_is_an_error
@@ -42,6 +45,15 @@ class GitHubActionTest < IntegrationTest
     assert_match(/^::error::.*no input has debug information of lto/, out)
     out, ok = run_action({ "inputs" => "App.xcarchive", "output" => "indexes", "require-all" => "false" })
     assert ok, out
+    refute_match(/::error::/, out)
+  end
+
+  def test_warnings_are_annotations
+    plain = File.join(ROOT, "testdata/demo/DemoPlain.dylib")
+    out, ok = run_action({ "inputs" => plain, "output" => "indexes", "require-all" => "false" })
+    assert ok, out
+    assert_match(/^::warning::.*no debug information/, out)
+    refute_match(/::error::/, out)
   end
 
   def test_without_output_the_indexes_go_to_the_store

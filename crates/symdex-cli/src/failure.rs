@@ -94,6 +94,12 @@ impl From<io::Error> for CommandError {
 /// The result of a command: the gravest failure that it has reported, if any.
 pub(crate) type CommandResult = Result<Option<Cause>, CommandError>;
 
+/// Prints a line on standard error that is neither a failure nor a warning, such as totals. Continuous-integration
+/// services show lines that begin with `symdex:` as errors.
+pub(crate) fn note(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints a message on standard error. It is lost if standard error is closed.
 pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "symdex: {}", with_options(message));

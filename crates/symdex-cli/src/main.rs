@@ -39,6 +39,7 @@ mod verify;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::config::Config;
@@ -137,7 +138,8 @@ fn run() -> Result<ExitCode, CommandError> {
     let parsed = commands.try_get_matches_from_mut(arguments);
     let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => {
+        Err(mut error) => {
+            without_trailing_tip(&mut error);
             // Prints help and versions on standard output, and errors on standard error.
             error.print()?;
             return Ok(exit_code(error.use_stderr().then_some(Cause::Usage)));
@@ -169,6 +171,14 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Man(args) => shell::man(&args, Cli::command()),
     };
     gravest.map(exit_code)
+}
+
+/// Removes the tip to pass an unknown option as a value: no file begins with a dash.
+fn without_trailing_tip(error: &mut clap::Error) {
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().starts_with("to pass "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
 }
 
 /// The options of `symdex serve`, with what the configuration file has now.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use symdex_report::OutputFormat;
 
 use crate::failure;
-use crate::symbolicate::{Layout, NameArgs, SourceArgs, StackwalkFormat, Work};
+use crate::symbolicate::{Layout, NameArgs, QuietOption, SourceArgs, StackwalkFormat, Work};
 
 /// Walk the stacks of minidumps, and print functions, files and lines, with every inlined function
 ///
@@ -47,6 +47,8 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     names: NameArgs,
+    #[command(flatten)]
+    quiet: QuietOption,
 }
 
 /// The formats of the output.
@@ -92,6 +94,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         layout,
         output: args.output.as_deref(),
         needs: false,
+        is_quiet: args.quiet.quiet,
     };
     work.run()
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::failure::{Cause, CommandError, CommandResult, Failure, FailureView, complain};
+use crate::failure::{Cause, CommandError, CommandResult, Failure, FailureView, complain, note};
 use crate::text;
 
 /// Prints lines, and counts them for the totals.
@@ -129,7 +129,7 @@ impl Output {
             let Totals { indexes, size, outcomes, failures, seconds } = &self.totals;
             let (indexes, size) = (text::count(*indexes, "index"), text::size(*size));
             let (outcomes, failures) = (list(": ", outcomes), list("; failed: ", failures));
-            complain(&format!("{indexes}, {size}, in {seconds:.1} s{outcomes}{failures}"));
+            note(&format!("{indexes}, {size}, in {seconds:.1} s{outcomes}{failures}"));
         }
         Ok(self.gravest)
     }

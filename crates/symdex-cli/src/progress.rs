@@ -1,22 +1,28 @@
-//! A progress bar, on a terminal, for work that takes more than half a second.
+//! Progress of work that takes long: a bar on a terminal, lines elsewhere.
 
 use std::fmt;
+use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use crate::failure::note;
+use crate::text;
+
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How often a line is printed if standard error is no terminal, as in the log of a build pipeline.
+const LINE_EVERY: Duration = Duration::from_secs(30);
 /// How often the bar moves while no progress is reported. One compile unit may take long.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The progress of the work on all images, in bytes of debug files or of stored indexes.
 pub(crate) struct Progress {
     bar: Bar,
-    /// The thread that shows the bar, and the channel that tells it that the work has ended.
+    /// The thread that shows the bar or prints lines, and the channel that tells it that the work has ended.
     shows: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -49,13 +55,28 @@ impl Bar {
 impl Progress {
     /// The progress of work on `size` bytes.
     pub(crate) fn new(size: u64) -> Self {
-        // Draws only if standard error is a terminal.
-        Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
+        if io::stderr().is_terminal() {
+            Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
+        } else {
+            Self::printed(size, note, LINE_EVERY)
+        }
     }
 
-    /// Progress that is never shown.
-    pub(crate) fn hidden() -> Self {
-        Self { bar: Bar(ProgressBar::hidden()), shows: None }
+    /// The progress of work of unknown size, which is not shown if `is_quiet`.
+    pub(crate) fn unless(is_quiet: bool) -> Self {
+        if is_quiet { Self { bar: Bar(ProgressBar::hidden()), shows: None } } else { Self::new(0) }
+    }
+
+    /// Prints a line now and then.
+    fn printed(size: u64, print: impl Fn(&str) + Send + 'static, every: Duration) -> Self {
+        Self::shown(size, move |bar, is_done| {
+            while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let (done, size) = (bar.position(), bar.length().unwrap_or(size));
+                let percent = done.saturating_mul(100) / size.max(1);
+                let left = left(done, size, bar.eta());
+                print(&format!("progress: {} % of {}, {left}", percent.min(100), text::size(size)));
+            }
+        })
     }
 
     fn drawn_on(
@@ -65,24 +86,31 @@ impl Progress {
     ) -> Self {
         let style =
             ProgressStyle::with_template("{spinner} {wide_bar} {percent} % of {decimal_total_bytes}, {left}");
+        Self::shown(size, move |bar, is_done| {
+            if let Ok(style) = style {
+                bar.set_style(style.with_key(
+                    "left",
+                    move |state: &ProgressState, out: &mut dyn fmt::Write| {
+                        // Writing to a string does not fail.
+                        let _ = out.write_str(&left(state.pos(), state.len().unwrap_or(size), state.eta()));
+                    },
+                ));
+            }
+            // Shows the bar unless the work ends first.
+            if is_done.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+                bar.set_draw_target(target());
+                bar.enable_steady_tick(TICK);
+            }
+        })
+    }
+
+    /// Calls `show` on a thread, with what tells it that the work has ended.
+    fn shown(size: u64, show: impl FnOnce(&ProgressBar, &Receiver<()>) + Send + 'static) -> Self {
         let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::hidden());
-        if let Ok(style) = style {
-            bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn fmt::Write| {
-                // Writing to a string does not fail.
-                let _ = out.write_str(&left(state.pos(), state.len().unwrap_or(size), state.eta()));
-            }));
-        }
         let (done, is_done) = mpsc::channel();
         let shown = bar.clone();
-        // Shows the bar unless the work ends first.
-        let show = move || {
-            if is_done.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
-                shown.set_draw_target(target());
-                shown.enable_steady_tick(TICK);
-            }
-        };
-        // Without a thread, the work goes on and there is no bar.
-        let thread = thread::Builder::new().spawn(show).ok();
+        // Without a thread, the work goes on and nothing is shown.
+        let thread = thread::Builder::new().spawn(move || show(&shown, &is_done)).ok();
         Self { bar: Bar(bar), shows: thread.map(|thread| (done, thread)) }
     }
 
@@ -206,6 +234,18 @@ mod tests {
         assert!(frames.any(|frame| frame != first));
         progress.of_image(500).set(1, 2);
         drop(progress);
+    }
+
+    #[test]
+    fn without_a_terminal_lines_say_how_far_the_work_is() {
+        let (written, lines) = mpsc::channel();
+        let print = move |line: &str| _ = written.send(line.to_owned());
+        let progress = Progress::printed(1000, print, Duration::from_millis(1));
+        assert!(lines.iter().any(|line| line == "progress: 0 % of 1.0 kB, starting"));
+        progress.of_image(500).set(1, 1);
+        assert!(lines.iter().any(|line| line.starts_with("progress: 50 % of 1.0 kB, ")));
+        drop(progress);
+        assert_eq!(lines.iter().last(), None);
     }
 
     #[test]

@@ -174,14 +174,14 @@ fn one_bad_input_does_not_stop_the_others() {
     assert!(errors[0].contains("missing.dSYM: cannot read: "), "{}", errors[0]);
     assert!(errors[1].contains("notes.txt: not a debug file"), "{}", errors[1]);
     assert!(
-        errors[2].starts_with("symdex: 4 indexes, ")
+        errors[2].starts_with("4 indexes, ")
             && errors[2].ends_with(" s: 4 written; failed: 1 not a debug file, 1 not readable"),
         "{}",
         errors[2]
     );
     let built = build(&[&missing, &text_file, &missing], &out, &[]);
     let totals = built.err.lines().find(|line| line.contains(" indexes, ")).expect("totals");
-    assert!(totals.starts_with("symdex: 0 indexes, 0 bytes, in "), "{totals}");
+    assert!(totals.starts_with("0 indexes, 0 bytes, in "), "{totals}");
     assert!(totals.ends_with(" s; failed: 1 not a debug file, 2 not readable"), "{totals}");
 }
 

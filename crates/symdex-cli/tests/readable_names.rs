@@ -39,6 +39,19 @@ fn each_name_has_the_text_of_the_demangler_also_in_a_child_and_in_place_of_an_in
     assert!(readable > 5, "{readable}");
     // The index with readable names stays.
     assert!(built(root.path(), &["--force"]).has_readable_names());
+    // Another option is no second debug file with the same id.
+    for (options, expected) in [(vec!["--unwind", "--readable-names"], "replaced"), (vec!["--force"], "kept")]
+    {
+        let done = symdex(
+            ["build", "--json", "-o"].map(Into::into).into_iter().chain(
+                [root.path().as_os_str().to_owned(), dsym("swift-names").into_os_string()]
+                    .into_iter()
+                    .chain(options.into_iter().map(Into::into)),
+            ),
+        );
+        let image = &done.json()[0];
+        assert_eq!((&image["outcome"], &image["conflict"]), (&expected.into(), &false.into()), "{image}");
+    }
     let other = folder();
     let of_child = built(other.path(), &["--readable-names", "--isolate"]);
     assert!(of_child.as_bytes() == index.as_bytes());

@@ -144,6 +144,32 @@ fn a_refused_report_is_copied_unchanged_to_the_output_folder_and_counted() {
 }
 
 #[test]
+fn debug_files_and_indexes_among_the_reports_answer_and_other_files_are_counted() {
+    let root = folder();
+    let inside = root.path().join("in");
+    write(&inside.join("a.crash"), &demo());
+    write(&inside.join("README.md"), b"# Crashes of last week\n");
+    let dsym = testdata().join("demo/DemoApp.app.dSYM");
+    let other = testdata().join("dsyms/cxx.dSYM");
+    let done = symbolicate(&root.path().join("first"), &other, &[], [&inside, &dsym]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(done.err.contains(&format!("1 file not read as a report: {}/README.md\n", inside.display())));
+    assert!(done.out.contains("(Engine.cpp:16)"), "{}", done.out);
+
+    let answered_in = |store: &str, input: &Path| {
+        let done = symbolicate(&root.path().join(store), &other, &["-q"], [input]);
+        assert_eq!((done.code, done.err.as_str()), (Some(3), ""));
+        assert!(done.out.contains("(Engine.cpp:16)"), "{}", done.out);
+    };
+    let file = fs::read(dsym.join("Contents/Resources/DWARF/DemoApp")).expect("readable");
+    write(&inside.join("DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp"), &file);
+    answered_in("second", &inside);
+    let archive = root.path().join("all.zip");
+    write(&archive, &zip(&[("a.crash", &demo()), ("App.dSYM/Contents/Resources/DWARF/DemoApp", &file)]));
+    answered_in("third", &archive);
+}
+
+#[test]
 fn a_tombstone_that_could_not_be_unwound_is_said_to_have_no_frames() {
     let root = folder();
     let tombstone = root.path().join("tombstone_00");
@@ -198,20 +224,21 @@ fn frames_and_reports_that_are_not_read_are_said_and_decide_the_exit_code() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_report_is_said_to_need_an_option() {
+fn a_file_in_the_place_of_a_report_is_said_to_need_one() {
     let root = folder();
     let dsym = testdata().join("dsyms/inline-dwarf4.dSYM");
     let binary = dsym.join("Contents/Resources/DWARF/inline-dwarf4");
     let index = testdata().join("golden/v1/inline-dwarf4-1.symdex");
-    for (file, expected) in [
-        (&dsym, "a debug file, not a report; pass it with --dsym"),
-        (&binary, "a debug file, not a report; pass it with --dsym"),
-        (&index, "an index, not a report; pass it with --index"),
-    ] {
+    for file in [&dsym, &binary, &index] {
         let done = symbolicate(root.path(), &testdata().join("demo"), &[], [file]);
         assert_eq!((done.code, done.out.as_str()), (Some(6), ""), "{}", done.err);
+        let expected = "no report, only debug files and indexes; name a report, too";
         assert!(done.err.contains(&format!("{}: {expected}\n", file.display())), "{}", done.err);
     }
+    let compressed = said(&gzip(&fs::read(&binary).expect("readable")), &[]);
+    let expected = "a debug file, not a report; pass it with --dsym\n";
+    assert_eq!(compressed.code, Some(6));
+    assert!(compressed.err.contains(expected), "{}", compressed.err);
     let notes = said(b"Incident Identifier: 1\nException Type: EXC_CRASH\n", &[]);
     assert!(notes.err.contains("; nearest: apple-crash (has `Incident Identifier:`"), "{}", notes.err);
     assert_eq!(said(b"", &[]).code, Some(6));

@@ -55,7 +55,7 @@ fn ls_prints_each_index_and_totals() {
         indexes().into_iter().map(|(path, id)| format!("{id} {}", name(&path))).collect();
     expected.sort();
     assert_eq!(images, expected);
-    assert!(listed.err.starts_with(&format!("symdex: {} indexes, ", expected.len())), "{}", listed.err);
+    assert!(listed.err.starts_with(&format!("{} indexes, ", expected.len())), "{}", listed.err);
 
     let (file, id) = &indexes()[0];
     for prefix in [&id[..8], id] {

@@ -22,7 +22,7 @@ fn all_indexes_of_a_folder_are_checked_flat_or_fanned_out() {
     assert_eq!((verified.code, verified.out.lines().count()), (Some(0), 2), "{}", verified.err);
     assert!(verified.out.lines().all(|line| line.contains(": whole: ")), "{}", verified.out);
     let last = verified.err.lines().last().expect("totals");
-    assert!(last.starts_with("symdex: 2 indexes, ") && last.ends_with(" s: 2 whole"), "{last}");
+    assert!(last.starts_with("2 indexes, ") && last.ends_with(" s: 2 whole"), "{last}");
 
     // A truncated index decides the exit code, and the others are still checked.
     let whole = fs::read(&flat).expect("there");
@@ -32,8 +32,7 @@ fn all_indexes_of_a_folder_are_checked_flat_or_fanned_out() {
     assert_eq!((verified.code, verified.out.lines().count()), (Some(4), 1), "{}", verified.err);
     let last = verified.err.lines().last().expect("totals");
     assert!(
-        last.starts_with("symdex: 3 indexes, ")
-            && last.ends_with(": 1 whole; failed: 1 damaged, 1 not readable"),
+        last.starts_with("3 indexes, ") && last.ends_with(": 1 whole; failed: 1 damaged, 1 not readable"),
         "{last}"
     );
 

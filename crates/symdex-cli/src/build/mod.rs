@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         args.reporting.warn("there is nothing to build: no input is listed, or none is in this shard");
     }
     let stores = args.destination.open()?;
-    let progress = if args.reporting.is_quiet() { Progress::hidden() } else { Progress::new(0) };
+    let progress = Progress::unless(args.reporting.is_quiet());
     interrupt::delete_temporary_folders();
     let mut intake = args.inputs.intake(&inputs);
     let host = BuildHost { args, stores: &stores, progress: &progress, is_told: AtomicBool::new(false) };

@@ -12,7 +12,7 @@ use super::args::Args;
 use super::required::Required;
 use super::summary;
 use super::totals::BuildOutput;
-use crate::failure::{CommandError, CommandResult, Failure, complain};
+use crate::failure::{CommandError, CommandResult, Failure, note};
 use crate::progress::Progress;
 use crate::text;
 
@@ -61,7 +61,7 @@ impl Host for BuildHost<'_> {
             missing => format!("; this system lacks {}", missing.join(", ")),
         };
         let limits = protections.in_force.join(", ");
-        self.progress.suspend(|| complain(&format!("debug files are isolated: {limits}{missing}")));
+        self.progress.suspend(|| note(&format!("debug files are isolated: {limits}{missing}")));
     }
 }
 

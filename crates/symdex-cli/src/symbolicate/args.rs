@@ -24,7 +24,7 @@ pub(crate) struct SourceArgs {
     pub(super) access: AccessOption,
     /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library, or an
     /// archive of these, such as appDsyms.zip. May be repeated
-    #[arg(long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH")]
     pub(super) dsym: Vec<PathBuf>,
     /// A folder to search for files to which a debug file refers, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
@@ -42,6 +42,14 @@ pub(crate) struct SourceArgs {
     /// id. The id in the report is ignored. May be repeated
     #[arg(long, value_name = "NAME=FILE|ID")]
     pub(super) assume: Vec<Assumption>,
+}
+
+/// What is printed on standard error.
+#[derive(clap::Args)]
+pub(crate) struct QuietOption {
+    /// Print only failures and warnings on standard error, no summary and no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 /// How functions are named, and which line they have.

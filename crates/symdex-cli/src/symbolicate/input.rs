@@ -5,12 +5,16 @@ use std::fs::File;
 use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use symdex::Index;
+use symdex_build::debug_files::DebugFile;
+use symdex_build::may_be_debug_file;
 use symdex_pipeline::archive::Unpacker;
 
 use super::compressed;
 use crate::archive;
 use crate::failure::{Cause, Failure, complain};
 use crate::lookup::stdin_failed;
+use crate::text;
 
 /// A report to read.
 pub(super) struct Input {
@@ -32,7 +36,8 @@ pub(super) struct Input {
 /// How many bytes at the start of a report tell what kind of file it is.
 const START: usize = 256;
 
-/// All reports to read.
+/// All reports to read, and what answers them among the inputs.
+#[derive(Default)]
 pub(super) struct Inputs {
     pub(super) reports: Vec<Input>,
     /// Whether a folder or an archive was given, so that there may be several reports.
@@ -41,6 +46,10 @@ pub(super) struct Inputs {
     pub(super) failures: Vec<Failure>,
     /// Owns the folder of the unpacked reports.
     pub(super) unpacker: Option<Unpacker>,
+    /// Debug files, which answer as those of `--dsym` do.
+    pub(super) debug_files: Vec<DebugFile>,
+    /// Indexes, which answer as those of `--index` do.
+    pub(super) indexes: Vec<PathBuf>,
 }
 
 /// The message for a debug file that was given as a report.
@@ -53,15 +62,13 @@ const CRASH_POINT: &str = "xccrashpoint";
 impl Inputs {
     /// Finds the reports at `paths`: files, folders with files, archives. No path stands for standard input.
     pub(super) fn find(paths: &[PathBuf]) -> Self {
-        let mut inputs =
-            Self { reports: Vec::new(), has_folder: false, failures: Vec::new(), unpacker: None };
+        let mut inputs = Self::default();
         if paths.is_empty() {
             inputs.reports.push(Input::new("-", true, None));
         }
         for path in paths {
             if path.is_dir() && is_bundle(path) {
-                let message = format!("{}: {DEBUG_FILE}", path.display());
-                inputs.failures.push(Failure::new(Cause::Unsupported, message));
+                inputs.debug_files.push(DebugFile::on_disk(path));
             } else if path.is_dir() {
                 inputs.has_folder = true;
                 let before = inputs.reports.len();
@@ -73,6 +80,11 @@ impl Inputs {
             } else {
                 inputs.file(path, true);
             }
+        }
+        if inputs.reports.is_empty() && inputs.failures.is_empty() {
+            let named = text::list(paths.iter().map(|path| path.display()));
+            let message = format!("{named}: no report, only debug files and indexes; name a report, too");
+            inputs.failures.push(Failure::new(Cause::Unsupported, message));
         }
         inputs
     }
@@ -91,7 +103,9 @@ impl Inputs {
             if is_junk(&path) {
                 continue;
             }
-            if path.is_dir() {
+            if path.is_dir() && is_bundle(&path) {
+                self.debug_files.push(DebugFile::on_disk(path));
+            } else if path.is_dir() {
                 if depth < MAX_DEPTH && !path.is_symlink() {
                     self.folder(&path, is_crash_point || self::is_crash_point(&path), depth + 1);
                 }
@@ -101,11 +115,28 @@ impl Inputs {
         }
     }
 
+    /// Adds a report, a debug file or an index.
+    fn add(&mut self, input: Input) {
+        if is_index(&input.start) {
+            self.indexes.push(input.file_path().to_owned());
+        } else if may_be_debug_file(&input.path, &input.start) {
+            self.debug_files.push(match &input.unpacked {
+                None => DebugFile::on_disk(input.path),
+                Some((archive, file)) => {
+                    let entry = input.path.strip_prefix(archive).unwrap_or(&input.path);
+                    DebugFile::of_archive(file, &archive.to_string_lossy(), &entry.to_string_lossy())
+                }
+            });
+        } else {
+            self.reports.push(input);
+        }
+    }
+
     /// Adds a file, or the files of an archive.
     fn file(&mut self, path: &Path, is_named: bool) {
         let input = Input::new(path, is_named, None);
         if !compressed::is_zip(&input.start) {
-            return self.reports.push(input);
+            return self.add(input);
         }
         self.has_folder = true;
         if let Err(failure) = self.archive(path) {
@@ -130,11 +161,16 @@ impl Inputs {
         }
         let files = unpacked.files.into_iter();
         let files = files.filter(|file| !Path::new(&file.entry).iter().any(|part| is_junk(Path::new(part))));
-        self.reports.extend(
-            files.map(|file| Input::new(path.join(file.entry), false, Some((path.to_owned(), file.path)))),
-        );
+        for file in files {
+            self.add(Input::new(path.join(file.entry), false, Some((path.to_owned(), file.path))));
+        }
         Ok(())
     }
+}
+
+/// Whether a file that begins with `start` is an index, of any version.
+pub(super) fn is_index(start: &[u8]) -> bool {
+    !matches!(Index::open(start), Err(symdex::Error::NotAnIndex { .. }))
 }
 
 /// Whether `folder` is a bundle of debug files.
@@ -168,6 +204,11 @@ impl Input {
     /// The path in messages and JSON.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the user has named the file.
+    pub(super) fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// The path that names the output: without the extension of a compressed file.

@@ -15,7 +15,6 @@ mod walks;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symdex::Index;
 use symdex_answer::fetch::{FetchingSource, Misses};
 use symdex_answer::{Event, SourceError, Symbolicator};
 use symdex_build::debug_files::DebugFile;
@@ -23,7 +22,7 @@ use symdex_build::slices;
 use symdex_pipeline::{Batch, in_order};
 use symdex_report::{Addresses, Options, OutputFormat, Report, symbolicate};
 
-pub(crate) use self::args::{NameArgs, SourceArgs};
+pub(crate) use self::args::{NameArgs, QuietOption, SourceArgs};
 use self::events::{Events, failure_of};
 use self::input::{Input, Inputs};
 pub(crate) use self::output::{Layout, StackwalkFormat};
@@ -38,7 +37,9 @@ use crate::progress::Progress;
 ///
 /// REPORT is a report of Apple's systems, Android, HarmonyOS or a crash reporter, or a list of `image address load`
 /// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
-/// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd.
+/// reports, a zip archive of reports or Xcode's .xccrashpoint. Reports may be compressed with gzip or zstd. Debug files
+/// and indexes among the reports answer as those of --dsym and --index do. Other files of folders and archives are
+/// counted.
 ///
 /// MINIDUMPS. A REPORT may also be a minidump, or a log with a microdump of Breakpad and without other frames. Its
 /// stacks are walked first; see `symdex minidump --help`. Its own format is then the JSON of minidump-stackwalk. A
@@ -127,6 +128,8 @@ pub(crate) struct Args {
     /// How return addresses are looked up
     #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
     addresses: Addresses,
+    #[command(flatten)]
+    quiet: QuietOption,
 }
 
 const EXAMPLES: &str = "\
@@ -171,7 +174,7 @@ Exit codes:
   3  some are not, or no frame of a report has an answer or a name
   4  a report, an index or a debug file is damaged, or a store has lost an index that no other source has
   5  a file is missing
-  6  a file is not a crash report
+  6  a file that was named is not a crash report, or no file of the folders and archives is one
   1  a store cannot be queried for an image that no other source has, or another error
 If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
@@ -189,6 +192,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         layout: Layout::Report(format),
         output: args.output.as_deref(),
         needs: args.needs,
+        is_quiet: args.quiet.quiet,
     };
     work.run()
 }
@@ -202,23 +206,26 @@ pub(crate) struct Work<'a> {
     pub(crate) output: Option<&'a Path>,
     /// Whether only the images that the reports need are listed.
     pub(crate) needs: bool,
+    /// Whether there is no summary and no progress.
+    pub(crate) is_quiet: bool,
 }
 
 impl Work<'_> {
     /// Answers all reports, and writes them.
     pub(crate) fn run(&self) -> failure::CommandResult {
-        let Inputs { reports, has_folder, failures, unpacker: _unpacker } = Inputs::find(self.reports);
+        let Inputs { reports, has_folder, failures, unpacker: _unpacker, debug_files: beside, indexes } =
+            Inputs::find(self.reports);
         let mut summary = RunSummary::default();
         failures.iter().for_each(|failure| summary.failure(failure));
-        let progress = Progress::new(0);
+        let progress = Progress::unless(self.is_quiet);
         let (debug_files, _unpackers) = debug_files(&self.sources.dsym, &progress, &mut summary);
-        let sources = debug_files.into_iter().fold(
-            self.sources.options()?.unwind_rows(reports.iter().any(is_process_file)),
-            |sources, file| match file.archive_entry() {
+        let sources = self.sources.options()?.unwind_rows(reports.iter().any(is_process_file));
+        let sources = indexes.iter().fold(sources, |sources, index| sources.index(index));
+        let sources =
+            debug_files.into_iter().chain(beside).fold(sources, |sources, file| match file.archive_entry() {
                 Some(_) => sources.unpacked(file),
                 None => sources.debug_files(file.path()),
-            },
-        );
+            });
         let symbolicator = Symbolicator::open(&sources, &mut |skipped| {
             progress.suspend(|| match skipped {
                 SourceError::Special(files) => complain(&format!("warning: {files}")),
@@ -257,7 +264,11 @@ impl Work<'_> {
                         text.map_or(Ok(()), |text| output.write(input.path(), text))
                     }
                     Err(Refused { failure, text }) => {
-                        summary.failure(&failure);
+                        if input.is_named() || failure.cause != Cause::Unsupported {
+                            summary.failure(&failure);
+                        } else {
+                            summary.not_a_report(input.path());
+                        }
                         match text {
                             _ if is_json => {
                                 output.write(input.path(), output::json_failure(input.path(), &failure))
@@ -274,10 +285,15 @@ impl Work<'_> {
         )?;
         output.finish()?;
         symbolicator.finish_refills();
+        if !self.is_quiet {
+            progress.suspend(|| summary.report_others());
+        }
         if self.needs {
             return progress.suspend(|| needs::report(&summary, &symbolicator, is_json));
         }
-        progress.suspend(|| summary.report(&symbolicator));
+        if !self.is_quiet {
+            progress.suspend(|| summary.report(&symbolicator));
+        }
         Ok(summary.gravest())
     }
 }
@@ -389,7 +405,7 @@ impl Answering<'_> {
 
 /// The kind of a file that was wrongly given as a report, and the option for it. `None` for any other file.
 fn misplaced(file: &[u8], layout: Layout) -> Option<&'static str> {
-    if !matches!(Index::open(file), Err(symdex::Error::NotAnIndex { .. })) {
+    if input::is_index(file) {
         return Some("an index, not a report; pass it with --index");
     }
     let is_debug_file = !matches!(slices(file), Err(symdex_build::Error::NotADebugFile { .. }));

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
 
 use symdex::{Grade, ImageId};
 use symdex_answer::Symbolicator;
@@ -149,6 +150,8 @@ pub(super) struct RunSummary {
     without_frames: BTreeMap<&'static str, u64>,
     /// Files that are not reports and were copied unchanged to the output folder.
     copied: u64,
+    /// The files in folders and archives that are not reports.
+    others: Vec<PathBuf>,
     gravest: Option<Cause>,
 }
 
@@ -190,6 +193,20 @@ impl RunSummary {
         self.copied += 1;
     }
 
+    /// Counts a file that was found among reports and is none.
+    pub(super) fn not_a_report(&mut self, path: &Path) {
+        self.others.push(path.to_owned());
+    }
+
+    /// Prints on standard error which files are not reports.
+    pub(super) fn report_others(&self) {
+        if !self.others.is_empty() {
+            let files = text::count(self.others.len() as u64, "file");
+            let names = text::list(self.others.iter().map(|path| path.display()));
+            complain(&format!("{files} not read as a report: {}", text::printable(names.into())));
+        }
+    }
+
     pub(super) fn graver(&mut self, cause: Cause) {
         self.gravest = self.gravest.max(Some(cause));
     }
@@ -200,7 +217,8 @@ impl RunSummary {
     }
 
     pub(super) fn gravest(&self) -> Option<Cause> {
-        self.gravest
+        let has_only_others = self.reports == 0 && !self.others.is_empty();
+        self.gravest.max(has_only_others.then_some(Cause::Unsupported))
     }
 
     /// Prints on standard error how many frames are symbolicated, which images were found, and which are missing.

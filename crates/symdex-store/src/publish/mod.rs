@@ -41,6 +41,7 @@ pub enum PublishOutcome {
     },
     /// A different index was kept: [`OnConflict`](crate::OnConflict) says why. One of the two has another
     /// [grade](Metadata::grade), as that of a stripped file, lacks more of its file, or was written by another version.
+    /// Or they differ only in readable names or unwind rows, which options of the build add.
     Kept,
     /// A different index was replaced, as in [`Kept`](Self::Kept).
     Replaced,
@@ -76,8 +77,12 @@ impl PublishOutcome {
     }
 
     /// The outcome for an index that differs from the existing one, and that the rule prefers if `wins` is true.
-    pub(crate) fn of_different(new: &Metadata, existing: &Metadata, wins: bool) -> Self {
-        let is_conflict = new.builder == existing.builder
+    pub(crate) fn of_different(new: (&Metadata, &Rank), existing: (&Metadata, &Rank), wins: bool) -> Self {
+        let ((new, new_rank), (existing, existing_rank)) = (new, existing);
+        let optional = |rank: &Rank| rank.4;
+        let has_other_options = new == existing && optional(new_rank) != optional(existing_rank);
+        let is_conflict = !has_other_options
+            && new.builder == existing.builder
             && new.grade() == existing.grade()
             && new.partial == existing.partial;
         match (is_conflict, wins) {
@@ -197,8 +202,9 @@ pub(crate) fn compare<B: AsRef<[u8]>>(
         Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
     };
     let put_by = put_by(existing.digest());
-    let wins = provenance::replaces(options, &rank(new), &rank(&existing), put_by.as_ref());
-    Ok(PublishOutcome::of_different(new.metadata(), existing.metadata(), wins))
+    let (new, existing) = ((new.metadata(), &rank(new)), (existing.metadata(), &rank(&existing)));
+    let wins = provenance::replaces(options, new.1, existing.1, put_by.as_ref());
+    Ok(PublishOutcome::of_different(new, existing, wins))
 }
 
 /// The key of the conflict rule. The index with the greater key stays.

@@ -99,14 +99,16 @@ impl RedisStore {
             Some(Ok(existing)) => existing,
         };
         let is_same = existing.digest == new.digest;
-        if !is_same && replaces(options, &new.rank(), &existing.rank(), existing.provenance.as_ref()) {
-            return Ok(PublishOutcome::of_different(&new.metadata, &existing.metadata, true));
+        let (new_rank, existing_rank) = (new.rank(), existing.rank());
+        let (new, of_existing) = ((&new.metadata, &new_rank), (&existing.metadata, &existing_rank));
+        if !is_same && replaces(options, &new_rank, &existing_rank, existing.provenance.as_ref()) {
+            return Ok(PublishOutcome::of_different(new, of_existing, true));
         }
         // Otherwise a damaged index could win by functions that it cannot answer.
         Ok(match damage(&self.client, existing).map_err(failed)? {
             Some(damage) => PublishOutcome::Repaired { damage },
             None if is_same => PublishOutcome::Unchanged,
-            None => PublishOutcome::of_different(&new.metadata, &existing.metadata, false),
+            None => PublishOutcome::of_different(new, of_existing, false),
         })
     }
 
