@@ -264,7 +264,7 @@ impl Work<'_> {
                         text.map_or(Ok(()), |text| output.write(input.path(), text))
                     }
                     Err(Refused { failure, text }) => {
-                        if input.is_named() || failure.cause != Cause::Unsupported {
+                        if input.is_named() || text.is_none() || failure.cause != Cause::Unsupported {
                             summary.failure(&failure);
                         } else {
                             summary.not_a_report(input.path());
