@@ -218,7 +218,7 @@ impl Build {
         let (mut found, mut without_arch) = (Vec::new(), None);
         while let Some(batch) = intake.next_batch(target)? {
             self.note(&batch);
-            let plan = pipeline.plan(&batch)?;
+            let plan = pipeline.plan(&batch, target)?;
             without_arch = plan.no_such_arch.clone().or(without_arch);
             found.extend(ids.iter().filter(|id| plan.ids.contains(id)).cloned());
             pipeline.build(&batch, plan, ids, target, |built| built, |built| self.add(built, target))?;

@@ -20,7 +20,7 @@
 //! let mut intake = Intake::new(inputs);
 //! # let mut written = 0;
 //! while let Some(batch) = intake.next_batch(&())? {
-//!     let plan = pipeline.plan(&batch)?;
+//!     let plan = pipeline.plan(&batch, &())?;
 //!     pipeline.build(&batch, plan, &[], &(), |built| built, |built| {
 //!         let built = built?;
 //!         let index = symdex::Index::open(built.as_ref()).expect("a new index");

@@ -33,7 +33,7 @@ pub trait Host: Sync {
     /// `bytes` more are read.
     fn read(&self, _bytes: u64) {}
 
-    /// Whether archives are read no further.
+    /// Whether archives are read no further, and children are killed. It is asked often, by several threads.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -158,13 +158,15 @@ impl Pipeline {
     /// # Errors
     ///
     /// [`Failure`] if no child can be started.
-    pub fn plan(&self, batch: &Batch) -> Result<Plan, Failure> {
+    pub fn plan(&self, batch: &Batch, host: &impl Host) -> Result<Plan, Failure> {
         let found: Vec<Result<DebugFile, Failure>> =
             batch.files.files().iter().map(|file| file.as_ref().cloned().map_err(Failure::from)).collect();
         let files: Vec<DebugFile> = found.iter().flatten().cloned().collect();
         let contents = self.pool.install(|| match &self.options.isolation {
             None => Ok(contents_of(&files)),
-            Some(isolation) => isolation.clone().limits(self.limits(1)).contents_of(&files),
+            Some(isolation) => {
+                isolation.clone().limits(self.limits(1)).contents_of(&files, &|| host.is_stopped())
+            }
         })?;
         Ok(Plan::new(found, contents, &self.options.archs, self.options.given_id.as_ref()))
     }
@@ -437,10 +439,12 @@ impl<H: Host> Build<'_, H> {
             unwind_rows: options.unwind_rows,
             allow_empty: options.allow_empty,
         };
-        let (images, protections) = isolation.build(build, &options.unpublished, |size, parts| match parts {
+        let is_stopped = || self.host.is_stopped();
+        let on_progress = |size, parts| match parts {
             Some((done, total)) => progress.set(size, done, total),
             None => progress.finish(size),
-        });
+        };
+        let (images, protections) = isolation.build(build, &options.unpublished, &is_stopped, on_progress);
         protections.iter().for_each(|protections| self.host.confined(protections));
         images
     }

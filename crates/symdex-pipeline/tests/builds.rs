@@ -38,7 +38,7 @@ fn paths(paths: &[&Path]) -> Batch {
 /// The images and failures of the batch.
 fn build(options: PipelineOptions, batch: &Batch, host: &impl Host) -> Vec<Result<BuiltIndex, Failure>> {
     let pipeline = Pipeline::new(options).expect("threads");
-    let plan = pipeline.plan(batch).expect("a plan");
+    let plan = pipeline.plan(batch, &()).expect("a plan");
     let mut results = Vec::new();
     let built = pipeline.build(
         batch,
@@ -70,11 +70,11 @@ fn isolated() -> PipelineOptions {
 fn files_without_a_wanted_architecture_are_skipped_unless_all_are() {
     let both = paths(&[FAT.as_ref(), THIN.as_ref()]);
     let pipeline = Pipeline::new(for_archs(&["x86_64"])).expect("threads");
-    let plan = pipeline.plan(&both).expect("a plan");
+    let plan = pipeline.plan(&both, &()).expect("a plan");
     assert_eq!((plan.task_len(), plan.skipped, &plan.no_such_arch), (1, 1, &None));
     assert_eq!(build(for_archs(&["x86_64"]), &both, &()).len(), 1);
     let pipeline = Pipeline::new(for_archs(&["none"])).expect("threads");
-    let plan = pipeline.plan(&paths(&[THIN.as_ref()])).expect("a plan");
+    let plan = pipeline.plan(&paths(&[THIN.as_ref()]), &()).expect("a plan");
     let failure = plan.no_such_arch.expect("the only file is skipped");
     assert_eq!((plan.skipped, failure.cause), (1, Cause::NotFound));
     assert!(failure.message.contains("no slice for \"none\"; the file has arm64"), "{}", failure.message);

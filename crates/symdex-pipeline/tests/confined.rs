@@ -103,7 +103,7 @@ fn run(
     let program = std::env::current_exe().expect("this program");
     let isolation = Isolation::new(program).arg("child").limits(limits).grace(Duration::ZERO);
     let output = tempfile::tempfile().expect("a file");
-    isolation.run(&task, access, &output, |event| {
+    isolation.run(&task, access, &output, &|| false, |event| {
         if let Event::Result(result) = event {
             each(result);
         }
@@ -138,7 +138,7 @@ fn a_child_does_its_task() {
     let output = file.reopen().expect("the same file");
     Isolation::new(program)
         .arg("child")
-        .run(&"echo hello", &Access::none(), &output, |event: Event<String>| events.push(event))
+        .run(&"echo hello", &Access::none(), &output, &|| false, |event: Event<String>| events.push(event))
         .expect("done");
     let progress = Event::Progress { size: 1000, done: 1, total: 2 };
     assert_eq!(events, [progress, Event::Result("hello".to_owned())]);
@@ -155,7 +155,7 @@ fn a_nice_child_leaves_the_cpus_to_others() {
     let usual = Isolation::new(program).arg("child").limits(Limits::new().seconds(Some(1)));
     for (isolation, expected) in [(usual.clone(), own), (usual.nice(), (own + 10).min(19))] {
         let (output, mut found) = (tempfile::tempfile().expect("a file"), None);
-        let run = isolation.run(&"wait", &Access::none(), &output, |event| {
+        let run = isolation.run(&"wait", &Access::none(), &output, &|| false, |event| {
             if let Event::Result(pid) = event {
                 let pid: String = pid;
                 found = getpriority_process(Pid::from_raw(pid.parse().expect("a number"))).ok();
@@ -225,7 +225,13 @@ fn each_limit_ends_the_child_with_its_name() {
         .arg("child")
         .limits(Limits::new().seconds(Some(1)))
         .grace(Duration::from_secs(600))
-        .run(&"spin", &Access::none(), &tempfile::tempfile().expect("a file"), |_: Event<String>| {});
+        .run(
+            &"spin",
+            &Access::none(),
+            &tempfile::tempfile().expect("a file"),
+            &|| false,
+            |_: Event<String>| {},
+        );
     assert!(matches!(spin, Err(ChildError::Ended(Death::CpuTime { limit: 3 }))), "{spin:?}");
 }
 
@@ -259,8 +265,9 @@ fn a_child_ends_with_its_parent() {
 fn a_program_that_is_missing_is_no_death() {
     let isolation = Isolation::new("/nowhere/at/all");
     let output: File = tempfile::tempfile().expect("a file");
-    let error =
-        isolation.run(&"echo", &Access::none(), &output, |_: Event<String>| {}).expect_err("no program");
+    let error = isolation
+        .run(&"echo", &Access::none(), &output, &|| false, |_: Event<String>| {})
+        .expect_err("no program");
     assert!(matches!(error, ChildError::NotStarted { .. }));
     assert!(error.to_string().starts_with("/nowhere/at/all: cannot start a child process: "), "{error}");
 }

@@ -83,7 +83,7 @@ fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
     let input = Input::Named { path, name, origin };
     let put = builder.put_options(false, Some(Provenance::fetched()));
-    let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &|_, _| false, &|_| ());
+    let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &());
     match images.iter().flatten().map(|image| image.grade).max() {
         Some(Grade::Lines) => return Verdict::Used(FetchOutcome::Built),
         Some(_) => return Verdict::Poor(FetchOutcome::Built),

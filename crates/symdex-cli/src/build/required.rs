@@ -75,7 +75,7 @@ impl<'a> Required<'a> {
         // Without the folder, there is no image to count.
         let mut products = Batch::default();
         archives.into_iter().for_each(|archive| products.files.add(&archive.join("Products")));
-        let plan = pipeline.plan(&products)?;
+        let plan = pipeline.plan(&products, &())?;
         for (file, (id, arch)) in plan.images() {
             if self.args.id.is_empty() || self.args.id.contains(&id) {
                 let name = text::file_name(file);

@@ -89,7 +89,7 @@ impl<'a> Build<'a> {
         if let Err(failure) = self.required.mentioned(&batch.files, pipeline) {
             self.fail(&failure)?;
         }
-        let plan = pipeline.plan(batch)?;
+        let plan = pipeline.plan(batch, host)?;
         match plan.no_such_arch.clone() {
             Some(failure) => self.without_arch.push((failure, plan.skipped)),
             None => self.output.skip(plan.skipped),

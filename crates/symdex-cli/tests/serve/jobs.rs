@@ -529,6 +529,29 @@ pub(crate) fn a_partial_upload_is_continued_and_replaced_by_its_token_only() {
     assert_eq!(send(&ci, (100, bytes.len())).status, 202);
 }
 
+pub(crate) fn the_build_of_a_canceled_job_ends() {
+    const IMAGES: u8 = 24;
+    let (store, state) = (folder(), folder());
+    let arguments = ["--state", state.path().to_str().expect("UTF-8"), "--build-jobs", "1"];
+    let server = TestServer::start(store.path(), &arguments);
+    let body = many_images(0..IMAGES);
+    let running = upload(&server, "a.zip", &body).header("location").to_owned();
+    let next = upload(&server, "b.zip", &many_images(IMAGES..IMAGES + 1)).header("location").to_owned();
+    until(|| server.get(&running).json()["progress"]["done"].as_u64() > Some(0));
+    let canceled = server.delete(&running, &[]);
+    assert_eq!((canceled.status, failure(&canceled.json()).1), (200, "a.zip: canceled by 127.0.0.1"));
+    assert_ne!(names_in(&state.path().join("uploads")), [sha256(&body)]);
+    // The only thread goes on with the next job when the build has ended.
+    until(|| server.get(&next).json()["state"] == "done");
+    assert!(indexes_in(store.path()).len() <= usize::from(IMAGES), "some were not built");
+    assert_eq!(server.get(&running).json(), canceled.json());
+    assert_eq!(server.delete(&running, &[]).status, 409);
+    assert_eq!(server.post(&format!("{running}/resume"), b"").status, 409);
+    let again = built(&server, "a.zip", &body);
+    assert_eq!((&again["state"], &again["attempts"]), (&json!("done"), &json!(1)), "{again}");
+    assert_eq!(indexes_in(store.path()).len(), usize::from(IMAGES) + 1);
+}
+
 pub(crate) fn jobs_are_canceled_by_their_token_and_put_first_by_operators() {
     let [ci, other] = ["ci", "other"].map(|name| TestToken::new(name, "upload"));
     let admin = TestToken::new("admin", "admin");
@@ -561,7 +584,7 @@ pub(crate) fn jobs_are_canceled_by_their_token_and_put_first_by_operators() {
     assert_eq!(names(&admin, "?state=running"), json!(["cxx"]));
 
     let cancel = |path: &str, token: &TestToken| server.delete(path, &token.headers());
-    assert_eq!((cancel(&own, &other).status, cancel(&running, &ci).status), (403, 409));
+    assert_eq!((cancel(&own, &other).status, cancel(&running, &other).status), (403, 403));
     assert_eq!(cancel("/v1/jobs/none", &admin).status, 404);
     let canceled = cancel(&own, &ci);
     assert_eq!((canceled.status, failure(&canceled.json()).1), (200, "lto: canceled by ci"));
@@ -572,8 +595,12 @@ pub(crate) fn jobs_are_canceled_by_their_token_and_put_first_by_operators() {
         server.post_with(&format!("{path}/first"), &token.headers(), b"").status
     };
     assert_eq!((first(&third, &other), first(&third, &admin), first(&own, &admin)), (403, 200, 409));
+    // The job that waits for the store makes room for the others.
+    assert_eq!(cancel(&running, &ci).json()["state"], "failed");
+    until(|| !job(&third)["store_error"].is_null());
     fs::remove_file(&store).expect("removed");
-    until(|| [&running, &second, &third].iter().all(|path| job(path)["state"] == "done"));
+    until(|| [&second, &third].iter().all(|path| job(path)["state"] == "done"));
+    assert_eq!(job(&running)["failures"][0]["message"], "cxx: canceled by ci");
     let started = |path: &str| job(path)["started"].as_str().expect("a time").to_owned();
     let finished = |path: &str| job(path)["finished"].as_str().expect("a time").to_owned();
     assert!(finished(&third) <= started(&second), "{} {}", job(&third), job(&second));

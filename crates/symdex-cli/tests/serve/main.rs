@@ -103,6 +103,7 @@ symdex_testkit::main! {
     jobs::uploads_need_their_scope,
     jobs::a_partial_upload_is_continued_and_replaced_by_its_token_only,
     jobs::jobs_are_canceled_by_their_token_and_put_first_by_operators,
+    jobs::the_build_of_a_canceled_job_ends,
     jobs::an_uploader_learns_which_images_are_there,
     lookup::answers_are_those_of_the_command,
     lookup::each_image_is_a_line_of_ndjson,
@@ -162,6 +163,7 @@ symdex_testkit::main! {
     sentry::requests_that_are_wrong_are_refused_with_problem_details,
     sentry::answers_have_the_form_of_symbolicators_own,
     sentry::candidates_say_what_each_store_has,
+    shared_jobs::servers_that_get_the_same_upload_at_once_make_one_job,
     shared_jobs::every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_none,
     #[cfg(unix)]
     shared_jobs::a_rolling_restart_over_a_bucket_loses_nothing_and_is_no_attempt,

@@ -37,6 +37,26 @@ fn objects(moto: &moto::Server, folder: &str) -> BTreeSet<String> {
     keys.filter_map(|(key, _)| Some(key.rsplit_once('/')?.1.to_owned())).collect()
 }
 
+pub(crate) fn servers_that_get_the_same_upload_at_once_make_one_job() {
+    let moto = moto::Server::start();
+    let servers = [(); 2].map(|()| server(&moto));
+    for number in 0..6_u8 {
+        let paths = std::thread::scope(|scope| {
+            let upload = |server| scope.spawn(move || upload(server, number..number + 1));
+            servers.each_ref().map(upload).map(|sent| sent.join().expect("no panic"))
+        });
+        assert_eq!(paths[0], paths[1]);
+        // Every third one is canceled, perhaps while it is built.
+        let is_canceled = number % 3 == 2 && servers[1].delete(&paths[0], &[]).status == 200;
+        let expected = if is_canceled { "failed" } else { "done" };
+        for server in &servers {
+            let ended = job(server, &paths[0], |job| job["state"] == expected);
+            assert!(is_canceled || ended["attempts"] == 1, "{ended}");
+        }
+    }
+    assert_eq!((objects(&moto, "_jobs").len(), objects(&moto, "_uploads")), (6, BTreeSet::new()));
+}
+
 pub(crate) fn every_server_knows_the_jobs_of_a_bucket_and_a_killed_server_loses_none() {
     let moto = moto::Server::start();
     let [one, other] = [(); 2].map(|()| server(&moto));

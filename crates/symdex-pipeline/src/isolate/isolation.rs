@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,7 +23,7 @@ const BELOW_NORMAL_PRIORITY_CLASS: u32 = 0x4000;
 
 /// A child that is late by this is killed. Until then, it may report itself that it takes too long.
 const GRACE: Duration = Duration::from_secs(2);
-/// How soon children are killed after [`Isolation::stop`] is set.
+/// How often it is asked whether a child has to end.
 const STOP_WITHIN: Duration = Duration::from_millis(100);
 /// The longest line that a child may write.
 const LONGEST_LINE: u64 = 64 << 20;
@@ -40,7 +38,6 @@ pub struct Isolation {
     pub(crate) limits: Limits,
     grace: Duration,
     is_nice: bool,
-    stop: Arc<AtomicBool>,
 }
 
 impl Isolation {
@@ -53,7 +50,6 @@ impl Isolation {
             limits: Limits::new(),
             grace: GRACE,
             is_nice: false,
-            stop: Arc::default(),
         }
     }
 
@@ -70,12 +66,6 @@ impl Isolation {
         Self { limits, ..self }
     }
 
-    /// The flag that ends all children, and starts no more, once it is set.
-    #[must_use]
-    pub fn stop(self, stop: Arc<AtomicBool>) -> Self {
-        Self { stop, ..self }
-    }
-
     /// How much longer than [`Limits::seconds`] a child may take for a result before it is killed. The default is 2 s.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
@@ -89,7 +79,7 @@ impl Isolation {
     }
 
     /// Runs one child, gives it `task`, and calls `each` with what it reports. Returns when the child has ended. The
-    /// child writes its bytes to `output`.
+    /// child writes its bytes to `output`. It is killed when `is_stopped`, which is asked several times a second.
     ///
     /// # Errors
     ///
@@ -100,10 +90,11 @@ impl Isolation {
         task: &T,
         access: &Access,
         output: &File,
+        is_stopped: &dyn Fn() -> bool,
         mut each: impl FnMut(Event<R>),
     ) -> Result<Protections, ChildError> {
         let not_started = |error| ChildError::NotStarted { program: self.program.clone(), error };
-        if self.is_stopped() {
+        if is_stopped() {
             return Err(Death::Stopped.into());
         }
         let mut running = self.start(output, access).map_err(not_started)?;
@@ -117,7 +108,7 @@ impl Isolation {
         let mut said = String::new();
         let mut is_done = false;
         loop {
-            match self.next(&lines, deadline) {
+            match next(&lines, deadline, is_stopped) {
                 Ok(Said::Line(Line::Confined(confined))) => protections = Some(confined),
                 Ok(Said::Line(Line::Progress { size, done, total })) => {
                     each(Event::Progress { size, done, total });
@@ -129,7 +120,7 @@ impl Isolation {
                 Ok(Said::Line(Line::End {})) => is_done = true,
                 Ok(Said::Text(text)) if said.len() < KEPT_TEXT => said.push_str(&text),
                 Ok(Said::Text(_)) => {}
-                Err(RecvTimeoutError::Timeout) if self.is_stopped() => return Err(Death::Stopped.into()),
+                Err(RecvTimeoutError::Timeout) if is_stopped() => return Err(Death::Stopped.into()),
                 Err(RecvTimeoutError::Timeout) => {
                     let limit = self.limits.seconds.unwrap_or(0);
                     return Err(Death::WallClock { limit }.into());
@@ -141,25 +132,6 @@ impl Isolation {
         match protections {
             Some(protections) if is_done && status.success() => Ok(protections),
             _ => Err(Death::of(status, &said, &self.limits).into()),
-        }
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// The next line, until `deadline` or until children are to stop.
-    fn next<T>(&self, lines: &Receiver<T>, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            // A time of zero would return a line that is there already.
-            if self.is_stopped() || left.is_some_and(|left| left.is_zero()) {
-                return Err(RecvTimeoutError::Timeout);
-            }
-            match lines.recv_timeout(left.unwrap_or(STOP_WITHIN).min(STOP_WITHIN)) {
-                Err(RecvTimeoutError::Timeout) => {}
-                said => return said,
-            }
         }
     }
 
@@ -191,6 +163,25 @@ impl Isolation {
 
     pub(crate) fn program(&self) -> &Path {
         &self.program
+    }
+}
+
+/// The next line, until `deadline` or until `is_stopped`.
+fn next<T>(
+    lines: &Receiver<T>,
+    deadline: Option<Instant>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<T, RecvTimeoutError> {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // A time of zero would return a line that is there already.
+        if is_stopped() || left.is_some_and(|left| left.is_zero()) {
+            return Err(RecvTimeoutError::Timeout);
+        }
+        match lines.recv_timeout(left.unwrap_or(STOP_WITHIN).min(STOP_WITHIN)) {
+            Err(RecvTimeoutError::Timeout) => {}
+            said => return said,
+        }
     }
 }
 

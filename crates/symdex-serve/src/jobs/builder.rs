@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
@@ -14,7 +15,7 @@ use symdex_pipeline::{
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::job::JobProgress;
-use super::publish::{Publishing, Retry, Unpublished};
+use super::publish::{Publishing, Unpublished};
 use super::published::BuildResults;
 
 /// The fraction of the size of a debug file that is reserved for its index and the temporary files of its build. An
@@ -30,8 +31,27 @@ pub(crate) struct Builder {
     work: TemporaryFolder,
     /// What files in it may take.
     space: Arc<DiskSpace>,
-    stopping: Arc<AtomicBool>,
+    stopping: AtomicBool,
 }
+
+/// The one who wants a build. Threads share it.
+pub(crate) trait BuildClient: Sync {
+    /// The build has come so far.
+    fn progress(&self, _: JobProgress) {}
+
+    /// No store accepts an index, for this reason. Waits for about this time, and returns whether to retry.
+    fn retries(&self, _: &str, _: Duration) -> bool {
+        false
+    }
+
+    /// Whether nobody wants the build any more.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// Waits for no store, and wants the build until it ends.
+impl BuildClient for () {}
 
 impl Builder {
     /// Builds as `options` say, in children, and publishes as `publishing` says. Temporary files are in
@@ -46,20 +66,20 @@ impl Builder {
         work: TemporaryFolder,
         space: Arc<DiskSpace>,
     ) -> Result<Self, Failure> {
-        let stopping = Arc::<AtomicBool>::default();
-        options.isolation = options.isolation.map(|isolation| isolation.stop(Arc::clone(&stopping)));
         work.path().clone_into(&mut options.temporary);
         work.path().clone_into(&mut options.unpublished);
-        Ok(Self { pipeline: Pipeline::new(options)?, publishing, work, space, stopping })
+        Ok(Self {
+            pipeline: Pipeline::new(options)?,
+            publishing,
+            work,
+            space,
+            stopping: AtomicBool::default(),
+        })
     }
 
     /// Ends all builds. Their results have failures.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
     }
 
     /// Reserves `bytes` in the folder for temporary files.
@@ -87,21 +107,18 @@ impl Builder {
     /// is given, only this image is built; without it in `input`, the result has no image. A lookup finds an image once
     /// this has returned.
     ///
-    /// If no store accepts an index, publishing is retried as long as `retry` returns `true`.
-    ///
-    /// Blocks, also while other builds use all children. `on_progress` and `retry` are called from several threads.
+    /// Blocks, also while other builds use all children. The children end when `client` says that the build is over.
     pub(crate) fn build(
         &self,
         input: Input,
         wanted: Option<&ImageId>,
         put: &PutOptions,
-        retry: &Retry<'_>,
-        on_progress: &(dyn Fn(JobProgress) + Sync),
+        client: &dyn BuildClient,
     ) -> BuildResults {
         let host =
-            BuildHost { builder: self, put, done: AtomicU64::new(0), total: AtomicU64::new(0), on_progress };
+            BuildHost { builder: self, put, done: AtomicU64::new(0), total: AtomicU64::new(0), client };
         let mut results = BuildResults::default();
-        if let Err(failure) = self.try_build(input, wanted, retry, &host, &mut results) {
+        if let Err(failure) = self.try_build(input, wanted, &host, &mut results) {
             results.images.push(Err(failure));
         }
         results
@@ -111,17 +128,16 @@ impl Builder {
         &self,
         input: Input,
         wanted: Option<&ImageId>,
-        retry: &Retry<'_>,
         host: &BuildHost<'_>,
         results: &mut BuildResults,
     ) -> Result<(), Failure> {
         let mut intake = Intake::new(vec![input]);
         self.work().clone_into(&mut intake.temporary);
         intake.space = Some(Arc::clone(&self.space));
-        let Some(batch) = intake.next_batch(&StopOnly(self))? else { return Ok(()) };
+        let Some(batch) = intake.next_batch(&StopOnly(host))? else { return Ok(()) };
         results.warnings.extend(batch.warnings.iter().map(ToString::to_string));
         results.images.extend(batch.failures.iter().cloned().map(Err));
-        let plan = self.pipeline.plan(&batch)?;
+        let plan = self.pipeline.plan(&batch, host)?;
         let mut for_indexes = self.space.reserve();
         let no_room = |error: io::Error| Failure::new(Cause::Other, error.to_string());
         for_indexes.take(plan.size() / INDEX_RATIO).map_err(no_room)?;
@@ -130,7 +146,7 @@ impl Builder {
         let publish = |built: Result<_, Failure>| match store_error.get() {
             Some(_) => None,
             None => Some(built.and_then(|built| {
-                self.publish(&built, host.put, retry).map_err(|unpublished| match unpublished {
+                self.publish(&built, host.put, host.client).map_err(|unpublished| match unpublished {
                     Unpublished::Failed(failure) => failure,
                     Unpublished::NoStore(failure) => {
                         store_error.get_or_init(|| failure.message.clone());
@@ -184,11 +200,11 @@ impl From<Failure> for Stopped {
 }
 
 /// The host of unpacking, which is no progress of a build.
-struct StopOnly<'b>(&'b Builder);
+struct StopOnly<'b>(&'b BuildHost<'b>);
 
 impl Host for StopOnly<'_> {
     fn is_stopped(&self) -> bool {
-        self.0.is_stopping()
+        self.0.is_stopped()
     }
 }
 
@@ -198,7 +214,7 @@ struct BuildHost<'b> {
     put: &'b PutOptions,
     done: AtomicU64,
     total: AtomicU64,
-    on_progress: &'b (dyn Fn(JobProgress) + Sync),
+    client: &'b dyn BuildClient,
 }
 
 impl Host for BuildHost<'_> {
@@ -209,7 +225,11 @@ impl Host for BuildHost<'_> {
 
     fn read(&self, bytes: u64) {
         let done = bytes + self.done.fetch_add(bytes, Ordering::Relaxed);
-        (self.on_progress)(JobProgress { done, total: self.total.load(Ordering::Relaxed) });
+        self.client.progress(JobProgress { done, total: self.total.load(Ordering::Relaxed) });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.builder.stopping.load(Ordering::Relaxed) || self.client.is_over()
     }
 
     /// The index that the same upload has made, in the store that gets the new ones: a job that starts over does not

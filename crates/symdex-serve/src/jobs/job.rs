@@ -80,7 +80,7 @@ pub(crate) enum JobState {
     Running,
     /// At least one image has an index, which lookups find. `failures` lists the files without one.
     Done,
-    /// No image has an index. `failures` says why.
+    /// No image has an index, or the job was canceled. `failures` says why.
     Failed,
     /// Indexes were built that no store accepts (`store_error` says why), or the server was killed three times during
     /// the build (`failures` says so). The upload is kept, and the job waits for an operator: it is built again after

@@ -11,6 +11,8 @@ mod receive;
 mod refresh;
 mod run;
 mod store;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 pub(crate) use self::bucket::Bucket;

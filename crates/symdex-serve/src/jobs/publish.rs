@@ -8,7 +8,7 @@ use symdex_answer::Symbolicator;
 use symdex_pipeline::{BuiltIndex, Failure, PublishedIndex};
 use symdex_store::{Error, OnConflict, Provenance, PublishOutcome, PutOptions, StoreUrl};
 
-use super::builder::Builder;
+use super::builder::{BuildClient, Builder};
 use crate::audit::AUDIT;
 
 /// The first pause between two attempts. Each further one is twice as long.
@@ -22,9 +22,6 @@ pub(crate) struct Publishing {
     /// Which of two different indexes to keep, unless the client may replace.
     pub(crate) on_conflict: OnConflict,
 }
-
-/// Called with the reason when no store accepts an index. Waits for about the given time, and returns whether to retry.
-pub(crate) type Retry<'r> = dyn Fn(&str, Duration) -> bool + Sync + 'r;
 
 /// The reason why an index is not published.
 pub(super) enum Unpublished {
@@ -41,18 +38,18 @@ impl Builder {
         PutOptions::new().on_conflict(on_conflict).provenance(provenance)
     }
 
-    /// Puts a new index into the first store that accepts it, and retries as long as `retry` returns `true`.
+    /// Puts a new index into the first store that accepts it, as long as `client` wants it.
     pub(super) fn publish(
         &self,
         built: &BuiltIndex,
         put: &PutOptions,
-        retry: &Retry<'_>,
+        client: &dyn BuildClient,
     ) -> Result<PublishedIndex, Unpublished> {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.try_publish(built, put) {
                 Err(Unpublished::NoStore(failure)) => {
-                    if !retry(&failure.message, pause) {
+                    if !client.retries(&failure.message, pause) {
                         return Err(Unpublished::NoStore(failure));
                     }
                     pause = (2 * pause).min(LONGEST_PAUSE);

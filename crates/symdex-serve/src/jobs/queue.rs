@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::path::Path;
+use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -205,14 +206,14 @@ impl Jobs {
         self.update(id, |job| job.state == JobState::Unpublished, Job::resume)
     }
 
-    /// Ends a job that is queued or waits for an operator; `by` has canceled it. Blocks.
+    /// Ends a job that has not finished; `by` has canceled it. Its build ends, too. Blocks.
     ///
     /// # Errors
     ///
     /// [`JobStoreError`] if the store of jobs cannot be read or written.
     pub(crate) fn cancel(&self, id: &str, by: &str) -> Changed {
-        let waits = |job: &Job| matches!(job.state, JobState::Queued | JobState::Unpublished);
-        self.update(id, waits, |job| job.fail(format!("{}: canceled by {by}", job.name)))
+        let cancel = |job: &mut Job| job.fail(format!("{}: canceled by {by}", job.name));
+        self.update(id, |job| !job.state.is_finished(), cancel)
     }
 
     /// Puts a queued job before all others. Blocks.
@@ -263,11 +264,15 @@ impl Jobs {
                 Some(current) if job.replace && !current.replace => {
                     return Err(SubmitError::Unfinished(current.id.clone()));
                 }
-                Some(current) => {
-                    // A part that stays is deleted after a day.
-                    let _ = std::fs::remove_file(received);
-                    return Ok(self.resume(&current.id)?.map_or_else(|| current.clone(), |(job, _)| job));
-                }
+                Some(current) => match self.resume(&current.id)? {
+                    Some((job, _)) if job.state != JobState::Failed => {
+                        // A part that stays is deleted after a day.
+                        let _ = std::fs::remove_file(received);
+                        return Ok(job);
+                    }
+                    // It was canceled meanwhile.
+                    _ => continue,
+                },
                 None => {}
             }
             if !self.shared().has_room(&job) {
@@ -310,20 +315,25 @@ impl Jobs {
         self.wake(shared);
     }
 
-    /// Shows how far a job of this server is.
-    pub(super) fn show_progress(&self, id: &str, progress: JobProgress) {
-        if let Some(entry) = self.shared().jobs.get_mut(id) {
+    /// Shows how far the job of a claim is.
+    pub(super) fn show_progress(&self, claim: &Claim, progress: JobProgress) {
+        if let Some(entry) = self.shared().claimed(claim) {
             entry.job.progress = progress;
             entry.changes.send_replace(());
         }
     }
 
     /// The claim of this server to a job is over. The job is read again.
-    pub(super) fn lose(&self, id: &str) {
-        if let Some(entry) = self.shared().jobs.get_mut(id) {
+    pub(super) fn lose(&self, claim: &Claim) {
+        if let Some(entry) = self.shared().claimed(claim) {
             entry.claim = None;
         }
-        log_unwritten(id, self.read(id));
+        log_unwritten(&claim.id, self.read(&claim.id));
+    }
+
+    /// Whether the claim of this server is not over.
+    pub(super) fn has(&self, claim: &Claim) -> bool {
+        self.shared().claimed(claim).is_some()
     }
 
     pub(super) fn wake(&self, shared: MutexGuard<'_, Shared>) {
@@ -343,6 +353,12 @@ impl Jobs {
 }
 
 impl Shared {
+    /// The job of the claim, if it is not over.
+    pub(super) fn claimed(&mut self, claim: &Claim) -> Option<&mut Entry> {
+        let entry = self.jobs.get_mut(&claim.id)?;
+        entry.claim.as_deref().is_some_and(|one| ptr::eq(one, claim)).then_some(entry)
+    }
+
     /// Returns whether the client of `job` may have another unfinished job.
     fn has_room(&self, job: &Job) -> bool {
         let unfinished = self.jobs.values().filter(|entry| !entry.job.state.is_finished());

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use symdex_pipeline::Input;
 
-use super::job::Job;
+use super::builder::BuildClient;
+use super::job::{Job, JobProgress};
 use super::published::BuildResults;
 use super::queue::Jobs;
 use super::store::{JobStoreError, Record};
@@ -20,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// meanwhile, one after the other.
 #[derive(Debug)]
 pub(super) struct Claim {
-    id: String,
+    pub(super) id: String,
     /// `None` when the job has ended here, or another server has taken it.
     record: Mutex<Option<Record>>,
 }
@@ -45,16 +46,17 @@ impl Claim {
         if written.is_none()
             && let Some(there) = jobs.store.get(&self.id)?
             && before.is_of_claim(&there.job)
+            && jobs.has(self)
         {
             // An earlier write of this claim seemed to fail, and was done.
             written = jobs.store.write(&job, &there.version)?;
         }
         *held = None;
         let Some(version) = written else {
-            if before.lease.is_some() {
-                tracing::warn!(job = self.id, "another server has taken a job");
+            if before.lease.is_some() && jobs.has(self) {
+                tracing::warn!(job = self.id, "another server has taken or canceled a job");
             }
-            jobs.lose(&self.id);
+            jobs.lose(self);
             return Ok(false);
         };
         let record = Record { job, version };
@@ -95,7 +97,7 @@ impl Claim {
             Ok(false) => return,
             Err(error) => {
                 tracing::error!(%error, job = self.id, "a job cannot begin");
-                jobs.lose(&self.id);
+                jobs.lose(self);
                 _ = jobs.pause(PAUSE);
                 return;
             }
@@ -115,6 +117,7 @@ impl Claim {
         };
         if let Ok(Some(results)) = &built
             && !gives_back(results)
+            && jobs.has(self)
         {
             jobs.metrics.built(results);
         }
@@ -140,6 +143,7 @@ impl Claim {
     /// The results of the build; `None` if the upload is gone.
     fn build(&self, jobs: &Jobs, job: &Job) -> Option<BuildResults> {
         let builder = &jobs.builder;
+        let client = ClaimedBuild { jobs, claim: self, deadline: OnceLock::new() };
         let upload = loop {
             let size = if jobs.store.is_shared() { job.size } else { 0 };
             let room = builder.reserve(size).map_err(JobStoreError::from);
@@ -147,7 +151,7 @@ impl Claim {
                 Ok(upload) => break upload?,
                 Err(error) => {
                     tracing::error!(%error, job = self.id, "an upload cannot be read");
-                    if !jobs.pause(PAUSE) {
+                    if !client.pause(PAUSE) {
                         return Some(BuildResults {
                             store_error: Some(error.to_string()),
                             ..Default::default()
@@ -159,24 +163,45 @@ impl Claim {
         let input =
             Input::Named { path: upload.path.clone(), name: job.name.clone(), origin: "upload".to_owned() };
         let put = builder.put_options(job.replace, Some(job.provenance()));
-        let deadline = OnceLock::new();
-        let retry = |why: &str, pause: Duration| self.wait_for_store(jobs, why, pause, &deadline);
-        Some(builder.build(input, None, &put, &retry, &|progress| jobs.show_progress(&self.id, progress)))
+        Some(builder.build(input, None, &put, &client))
+    }
+}
+
+/// The build of a claimed job. It is over when the claim is, because somebody has canceled or taken the job.
+struct ClaimedBuild<'j> {
+    jobs: &'j Jobs,
+    claim: &'j Claim,
+    /// Until when indexes are put again, which no store accepts.
+    deadline: OnceLock<Instant>,
+}
+
+impl ClaimedBuild<'_> {
+    /// Waits for `time`. Returns `false` at once when the server stops, or the claim is over.
+    fn pause(&self, time: Duration) -> bool {
+        self.jobs.pause_while(time, |shared| shared.claimed(self.claim).is_some())
+    }
+}
+
+impl BuildClient for ClaimedBuild<'_> {
+    fn progress(&self, progress: JobProgress) {
+        self.jobs.show_progress(self.claim, progress);
     }
 
-    /// Waits until the indexes of the job are put into the stores again, which took none of them for the reason `why`.
-    /// Returns `false` if they are put no more: the time since the first failure, which `deadline` ends, is over, or
-    /// the server stops.
-    fn wait_for_store(&self, jobs: &Jobs, why: &str, pause: Duration, deadline: &OnceLock<Instant>) -> bool {
-        let deadline = *deadline.get_or_init(|| {
-            tracing::warn!(job = self.id, error = why, "no store accepts an index; it is tried again");
+    fn retries(&self, why: &str, pause: Duration) -> bool {
+        let Self { jobs, claim, .. } = self;
+        let deadline = *self.deadline.get_or_init(|| {
+            tracing::warn!(job = claim.id, error = why, "no store accepts an index; it is tried again");
             // The job goes on after a restart, however often the server ends meanwhile.
-            self.try_update(jobs, |job| job.lacks_store(why));
+            claim.try_update(jobs, |job| job.lacks_store(why));
             // A time beyond the clock is as long as a server runs.
             let now = Instant::now();
             now.checked_add(jobs.publish_within).unwrap_or(now + FOREVER)
         });
         let left = deadline.saturating_duration_since(Instant::now());
-        !left.is_zero() && jobs.pause(pause.min(left))
+        !left.is_zero() && self.pause(pause.min(left))
+    }
+
+    fn is_over(&self) -> bool {
+        !self.jobs.has(self.claim)
     }
 }

@@ -75,12 +75,18 @@ impl Jobs {
 
     /// Waits for `time`. Returns `false` at once when the server stops.
     pub(super) fn pause(&self, time: Duration) -> bool {
-        let waited = self.wakes.wait_timeout_while(self.shared(), time, |shared| !shared.is_stopping);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.is_stopping
+        self.pause_while(time, |_| true)
+    }
+
+    /// Waits for `time`. Returns `false` at once when the server stops, or when it is not `wanted` any more.
+    pub(super) fn pause_while(&self, time: Duration, wanted: impl Fn(&mut Shared) -> bool) -> bool {
+        let goes_on = |shared: &mut Shared| !shared.is_stopping && wanted(shared);
+        let waited = self.wakes.wait_timeout_while(self.shared(), time, goes_on);
+        goes_on(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// Claims the next queued job, or waits for one. Returns `None` when the server stops.
-    fn next_waiting(&self) -> Option<Arc<Claim>> {
+    pub(super) fn next_waiting(&self) -> Option<Arc<Claim>> {
         let mut shared = self.shared();
         loop {
             if shared.is_stopping {

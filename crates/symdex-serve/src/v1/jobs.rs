@@ -112,8 +112,8 @@ fn audit(requester: &Requester, action: &'static str, job: &Job) {
     );
 }
 
-/// Cancels a job that waits for its build, for a store or for an operator. The job has failed then, and its upload is
-/// deleted. With the scope `upload`, only a job of the same token.
+/// Cancels a job that has not finished, and ends its build. The job has failed then, and its upload is deleted. Indexes
+/// that it has published stay. With the scope `upload`, only a job of the same token.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "symdex",
     security(("bearer" = ["admin"]), ("bearer" = ["upload"])),
     params(("id" = String, Path, description = "The id of the job")),
@@ -121,7 +121,7 @@ fn audit(requester: &Requester, action: &'static str, job: &Job) {
         (status = 200, body = Job, description = "The job, which has failed"),
         (status = 403, body = ProblemDetails, description = "The job is of another token"),
         (status = 404, body = ProblemDetails),
-        (status = 409, body = ProblemDetails, description = "The job runs, or has finished")))]
+        (status = 409, body = ProblemDetails, description = "The job has finished")))]
 pub(crate) async fn cancel(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
@@ -138,7 +138,7 @@ pub(crate) async fn cancel(
     let by = requester.token.clone().or(address).unwrap_or_default();
     let wanted = id.clone();
     let changed = app.run(move |_| jobs.cancel(&wanted, &by)).await??;
-    let job = changed_to(changed, &id, "only a job that waits for its build can be canceled")?;
+    let job = changed_to(changed, &id, "only a job that has not finished can be canceled")?;
     audit(&requester, "cancel", &job);
     Ok(Json(job))
 }
@@ -186,16 +186,9 @@ pub(crate) async fn resume(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let jobs = Arc::clone(app.jobs()?);
-    read(&app, &id).await?;
-    let state = jobs.view(&id, |job| job.state).ok_or_else(|| missing(&id))?;
-    if state != JobState::Unpublished {
-        let problem =
-            Problem::new(ProblemKind::Conflict, "only a job with the state `unpublished` is resumed");
-        return Err(problem.titled("The job does not wait for an operator"));
-    }
     let wanted = id.clone();
-    let resumed = app.run(move |_| jobs.resume(&wanted)).await??;
-    let (job, _) = resumed.ok_or_else(|| missing(&id))?;
+    let changed = app.run(move |_| jobs.resume(&wanted)).await??;
+    let job = changed_to(changed, &id, "only a job with the state `unpublished` is resumed")?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location(&job))], Json(job)).into_response())
 }
 

@@ -257,12 +257,20 @@ impl Isolation {
     /// # Errors
     ///
     /// [`Failure`] if no child can be started.
-    pub(crate) fn contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, Failure> {
-        let contents = find_culprits(files, &|files| self.try_contents_of(files));
+    pub(crate) fn contents_of(
+        &self,
+        files: &[DebugFile],
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Vec<Result<Contents, Failure>>, Failure> {
+        let contents = find_culprits(files, &|files| self.try_contents_of(files, is_stopped));
         contents.map_err(|error| Failure::new(Cause::Other, error.to_string()))
     }
 
-    fn try_contents_of(&self, files: &[DebugFile]) -> Result<Vec<Result<Contents, Failure>>, ChildError> {
+    fn try_contents_of(
+        &self,
+        files: &[DebugFile],
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Vec<Result<Contents, Failure>>, ChildError> {
         let mut contents = Vec::new();
         if files.is_empty() {
             return Ok(contents);
@@ -270,7 +278,7 @@ impl Isolation {
         let access = files.iter().fold(Access::none(), readable);
         let output = tempfile::tempfile()
             .map_err(|error| ChildError::NotStarted { program: self.program().to_owned(), error })?;
-        self.run(&Task::Headers(files.to_vec()), &access, &output, |event| {
+        self.run(&Task::Headers(files.to_vec()), &access, &output, is_stopped, |event| {
             if let Event::Result(TaskResult::Headers(of_file)) = event {
                 contents.push(of_file);
             }
@@ -289,6 +297,7 @@ impl Isolation {
         &self,
         task: BuildTask,
         folder: &Path,
+        is_stopped: &dyn Fn() -> bool,
         mut progress: impl FnMut(u64, Option<(u64, u64)>),
     ) -> (Vec<ImageResult>, Option<Protections>) {
         let name = task.file.name().to_owned();
@@ -302,7 +311,8 @@ impl Isolation {
         };
         let isolation = self.with_file_size(task.files());
         let (access, mut results) = (task.access(), Vec::new());
-        let ended = isolation.run(&Task::Build(Box::new(task)), &access, &output, |event| match event {
+        let task = Task::Build(Box::new(task));
+        let ended = isolation.run(&task, &access, &output, is_stopped, |event| match event {
             Event::Progress { size, done, total } => progress(size, Some((done, total))),
             Event::Result(result) => {
                 if let TaskResult::Image(index) = &result {
