@@ -13,10 +13,18 @@ mod demo;
 mod dist;
 mod installed;
 
+const USAGE: &str = include_str!("usage.txt");
+const BENCH_USAGE: &str = include_str!("../bench/src/usage.txt");
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        // Help compiles nothing else.
+        words if words.iter().any(|word| ["--help", "-h"].contains(word)) => {
+            print!("{}", if words[0] == "bench" { BENCH_USAGE } else { USAGE });
+            return ExitCode::SUCCESS;
+        }
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["dist", words @ ..] if let Some(arguments) = dist::Arguments::parse(words) => dist::run(&arguments),
@@ -26,7 +34,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         _ => {
-            eprint!("{}", include_str!("usage.txt"));
+            eprint!("{USAGE}");
             return ExitCode::from(2);
         }
     };

@@ -16,6 +16,8 @@ pub(crate) struct Output {
     begun: Instant,
     totals: Totals,
     gravest: Option<Cause>,
+    /// The last message of a failure. A store that cannot be reached fails in the same way for each image.
+    last_message: String,
     /// Whether the work goes on after standard output was closed.
     outlives_reader: bool,
 }
@@ -44,7 +46,7 @@ struct FailureLine<'a, T> {
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
         let (begun, totals) = (Instant::now(), Totals::default());
-        Self { json, begun, totals, gravest: None, outlives_reader: false }
+        Self { json, begun, totals, gravest: None, last_message: String::new(), outlives_reader: false }
     }
 
     /// The output of a build. A closed pipe is no error: the other indexes are still wanted.
@@ -84,10 +86,14 @@ impl Output {
         }
     }
 
-    /// Reports and counts a failure. The members of `of` say in JSON what has failed.
+    /// Reports and counts a failure. The members of `of` say in JSON what has failed. A message that was just printed
+    /// is not printed again.
     pub(crate) fn fail(&mut self, of: &impl Serialize, failure: &Failure) -> Result<(), CommandError> {
         self.count_failure(failure);
-        complain(&failure.message);
+        if failure.message != self.last_message {
+            complain(&failure.message);
+            self.last_message.clone_from(&failure.message);
+        }
         self.json(&FailureLine { of, error: failure.into() })
     }
 

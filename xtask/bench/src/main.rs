@@ -28,18 +28,7 @@ use questions::Questions;
 use report::{InputFigures, LookupFigures, Report};
 use tool::{READERS, Tool};
 
-const USAGE: &str = "\
-usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
-       cargo xtask bench --service [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
-
-    --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
-                         target/corpora); without this option: cbundle, ripgrep and duckdb
-    --runs N             the number of runs; the report has their medians (default: 5)
-    --builds             measure builds only, for example of files of several gigabytes
-    --service            measure `symdex serve` under load instead: requests a second and latencies. Needs oha. The server
-                         is a release build of this tree, or the command that SYMDEX_BINARY names
-    -o FOLDER            the folder for DATE.md and DATE.json (default: docs/bench)
-";
+const USAGE: &str = include_str!("usage.txt");
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
