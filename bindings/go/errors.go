@@ -13,8 +13,8 @@ var ErrNoAnswer = errors.New("symdex: the index has no function at this address"
 // without unwind rows.
 var ErrNoUnwindRow = errors.New("symdex: the index has no unwind row at this address")
 
-// ErrNotIndex is the error of opening a file that does not begin like an index.
-var ErrNotIndex = errors.New("symdex: this is not an index: it begins with other bytes")
+// ErrNotIndex is the error of opening a file that does not begin like an index. It is an [*UnsupportedError].
+var ErrNotIndex error = &UnsupportedError{}
 
 // ErrCompressed is the error of opening an index that is compressed with zstd without [Options.Zstd].
 var ErrCompressed = errors.New("symdex: the index is compressed with zstd, which the standard library cannot " +
@@ -33,15 +33,18 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("symdex: the index is damaged (%s: %s); build it again from its debug file", e.Part, e.Problem)
 }
 
-// An UnsupportedError says that an index is intact, but written for another reader.
+// An UnsupportedError says that an index is intact, but written for another reader, or that a file is no index.
 type UnsupportedError struct {
-	// Version is the version of the format of the index.
+	// Version is the version of the format of the index; 0 if the file is no index ([ErrNotIndex]).
 	Version uint16
 	// Features are the bits of incompatible features that this package does not know.
 	Features uint64
 }
 
 func (e *UnsupportedError) Error() string {
+	if e.Version == 0 {
+		return "symdex: this is not an index: it begins with other bytes"
+	}
 	if e.Version != formatVersion {
 		return fmt.Sprintf("symdex: the index has format version %d, and this package reads version %d; "+
 			"update the package", e.Version, formatVersion)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +86,25 @@ func parseOffset(t *testing.T, text string) uint64 {
 		t.Fatal(err)
 	}
 	return offset
+}
+
+func TestLookupMany(t *testing.T) {
+	index, err := OpenFile(golden + "/icf-1.symdex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first one again after another, and one without an answer.
+	offsets := []uint64{0x370, 0x3eb, 0x370, 1 << 40}
+	answers := index.LookupMany(offsets, Statement, &Scratch{})
+	if len(answers) != len(offsets) || answers[3].Err != ErrNoAnswer {
+		t.Fatal(answers)
+	}
+	for i, offset := range offsets[:3] {
+		frames, err := index.Lookup(offset, Statement, &Scratch{})
+		if err != nil || len(frames) == 0 || !slices.Equal(answers[i].Frames, frames) {
+			t.Errorf("%#x: %v, %v", offset, answers[i], err)
+		}
+	}
 }
 
 func TestGrade(t *testing.T) {

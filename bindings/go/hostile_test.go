@@ -106,7 +106,8 @@ func TestVersions(t *testing.T) {
 			t.Errorf("byte %d: %v", c.at, err)
 		}
 	}
-	if _, err := Open([]byte("\x7fELF, not an index")); err != ErrNotIndex {
+	var unsupported *UnsupportedError
+	if _, err := Open([]byte("\x7fELF, not an index")); err != ErrNotIndex || !errors.As(err, &unsupported) {
 		t.Error(err)
 	}
 }

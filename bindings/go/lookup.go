@@ -1,5 +1,7 @@
 package symdex
 
+import "slices"
+
 // A LinePolicy says which rows of the line table answer for code that the compiler generated or merged.
 type LinePolicy uint8
 
@@ -71,6 +73,24 @@ func (ix *Index) Lookup(offset uint64, policy LinePolicy, s *Scratch) ([]Frame, 
 		return nil, ErrNoAnswer
 	}
 	return frames, nil
+}
+
+// An Answer is what [Index.LookupMany] found at one offset: frames as of [Index.Lookup], or its error.
+type Answer struct {
+	Frames []Frame
+	Err    error
+}
+
+// LookupMany looks up many image offsets, such as those of a whole stack, in any order. It returns an answer for each,
+// in the order of the offsets. The answers can be kept. If a part of the index is damaged, the other offsets still have
+// their answers.
+func (ix *Index) LookupMany(offsets []uint64, policy LinePolicy, s *Scratch) []Answer {
+	answers := make([]Answer, len(offsets))
+	for i, offset := range offsets {
+		frames, err := ix.Lookup(offset, policy, s)
+		answers[i] = Answer{Frames: slices.Clone(frames), Err: err}
+	}
+	return answers
 }
 
 // answer puts the frames at an image offset into the cache.

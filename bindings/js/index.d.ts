@@ -166,13 +166,13 @@ export class Index {
    * The offset at which to look up a runtime address, for an image that is loaded at `loadAddress`. `null` if the
    * address is below the image.
    *
-   * @param options.kind what the address is: that of the next instruction after a call (`"return_address"`, the default,
-   *   for all frames but the innermost one), or that of the current instruction (`"program_counter"`)
+   * @param options.returnAddress whether the address is that of the next instruction after a call (`true`, the default,
+   *   for all frames but the innermost one) or that of the current instruction
    */
   imageOffset(
     address: Address,
     loadAddress: Address,
-    options?: { kind?: "return_address" | "program_counter" },
+    options?: { returnAddress?: boolean },
   ): number | null;
 
   /** Releases the memory of the index. It can be called again. */

@@ -111,11 +111,10 @@ export class Index {
     return this.metadata.id;
   }
 
-  imageOffset(address, loadAddress, { kind } = {}) {
+  imageOffset(address, loadAddress, { returnAddress = true } = {}) {
     const { engine: from, number } = this.#open;
-    const isReturn = !isSecond(kind, ["return_address", "program_counter"], "kind");
     const [at, load] = [addressOf(address), addressOf(loadAddress)];
-    const offset = from.guard((exports) => exports.image_offset(number, at, load, isReturn));
+    const offset = from.guard((exports) => exports.image_offset(number, at, load, Boolean(returnAddress)));
     return offset < 0 ? null : offset;
   }
 

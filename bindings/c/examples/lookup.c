@@ -27,7 +27,7 @@ static void print_answer(uint64_t offset, const symdex_answer *answer) {
         const symdex_frame *frame = &answer->frames[i];
         printf("%" PRIu64, offset);
         print_text(frame->name);
-        print_text(frame->readable);
+        print_text(frame->function);
         print_text(frame->file);
         if (frame->flags & SYMDEX_HAS_LINE) {
             printf("\t%" PRIu32, frame->line);

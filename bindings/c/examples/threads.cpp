@@ -31,7 +31,7 @@ static std::string functions(const symdex_index *index, const std::vector<std::u
         }
         out << offset << ':';
         for (std::size_t i = 0; i < len; i++) {
-            const symdex_text &name = frames[i].readable;
+            const symdex_text &name = frames[i].function;
             out << ' ' << (name.data ? std::string(name.data, name.size) : "??");
         }
         out << '\n';

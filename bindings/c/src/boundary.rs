@@ -122,8 +122,8 @@ pub extern "C" fn symdex_index_metadata(
 pub extern "C" fn symdex_image_offset(
     context: Option<&mut Context>,
     index: Option<&Index>,
-    load_address: u64,
     address: u64,
+    load_address: u64,
     is_return_address: bool,
     offset: *mut u64,
 ) -> Status {

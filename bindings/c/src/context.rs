@@ -139,9 +139,9 @@ impl FramePlaces {
             let text = place.clone().and_then(|place| texts.get(place));
             text.map_or(Text::NONE, Text::of)
         };
-        let [name, readable, file] = self.texts.each_ref().map(text);
+        let [name, function, file] = self.texts.each_ref().map(text);
         let Self { function_start, line, flags, .. } = *self;
-        Frame { name, readable, file, function_start, line, flags }
+        Frame { name, function, file, function_start, line, flags }
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Frame {
     pub name: Text,
     /// The name as people read it: the readable name of the index, or with the feature `demangle` the demangled name.
     /// Otherwise, it is the same as `name`.
-    pub readable: Text,
+    pub function: Text,
     /// The path of the source file.
     pub file: Text,
     /// Image offset of the start of the function that contains the code; see SYMDEX_HAS_FUNCTION_START.

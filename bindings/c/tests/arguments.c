@@ -45,8 +45,8 @@ int main(int argc, char **argv) {
     CHECK(symdex_index_metadata(context, index, &metadata) == SYMDEX_STATUS_OK);
     CHECK(strcmp(metadata.id.data, argv[2]) == 0 && metadata.id.size == strlen(argv[2]));
     CHECK(strcmp(metadata.arch.data, "arm64") == 0 && metadata.format_version == 1);
-    CHECK(symdex_image_offset(context, index, 4096, 4100, true, &offset) == SYMDEX_STATUS_OK && offset == 3);
-    CHECK(symdex_image_offset(context, index, 4096, 4096, true, &offset) == SYMDEX_STATUS_INVALID_ARGUMENT);
+    CHECK(symdex_image_offset(context, index, 4100, 4096, true, &offset) == SYMDEX_STATUS_OK && offset == 3);
+    CHECK(symdex_image_offset(context, index, 4095, 4096, true, &offset) == SYMDEX_STATUS_INVALID_ARGUMENT);
     CHECK(symdex_lookup(context, NULL, 0, SYMDEX_EXACT, &frames, &len) == SYMDEX_STATUS_INVALID_ARGUMENT);
     CHECK(symdex_lookup(context, index, 0, 2, &frames, &len) == SYMDEX_STATUS_INVALID_ARGUMENT);
     CHECK(strcmp(symdex_message(context), "there is no line policy 2") == 0);

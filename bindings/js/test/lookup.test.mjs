@@ -108,7 +108,7 @@ test("runtime addresses have 64 bits", () => {
   const index = Index.open(read("golden/v1/inline-dwarf4-1.symdex"));
   const kernel = 0xfffffe0007004000n;
   assert.equal(index.imageOffset(kernel + 0x3d0n, kernel), 0x3cf);
-  assert.equal(index.imageOffset(kernel + 0x3d0n, kernel, { kind: "program_counter" }), 0x3d0);
+  assert.equal(index.imageOffset(kernel + 0x3d0n, kernel, { returnAddress: false }), 0x3d0);
   assert.equal(index.imageOffset(0x1000, 0x2000), null, "below the image");
   assert.equal(index.imageOffset(kernel, 0), null, "no image is so large");
   for (const address of [2 ** 60, -1, 1.5, NaN, 1n << 64n, "0x10"]) {

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use pyo3::exceptions::{PyException, PyUserWarning, PyValueError};
-use pyo3::{PyErr, create_exception};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyFileNotFoundError, PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use symdex::Cause;
 use symdex_answer::SourceError;
 use symdex_pipeline::Failure;
@@ -13,7 +16,7 @@ create_exception!(
     Error,
     PyException,
     "Something could not be read, built, found or written.\n\nThe message says what was found, what was expected, and \
-     what to do. The subclasses tell the cases apart that programs treat differently."
+     what to do.\nThe subclasses tell the cases apart that programs treat differently."
 );
 create_exception!(
     symdex,
@@ -29,12 +32,6 @@ create_exception!(
 );
 create_exception!(
     symdex,
-    MissingError,
-    Error,
-    "A file, an image or an architecture that was asked for is not there."
-);
-create_exception!(
-    symdex,
     UnavailableError,
     Error,
     "A store cannot be reached or is overloaded. The same call may succeed later."
@@ -46,12 +43,38 @@ create_exception!(
     "A source of answers or a part of an input is left out, because it cannot be read. The others are used."
 );
 
+/// The type `MissingError`, which has two bases.
+///
+/// # Errors
+///
+/// Python's error, if it cannot make the type.
+pub(crate) fn missing_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TYPE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let made = TYPE.get_or_try_init(py, || {
+        let bases = (py.get_type::<Error>(), py.get_type::<PyFileNotFoundError>());
+        let members = PyDict::new(py);
+        members.set_item("__module__", "symdex")?;
+        members
+            .set_item("__doc__", "A file, an image or an architecture that was asked for is not there.")?;
+        let made = py.get_type::<PyType>().call1(("MissingError", bases, members))?;
+        PyResult::Ok(made.cast_into::<PyType>()?.unbind())
+    });
+    made.map(|made| made.bind(py))
+}
+
+/// A `MissingError` with this message.
+pub(crate) fn missing(message: String) -> PyErr {
+    Python::attach(|py| {
+        missing_error(py).map_or_else(|error| error, |missing| PyErr::from_type(missing.clone(), message))
+    })
+}
+
 /// The exception for an error of this cause.
 fn of(cause: Cause, message: String) -> PyErr {
     match cause {
         Cause::Damaged | Cause::Lost => DamagedError::new_err(message),
         Cause::Unsupported => UnsupportedError::new_err(message),
-        Cause::Missing | Cause::NotFound => MissingError::new_err(message),
+        Cause::Missing | Cause::NotFound => missing(message),
         Cause::Unavailable => UnavailableError::new_err(message),
         Cause::Usage => PyValueError::new_err(message),
         _ => Error::new_err(message),

@@ -11,7 +11,7 @@ use symdex_store::{IndexAccess, IndexBytes, OpenImage, StoredImage};
 
 use crate::arguments::{Offsets, line_policy};
 use crate::columns::{AnswerColumns, Columns};
-use crate::errors::{MissingError, UnsupportedError, of_index, of_index_file, of_store};
+use crate::errors::{UnsupportedError, missing, of_index, of_index_file, of_store};
 use crate::frame::Frame;
 use crate::metadata::Metadata;
 
@@ -120,13 +120,12 @@ impl Index {
 
 /// Calls `ask` with the image as the store has it now.
 fn ask<T>(image: &OpenImage, ask: impl FnMut(&OpenImage) -> Result<T, symdex_store::Error>) -> PyResult<T> {
-    let gone =
-        || MissingError::new_err(format!("{}: the index was removed from the store", image.location()));
+    let gone = || missing(format!("{}: the index was removed from the store", image.location()));
     image.ask(ask).map_err(of_store)?.ok_or_else(gone)
 }
 
 fn frames(found: Option<Frames<'_>>) -> Vec<Frame> {
-    found.iter().flat_map(Frames::iter).map(|frame| Frame(frame.into())).collect()
+    found.iter().flat_map(Frames::iter).map(Frame::from).collect()
 }
 
 #[pymethods]
@@ -247,8 +246,8 @@ impl Index {
         Ok(list)
     }
 
-    /// As :meth:`lookup_many`, but returns columns with numbers and distinct strings: less memory for many offsets, and
-    /// fast with NumPy.
+    /// As :meth:`lookup_many`, but returns columns with numbers and distinct strings: less memory for many offsets,
+    /// and fast with NumPy.
     #[pyo3(signature = (offsets, *, lines="statement"))]
     fn lookup_columns(&self, py: Python<'_>, offsets: Offsets, lines: &str) -> PyResult<Columns> {
         let (Offsets(offsets), policy) = (offsets, line_policy(lines)?);
@@ -260,8 +259,9 @@ impl Index {
         answers.columns(py)
     }
 
-    /// Returns the mangled names that the symbol table has for the function that starts at the image offset ``start``,
-    /// a :attr:`Frame.function_start`. A linker that folds identical functions leaves many names for one function.
+    /// Returns the mangled names that the symbol table has for the function that starts at the image offset
+    /// ``start``, a :attr:`Frame.function_start`. A linker that folds identical functions leaves many names for one
+    /// function.
     fn function_names(&self, py: Python<'_>, start: u64) -> PyResult<Vec<String>> {
         let start = ImageOffset(start);
         let lossy = |name: &[u8]| String::from_utf8_lossy(name).into_owned();

@@ -25,9 +25,7 @@ mod _symdex {
     #[pymodule_export]
     use crate::columns::Columns;
     #[pymodule_export]
-    use crate::errors::{
-        DamagedError, Error, MissingError, SourceWarning, UnavailableError, UnsupportedError,
-    };
+    use crate::errors::{DamagedError, Error, SourceWarning, UnavailableError, UnsupportedError};
     #[pymodule_export]
     use crate::frame::{Frame, demangle};
     #[pymodule_export]
@@ -43,10 +41,11 @@ mod _symdex {
     #[expect(non_upper_case_globals, reason = "the name that Python tools look for")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// Gives every exception the attribute that `build` sets.
+    /// Adds the exception with two bases, and gives every exception the attribute that `build` sets.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let py = module.py();
+        module.add("MissingError", crate::errors::missing_error(py)?)?;
         py.get_type::<Error>().setattr("result", py.None())
     }
 }

@@ -20,8 +20,8 @@ pub(crate) struct Metadata {
     executable: Vec<(u64, u64)>,
     /// The address of ``__TEXT_EXEC`` in the debug file of a kernel image.
     text_exec_base: Option<u64>,
-    /// The position in the file, the address and the size of each executable segment of an ELF file. Empty if the index
-    /// was built of a debug file without code; ``None`` if of no ELF file.
+    /// The position in the file, the address and the size of each executable segment of an ELF file. Empty if the
+    /// index was built of a debug file without code; ``None`` if of no ELF file.
     segments: Option<Vec<[u64; 3]>>,
     /// The most that the index answers: ``"lines"``, ``"names"``, ``"bounds"`` (no names) or ``"nothing"``.
     grade: &'static str,

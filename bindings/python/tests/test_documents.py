@@ -1,5 +1,6 @@
 """The examples of the docstrings and of the README run, and the types are those of the package."""
 
+import ast
 import doctest
 import inspect
 import os
@@ -34,6 +35,28 @@ def test_everything_has_a_docstring() -> None:
         if inspect.isclass(item) and not issubclass(item, Exception):
             members = [member for member in vars(item) if not member.startswith("_")]
             assert members and all(inspect.getdoc(getattr(item, member)) for member in members), name
+
+
+def test_editors_show_the_docstrings() -> None:
+    """Editors read those of the types, because a compiled module has no source."""
+    types = ast.parse((Path(symdex.__file__).parent / "_symdex.pyi").read_text())
+    compared = 0
+    for item in types.body:
+        if not isinstance(item, ast.ClassDef | ast.FunctionDef):
+            continue
+        there = getattr(symdex, item.name)
+        members = item.body if isinstance(item, ast.ClassDef) else []
+        named = [(item, there)] + [
+            (member, getattr(there, member.name))
+            for member in members
+            if isinstance(member, ast.FunctionDef) and not member.name.startswith("_")
+        ]
+        for stated, item_or_member in named:
+            overloads = [ast.unparse(decorator) for decorator in getattr(stated, "decorator_list", [])]
+            if "overload" not in overloads:
+                assert ast.get_docstring(stated) == inspect.getdoc(item_or_member), stated.name
+                compared += 1
+    assert compared > 60
 
 
 def test_examples_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,9 @@ def test_what_is_no_index(tmp_path: Path) -> None:
     file.write_text("some text")
     with pytest.raises(symdex.UnsupportedError, match=r"text: not a symdex index: a text file"):
         symdex.Index.open(file)
-    with pytest.raises(symdex.MissingError, match="nothing"):
+    with pytest.raises(FileNotFoundError, match="nothing") as missing:
         symdex.Index.open(tmp_path / "nothing")
+    assert isinstance(missing.value, symdex.MissingError) and isinstance(missing.value, symdex.Error)
     with pytest.raises(symdex.Error):
         symdex.Index.open(tmp_path)
     with pytest.raises(TypeError):

@@ -1,5 +1,7 @@
 """Lookups: compared with the texts beside the golden indexes, and with each other in all their forms."""
 
+import copy
+import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,16 @@ POLICIES: list[Policy] = ["exact", "statement"]
 RANGE = re.compile(r"  0x([0-9a-f]+)\.\.0x([0-9a-f]+)")
 TEXT = r'(-|"(?:[^"\\]|\\.)*")'
 FRAME = re.compile(rf"    {TEXT}(?: = {TEXT})? {TEXT}:(-|\d+) function (-|0x[0-9a-f]+) (\w+)( inlined)?")
+
+
+def test_frames_are_pickled_and_copied() -> None:
+    index = symdex.Index.open(next(path for path in GOLDEN if path.name == "icf-1.symdex"))
+    frames = index.lookup(0x3EB)
+    assert len(frames) == 2 and frames[0].inlined
+    assert pickle.loads(pickle.dumps(frames)) == frames and copy.copy(frames[0]) == frames[0]
+    assert {frames[0]: 1}[copy.deepcopy(frames[0])] == 1 and frames[0] != frames[1]
+    with pytest.raises(ValueError, match='no table "other"'):
+        symdex.Frame(None, None, None, False, None, "other")  # type: ignore[arg-type]
 
 
 def text(quoted: str) -> str | None:
