@@ -48,9 +48,9 @@ Examples:
 JSON:
   {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"grade\", \"size\", \"location\", \"name\"} for an image
   {\"location\", \"error\": {\"kind\", \"message\"}} for a file that cannot be read
-The grade is the most that an index answers: lines, names, bounds or nothing. Of a debug file only the
-headers are read: lines if it has debug information, else null, and - in text.
-The size is in bytes. Images of a shared cache have their path in the cache as name, and indexes
+The grade is the most that an index answers: lines, names, bounds or nothing. Of a debug file only the \
+headers are read: lines if it has debug information, else null, and - in text. \
+The size is in bytes. Images of a shared cache have their path in the cache as name, and indexes \
 have the name of their image.
 
 Exit codes:

@@ -89,10 +89,10 @@ JSON:
    \"unwind\": {\"start\", \"end\", \"cfa\", \"return_address\", \"registers\": {NAME: WHERE},
     \"signal_frame\", \"signed\", \"at_calls_only\"},
    \"reason\", \"error\": {\"kind\", \"message\"}}
-The address is the offset in the image. If nothing is known there, functions is empty, reason says
-why, and there is no error. A function that the linker folded with others has their names as
-aliases. With --unwind-rows, unwind is null for code without unwind information. It is left out
-if the index has no unwind rows; standard error then says so once, and the exit code is 3.
+The address is the offset in the image. If nothing is known there, functions is empty, reason says \
+why, and there is no error. A function that the linker folded with others has their names as \
+aliases. With --unwind-rows, unwind is null for code without unwind information. It is left out \
+if the index has no unwind rows; standard error then says so once, and the exit code is 3. \
 docs/schema/lookup.schema.json describes every member.
 
 Exit codes:

@@ -38,7 +38,8 @@ fn with_verb_and(
         })
     };
     if let Some(verb) = name.and_then(|name| verbs.into_iter().find(|verb| is_name(name, verb))) {
-        arguments.insert(1, verb.into());
+        // The usage in help texts and errors is that of the command with the verb.
+        arguments.splice(..1, ["symdex".into(), verb.into()]);
     }
     match arguments.get(1).and_then(|verb| verb.to_str()) {
         Some("llvm-symbolizer") => {
@@ -122,11 +123,11 @@ mod tests {
     #[test]
     fn the_name_of_the_program_can_be_a_verb() {
         assert_eq!(rewritten("symdex lookup x"), "symdex lookup x");
-        assert_eq!(rewritten("/opt/bin/llvm-symbolizer x"), "/opt/bin/llvm-symbolizer llvm-symbolizer x");
-        assert_eq!(rewritten("llvm-symbolizer-19 x"), "llvm-symbolizer-19 llvm-symbolizer x");
-        assert_eq!(rewritten("llvm-symbolizer.exe"), "llvm-symbolizer.exe llvm-symbolizer");
-        assert_eq!(rewritten("x86_64-linux-gnu-addr2line -e x"), "x86_64-linux-gnu-addr2line addr2line -e x");
-        assert_eq!(rewritten("atos -o x"), "atos atos -o x");
+        assert_eq!(rewritten("/opt/bin/llvm-symbolizer x"), "symdex llvm-symbolizer x");
+        assert_eq!(rewritten("llvm-symbolizer-19 x"), "symdex llvm-symbolizer x");
+        assert_eq!(rewritten("llvm-symbolizer.exe"), "symdex llvm-symbolizer");
+        assert_eq!(rewritten("x86_64-linux-gnu-addr2line -e x"), "symdex addr2line -e x");
+        assert_eq!(rewritten("atos -o x"), "symdex atos -o x");
         for other in ["symdex", "my-atos-wrapper", "notatos", "/addr2line/symdex lookup"] {
             assert_eq!(rewritten(other), other);
         }

@@ -51,7 +51,7 @@ Examples:
 JSON: addresses and offsets in the image are hexadecimal strings with 0x; sizes in bytes and
 counts are numbers. docs/schema/inspect.schema.json describes the objects.
 
-Redis keeps an index as values. Of such an index, the sections, the sizes of the chunks and the number
+Redis keeps an index as values. Of such an index, the sections, the sizes of the chunks and the number \
 of aliases are not known; the ranges of a chunk are.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]

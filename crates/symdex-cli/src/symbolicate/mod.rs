@@ -155,14 +155,14 @@ JSON, one object per line for each report:
      \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}], \"reported\"}]}],
    \"totals\", \"unread\": {\"frames\", \"malformed_frames\", \"bytes\"}}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
-The image of a frame is its index in images. The status of a frame is symbolicated, missing_symbol (no function, or
-one without a name), unknown_image, missing, damaged, lost, unavailable or limit (see LIMITS). The grade of an image
-is the most that its sources answer: lines, names, bounds or nothing. The status of an image is found, unused,
-missing, damaged, lost, unsupported, limit, unavailable, fetching_failed or other; it is damaged if one of its sources
-is damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other
-source answers, and unavailable if a store cannot be queried and no other source answers; then so are its frames.
-matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi,
-frame_pointer, scan or other; frames of minidumps, microdumps and minidump-stackwalk have it.
+The image of a frame is its index in images. The status of a frame is symbolicated, missing_symbol (no function, or \
+one without a name), unknown_image, missing, damaged, lost, unavailable or limit (see LIMITS). The grade of an image \
+is the most that its sources answer: lines, names, bounds or nothing. The status of an image is found, unused, \
+missing, damaged, lost, unsupported, limit, unavailable, fetching_failed or other; it is damaged if one of its sources \
+is damaged, even if another source answers. It is lost if a store has lost its index, or parts of it, and no other \
+source answers, and unavailable if a store cannot be queried and no other source answers; then so are its frames. \
+matched_by is id, name or assumed; frames have it only if it is not id. found_by is context, cfi, \
+frame_pointer, scan or other; frames of minidumps, microdumps and minidump-stackwalk have it. \
 docs/schema/symbolicate.schema.json describes every member.
 
 JSON with --needs, one object per line for each image:
