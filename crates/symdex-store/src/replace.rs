@@ -25,7 +25,7 @@ pub enum Durability {
 /// The bytes are written to a temporary file in the same folder, which is synced if `durability` asks for it, and then
 /// renamed. A file that existed keeps its permissions and, if this user may set them, its owner and group; its other
 /// hard links keep the old contents. A new file has the permissions of the umask. Links are followed. Pipes, devices
-/// and whatever is in `/dev` and `/proc`, such as `/dev/stdout`, cannot be replaced: the bytes are appended to them.
+/// and open files of processes, such as `/dev/stdout`, cannot be replaced: the bytes are appended to them.
 ///
 /// If a step fails, the temporary file is deleted. A killed process leaves it, `.symdex-*.tmp`, and the first call of a
 /// later process for the same folder deletes it when it is older than a day.
@@ -71,7 +71,7 @@ fn resolve(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
         // In these folders, files stand for open files of processes.
-        if ["/dev", "/proc"].iter().any(|folder| target.starts_with(folder)) {
+        if ["/dev/fd", "/proc"].iter().any(|folder| target.starts_with(folder)) {
             return Ok(None);
         }
         match target.read_link() {
@@ -179,6 +179,13 @@ mod tests {
         let open = format!("/dev/fd/{}", file.as_file().as_raw_fd());
         replace_file(open.as_ref(), &b"after"[..], Synced).expect("written");
         assert_eq!(fs::read_to_string(file.path()).expect("readable"), "before, after");
+        // A folder of files in memory, below `/dev`.
+        if let Ok(folder) = tempfile::tempdir_in("/dev/shm") {
+            for text in ["new", "replaced"] {
+                replace_file(&folder.path().join("a"), text.as_bytes(), Synced).expect("written");
+                assert_eq!(fs::read_to_string(folder.path().join("a")).expect("readable"), text);
+            }
+        }
     }
 
     #[test]
