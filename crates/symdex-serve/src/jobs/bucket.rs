@@ -63,6 +63,12 @@ fn job_key(id: &str) -> String {
     format!("{JOBS}/{id}.json")
 }
 
+/// The id of the job of an upload.
+fn job_of(upload: &str) -> Option<String> {
+    let (sha256, _) = upload.split_once('.')?;
+    is_sha256(sha256).then(|| id_of(sha256))
+}
+
 fn upload_key(upload: &str) -> String {
     format!("{UPLOADS}/{upload}")
 }
@@ -94,6 +100,10 @@ impl JobStore for Bucket {
             }
         }
         Ok(records)
+    }
+
+    fn with_uploads(&self) -> Result<Vec<String>, JobStoreError> {
+        Ok(self.objects.list(UPLOADS)?.iter().filter_map(|upload| job_of(&upload.name)).collect())
     }
 
     fn get(&self, id: &str) -> Result<Option<Record>, JobStoreError> {
@@ -145,10 +155,9 @@ impl JobStore for Bucket {
         });
         for upload in uploads.unwrap_or_default() {
             let is_old = now.duration_since(upload.written).is_ok_and(|age| age > ABANDONED_AFTER);
-            let (sha256, _) = upload.name.split_once('.').unwrap_or_default();
-            if is_old && is_sha256(sha256) {
+            if is_old && let Some(id) = job_of(&upload.name) {
                 let needs = |Record { job, .. }| job.upload == upload.name && !job.state.is_finished();
-                match self.get(&id_of(sha256)).map(|record| record.is_some_and(needs)) {
+                match self.get(&id).map(|record| record.is_some_and(needs)) {
                     Ok(true) => {}
                     Ok(false) => self.delete(&upload_key(&upload.name)),
                     Err(error) => tracing::warn!(%error, "a job cannot be read"),

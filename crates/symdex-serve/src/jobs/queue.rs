@@ -13,7 +13,6 @@ use super::builder::Builder;
 use super::job::{Job, JobProgress, JobState, Timestamp, id_of};
 use super::published::json_size;
 use super::receive::Uploads;
-use super::refresh::log_unwritten;
 use super::run::Claim;
 use super::store::{JobStore, JobStoreError, Record, Version};
 use crate::limits::has_share;
@@ -52,6 +51,8 @@ pub(super) struct Shared {
     pub(super) last_turn: u64,
     /// How many threads run jobs.
     pub(super) threads: usize,
+    /// How many of them wait for a job.
+    pub(super) idle: usize,
     pub(super) is_stopping: bool,
 }
 
@@ -323,12 +324,13 @@ impl Jobs {
         }
     }
 
-    /// The claim of this server to a job is over. The job is read again.
+    /// The claim of this server to a job is over.
     pub(super) fn lose(&self, claim: &Claim) {
-        if let Some(entry) = self.shared().claimed(claim) {
+        let mut shared = self.shared();
+        if let Some(entry) = shared.claimed(claim) {
             entry.claim = None;
         }
-        log_unwritten(&claim.id, self.read(&claim.id));
+        self.wake(shared);
     }
 
     /// Whether the claim of this server is not over.

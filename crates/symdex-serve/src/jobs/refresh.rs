@@ -1,7 +1,7 @@
 //! Copies of the records that other servers write, jobs of lost servers, and the removal of old jobs.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::job::{Job, JobState};
 use super::queue::{Entry, Jobs, Shared};
@@ -12,6 +12,9 @@ use super::store::JobStoreError;
 const MAX_FINISHED: usize = 256 << 20;
 /// How often a server reads which jobs other servers have changed.
 const REFRESH: Duration = Duration::from_secs(10);
+/// How often a server without work looks for new jobs of other servers, at most: it is up to twice as long, by chance, so
+/// that not all servers see a job at the same time.
+const LOOK: Duration = Duration::from_secs(1);
 /// After how many refreshes old jobs are removed.
 const SWEEP: u64 = 60;
 /// How long a server sees the same version of a job that another one runs until it takes the job for abandoned. No
@@ -37,11 +40,33 @@ impl Jobs {
             if round.is_multiple_of(SWEEP) {
                 self.sweep();
             }
-            if !self.pause(REFRESH) {
-                return;
+            let next = Instant::now() + REFRESH;
+            while let left = next.saturating_duration_since(Instant::now())
+                && !left.is_zero()
+            {
+                let chance = f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 256.0;
+                if !self.pause(left.min(LOOK.mul_f64(1.0 + chance))) {
+                    return;
+                }
+                if self.store.is_shared() && self.shared().idle > 0 {
+                    self.look();
+                }
             }
             if self.store.is_shared() {
                 self.refresh();
+            }
+        }
+    }
+
+    /// Reads the new jobs of other servers, which this one can run.
+    fn look(&self) {
+        let listed = match self.store.with_uploads() {
+            Ok(listed) => listed,
+            Err(error) => return tracing::warn!(%error, "the uploads cannot be listed"),
+        };
+        for id in listed {
+            if self.view(&id, |job| job.state.is_finished()) != Some(false) {
+                log_unwritten(&id, self.read(&id));
             }
         }
     }

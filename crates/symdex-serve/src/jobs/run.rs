@@ -44,7 +44,7 @@ impl Claim {
         change(&mut job);
         let mut written = jobs.store.write(&job, &version)?;
         if written.is_none()
-            && let Some(there) = jobs.store.get(&self.id)?
+            && let Some(there) = jobs.read(&self.id)?
             && before.is_of_claim(&there.job)
             && jobs.has(self)
         {

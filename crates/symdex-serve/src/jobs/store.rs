@@ -101,6 +101,12 @@ pub(crate) trait JobStore: fmt::Debug + Send + Sync {
         known: &dyn Fn(&str) -> Option<Version>,
     ) -> Result<Vec<(String, Option<Record>)>, JobStoreError>;
 
+    /// The ids of jobs whose uploads are in the store: all that are unfinished, and perhaps others. A shared store lists
+    /// them faster than all jobs.
+    fn with_uploads(&self) -> Result<Vec<String>, JobStoreError> {
+        Ok(Vec::new())
+    }
+
     fn get(&self, id: &str) -> Result<Option<Record>, JobStoreError>;
 
     /// Makes `job` the job of the upload at `received`, whose contents are synced. The file is gone afterwards. `over`

@@ -96,7 +96,9 @@ impl Jobs {
                 self.wake(shared);
                 return Some(claim);
             }
+            shared.idle += 1;
             shared = self.wakes.wait(shared).unwrap_or_else(PoisonError::into_inner);
+            shared.idle -= 1;
         }
     }
 }
