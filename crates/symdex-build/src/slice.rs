@@ -142,7 +142,7 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
 pub fn describe(file: &[u8]) -> String {
     let kinds: [(&[u8], &str); 10] = [
         (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),
-        (b"\x89SYMDEX\n", "a symdex index"),
+        (&symdex::INDEX_MAGIC, "a symdex index"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x1f\x8b", "a gzip file"),
         (b"\x28\xb5\x2f\xfd", "a zstd file"),

@@ -53,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[NAME=]SCOPES:sha256:HASH")]
     token: Vec<Token>,
     /// Create a token with these scopes, print it and its line for symdex.toml, and exit. The scopes are read
-    /// (reports, addresses, images), upload (debug files and their jobs) and admin (metrics, all jobs, deleting and
-    /// replacing indexes)
+    /// (reports, addresses, images), upload (debug files and their jobs), index (indexes that were built elsewhere, and
+    /// their jobs) and admin (metrics, all jobs, deleting and replacing indexes)
     #[arg(long, value_name = "SCOPE", value_delimiter = ',', num_args = 0..)]
     new_token: Option<Vec<Scope>>,
     /// Listen on a network address without tokens, with full access for everyone

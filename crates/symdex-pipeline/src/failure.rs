@@ -87,6 +87,12 @@ impl Failure {
         Self::of_file(name, Cause::Missing, what).because("archive without debug files")
     }
 
+    /// The index at `path` is not taken. `advice` says what to do with it instead.
+    pub(crate) fn refused_index(path: &Path, advice: &str) -> Self {
+        let what = format!("an index, and not a debug file: {advice}");
+        Self::of_file(path, Cause::Unsupported, &what).because("not a debug file")
+    }
+
     /// The index at `path` could not be opened or read.
     #[must_use]
     pub fn index(path: &Path, error: &symdex::Error) -> Self {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use symdex::{Grade, ImageId, Index, MappedFile};
+use symdex::{Cause, Grade, ImageId, Index, MappedFile};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
@@ -53,6 +53,8 @@ pub struct BuiltIndex {
     pub verified: Option<Verified>,
     /// How long the build took.
     pub time: Duration,
+    /// Whether the input is the index itself, which was built elsewhere.
+    pub is_input: bool,
     #[serde(skip)]
     pub(crate) bytes: BuiltBytes,
 }
@@ -155,7 +157,7 @@ impl ImageBuilder<'_> {
     }
 
     /// Builds the index of every wanted image of `file`, in file order, and calls `each` with it. `joins` has the other
-    /// files of its images.
+    /// files of its images. An index is checked instead.
     pub(crate) fn slices(&self, file: &DebugFile, joins: &[Join], mut each: impl FnMut(ImageResult)) {
         if let Err(error) = self.try_slices(file, joins, &mut each) {
             each(Err(error.into()));
@@ -170,6 +172,10 @@ impl ImageBuilder<'_> {
     ) -> Result<(), FileError> {
         let bytes =
             symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
+        if bytes.starts_with(&symdex::INDEX_MAGIC) {
+            each(self.given(file, bytes));
+            return Ok(());
+        }
         let slices = slices(&bytes).map_err(|error| FileError::new(file.name(), error))?;
         for slice in slices.iter().filter(|slice| is_wanted(&slice.arch.name, self.archs)) {
             self.slice(file, slice, joins, each);
@@ -275,7 +281,43 @@ impl ImageBuilder<'_> {
             coverage,
             verified: audit.as_ref().map(Verified::from),
             time: begun.elapsed(),
+            is_input: false,
             bytes: BuiltBytes::Here(bytes),
+        })
+    }
+
+    /// The index `bytes`, the contents of `file`, if all of it is right.
+    fn given(&self, file: &DebugFile, bytes: MappedFile) -> ImageResult {
+        let begun = Instant::now();
+        let failed = |error| Failure::index(file.name(), &error);
+        let index = Index::open(&bytes[..]).map_err(failed)?;
+        let ranges = index.verify().map_err(failed)?.ranges;
+        let (metadata, counts) = (index.metadata(), index.metadata().counts);
+        // These counts decide which of two indexes is better.
+        if counts.functions > counts.ranges || counts.ranges.saturating_add(counts.symbols) > ranges {
+            let what = "damaged index: it states more functions or ranges than it has";
+            return Err(Failure::of_file(file.name(), Cause::Damaged, what));
+        }
+        if ranges == 0 && !self.allow_empty {
+            let what = "the index is empty: no address has an answer";
+            return Err(Failure::of_file(file.name(), Cause::NotFound, what).because("nothing to answer"));
+        }
+        Ok(BuiltIndex {
+            id: metadata.id.to_string(),
+            file: file.name().into(),
+            joined: Vec::new(),
+            debug_size: bytes.len() as u64,
+            index_size: bytes.len() as u64,
+            warnings: Vec::new(),
+            has_dwarf: counts.functions != 0,
+            failed_units: 0,
+            dropped: BTreeMap::new(),
+            hidden_names: 0,
+            coverage: TextCoverage::default(),
+            verified: None,
+            time: begun.elapsed(),
+            is_input: true,
+            bytes: BuiltBytes::Here(bytes.into()),
         })
     }
 

@@ -48,6 +48,7 @@ impl Pipeline {
             coverage,
             verified: None,
             time: begun.elapsed(),
+            is_input: false,
             bytes: BuiltBytes::Here(index),
         })
     }

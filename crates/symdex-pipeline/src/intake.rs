@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use symdex::Cause;
+use symdex::{Cause, INDEX_MAGIC, ImageId};
 use symdex_build::debug_files::{DebugFile, InputFiles};
 use symdex_build::{SymbolMaps, may_be_debug_file};
 
@@ -84,6 +84,24 @@ impl Input {
     }
 }
 
+/// What becomes of indexes among the inputs. Folders are not searched for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Indexes {
+    /// They are failures; in an archive with debug files, they are left out. The text says what to do with an index
+    /// instead.
+    Refused(&'static str),
+    /// They are checked whole, and then count as built.
+    Taken,
+    /// The only input is the index of this image, also in an archive. Anything else is a failure.
+    Only(ImageId),
+}
+
+impl Default for Indexes {
+    fn default() -> Self {
+        Self::Refused("put it into a store with `symdex store put`")
+    }
+}
+
 /// Whether a path is that of a pipe: a FIFO, `/dev/stdin` or `<(...)` of a shell. Nothing else that is no file is
 /// opened: reading a device can have effects, or no end.
 #[cfg(unix)]
@@ -103,11 +121,18 @@ fn head_of(file: &File) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
+/// The first bytes of the file at `path`; none if it cannot be read.
+fn head_at(path: &Path) -> Vec<u8> {
+    File::open(path).and_then(|file| head_of(&file)).unwrap_or_default()
+}
+
 /// Debug files that are built together, and what is wrong with the inputs that they come from.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The debug files.
     pub files: InputFiles,
+    /// What becomes of the indexes among them.
+    pub(crate) indexes: Indexes,
     /// The symbol maps and property lists of the archives.
     pub(crate) maps: Vec<DebugFile>,
     /// What is wrong with the inputs.
@@ -131,6 +156,8 @@ pub struct Intake {
     pub temporary: PathBuf,
     /// The space that unpacked files may take. Without it, the default, they may fill the disk.
     pub space: Option<Arc<DiskSpace>>,
+    /// What becomes of indexes among the inputs. By default, they are refused.
+    pub indexes: Indexes,
     inputs: std::vec::IntoIter<Input>,
 }
 
@@ -139,7 +166,8 @@ impl Intake {
     #[must_use]
     pub fn new(inputs: Vec<Input>) -> Self {
         let (limits, temporary) = (Limits::default(), std::env::temp_dir());
-        Self { limits, max_temporary: u64::MAX, temporary, space: None, inputs: inputs.into_iter() }
+        let (space, indexes, inputs) = (None, Indexes::default(), inputs.into_iter());
+        Self { limits, max_temporary: u64::MAX, temporary, space, indexes, inputs }
     }
 
     /// Takes inputs until their unpacked files reach [`max_temporary`](Self::max_temporary). `None` if no inputs are
@@ -152,7 +180,7 @@ impl Intake {
         if self.inputs.len() == 0 {
             return Ok(None);
         }
-        let mut batch = Batch::default();
+        let mut batch = Batch { indexes: self.indexes.clone(), ..Batch::default() };
         while batch.unpacked < self.max_temporary
             && let Some(input) = self.inputs.next()
         {
@@ -207,10 +235,19 @@ impl Batch {
     }
 
     fn add_named(&mut self, path: &Path, name: &str, origin: &str) {
-        if !self.files.add_unpacked(DebugFile::of_archive(path, origin, name)) {
-            let head = File::open(path).and_then(|file| head_of(&file)).unwrap_or_default();
+        let head = head_at(path);
+        if !self.add_file(DebugFile::of_archive(path, origin, name), &head) {
             self.failures.push(Failure::of_file(name.as_ref(), Cause::Unsupported, &not_a_debug_file(&head)));
         }
+    }
+
+    /// Adds a file that begins with `head` if it may be a debug file or is an index. Returns whether it was added.
+    fn add_file(&mut self, file: DebugFile, head: &[u8]) -> bool {
+        if !head.starts_with(&INDEX_MAGIC) {
+            return self.files.add_unpacked(file);
+        }
+        self.files.add_file(file);
+        true
     }
 
     /// What unpacks archives to the temporary folder of this batch.
@@ -238,8 +275,17 @@ impl Batch {
         let unpacker = self.unpacker(intake)?;
         let size = archive.metadata().map_or(0, |file| file.len());
         host.planned(size);
+        let refused = match intake.indexes {
+            Indexes::Refused(advice) => Some(advice),
+            Indexes::Taken | Indexes::Only(_) => None,
+        };
+        let has_refused = std::cell::Cell::new(false);
         let is_wanted = |name: &str, head: &[u8]| {
-            may_be_debug_file(Path::new(name), head) || SymbolMaps::may_be_one(Path::new(name))
+            let is_index = head.starts_with(&INDEX_MAGIC);
+            has_refused.set(has_refused.get() || is_index && refused.is_some());
+            is_index && refused.is_none()
+                || may_be_debug_file(Path::new(name), head)
+                || SymbolMaps::may_be_one(Path::new(name))
         };
         let (name, read) = (input.name(), std::cell::Cell::new(0));
         let on_read = |bytes| {
@@ -254,16 +300,20 @@ impl Batch {
             self.unpacked += file.size;
             let entry = Path::new(&file.entry);
             let (may_be_map, is_map) = (SymbolMaps::may_be_one(entry), maps.add(entry, &file.path));
+            let head = head_at(&file.path);
             let file = DebugFile::of_archive(file.path, &file.archive, &file.entry);
             if may_be_map {
                 self.maps.push(file.clone());
             }
-            is_empty &= !is_map && !self.files.add_unpacked(file);
+            is_empty &= !is_map && !self.add_file(file, &head);
         }
         let (warnings, faults): (Vec<_>, Vec<_>) =
             unpacked.faults.into_iter().partition(|fault| fault.kind.is_harmless());
         if is_empty && faults.is_empty() {
-            self.failures.push(Failure::archive_without_debug_files(&name));
+            self.failures.push(match refused.filter(|_| has_refused.get()) {
+                Some(advice) => Failure::refused_index(&name, advice),
+                None => Failure::archive_without_debug_files(&name),
+            });
         }
         self.failures.extend(faults.iter().map(Failure::from));
         self.warnings.extend(warnings);

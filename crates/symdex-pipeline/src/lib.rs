@@ -53,7 +53,7 @@ use rayon::ThreadPool;
 
 pub use self::failure::Failure;
 pub use self::image::{BuiltIndex, Verified};
-pub use self::intake::{Batch, Input, Intake};
+pub use self::intake::{Batch, Indexes, Input, Intake};
 pub use self::isolate::tasks::run_child;
 pub use self::pipeline::{Host, Pipeline, PipelineOptions};
 pub use self::plan::Plan;

@@ -168,7 +168,8 @@ impl Pipeline {
                 isolation.clone().limits(self.limits(1)).contents_of(&files, &|| host.is_stopped())
             }
         })?;
-        Ok(Plan::new(found, contents, &self.options.archs, self.options.given_id.as_ref()))
+        let PipelineOptions { archs, given_id, .. } = &self.options;
+        Ok(Plan::new(found, contents, archs, given_id.as_ref(), &batch.indexes))
     }
 
     /// Builds the images of `plan`, the plan of `batch`; only those with one of these `ids`, if there are any. Calls

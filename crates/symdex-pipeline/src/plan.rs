@@ -5,11 +5,12 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use symdex::{Cause, ImageId};
+use symdex::{Cause, ImageId, Index};
 use symdex_build::debug_files::{DebugFile, FileError};
 use symdex_build::{Identity, SharedCache, slices};
 
 use crate::failure::Failure;
+use crate::intake::Indexes;
 
 /// How many other files are joined with a file of an image. Files of untrusted archives may be copies of each other
 /// without end.
@@ -22,6 +23,8 @@ pub(crate) enum Contents {
     Slices(Vec<HeaderImage>),
     /// Those of a shared cache, and the parts of it that are missing.
     Cache { images: Vec<HeaderImage>, missing: Vec<Failure> },
+    /// That of an index, which is not built but checked.
+    Index(HeaderImage),
     /// None: it is a companion of other files. The failure says so.
     Companion(Failure),
 }
@@ -67,6 +70,16 @@ impl Contents {
         let failed = |error| FileError::new(file.name(), error);
         let bytes =
             symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
+        if bytes.starts_with(&symdex::INDEX_MAGIC) {
+            let index = Index::open(&bytes[..]).map_err(|error| Failure::index(file.name(), &error))?;
+            let (arch, id) = (index.metadata().arch.name.clone(), index.id().clone());
+            return Ok(Self::Index(HeaderImage {
+                arch: Some(arch),
+                id: Some(id),
+                has_dwarf: false,
+                size: 0,
+            }));
+        }
         let mut images = Vec::new();
         for slice in slices(&bytes).map_err(failed)? {
             let identity = match Identity::of(&slice).map_err(failed) {
@@ -92,6 +105,7 @@ impl Contents {
     pub(crate) fn images(&self) -> &[HeaderImage] {
         match self {
             Self::Slices(images) | Self::Cache { images, .. } => images,
+            Self::Index(image) => std::slice::from_ref(image),
             Self::Companion(_) => &[],
         }
     }
@@ -160,12 +174,13 @@ pub(crate) struct Join {
 
 impl Plan {
     /// The plan for `files`, for the architectures `archs`. `contents` has those of the files that were found. If one
-    /// image states no id, and none states `given_id`, this is its id.
+    /// image states no id, and none states `given_id`, this is its id. `indexes` says what becomes of indexes.
     pub(crate) fn new(
         files: Vec<Result<DebugFile, Failure>>,
         mut contents: Vec<Result<Contents, Failure>>,
         archs: &[String],
         given_id: Option<&ImageId>,
+        indexes: &Indexes,
     ) -> Self {
         let mut plan = Self::default();
         if let Some(given) = given_id {
@@ -182,7 +197,12 @@ impl Plan {
             let read = file.and_then(|file| {
                 let unread = || Err(Failure::of_file(file.name(), Cause::Other, "its headers are not read"));
                 let contents = contents.next().unwrap_or_else(unread)?;
-                Ok((file, contents))
+                match (&contents, indexes) {
+                    (Contents::Index(_), Indexes::Refused(advice)) => {
+                        Err(Failure::refused_index(file.name(), advice))
+                    }
+                    _ => Ok((file, contents)),
+                }
             });
             match read {
                 Ok((file, Contents::Companion(failure))) => {
@@ -199,7 +219,27 @@ impl Plan {
         if plan.skipped != 0 && plan.tasks.iter().all(Result::is_err) {
             plan.no_such_arch = Some(no_such_arch(only.as_deref(), archs, &available));
         }
+        if let Indexes::Only(id) = indexes {
+            plan.require_only_index(id);
+        }
         plan
+    }
+
+    /// Fails unless the files that can be read are one index, that of the image `id`.
+    fn require_only_index(&mut self, id: &ImageId) {
+        let Some((first, contents)) = self.files.first() else { return };
+        let found = match (self.files.len(), contents) {
+            (1, Contents::Index(image)) => match &image.id {
+                Some(stated) if stated != id => format!("the index of {stated}"),
+                _ => return,
+            },
+            (1, _) => "a debug file".to_owned(),
+            (files, _) => format!("{files} files"),
+        };
+        let what = format!("found {found}, expected the index of {id} and nothing else");
+        let failure = Failure::of_file(first.name(), Cause::Usage, &what);
+        self.tasks.retain(Result::is_err);
+        self.tasks.push(Err(failure));
     }
 
     fn add(&mut self, file: DebugFile, contents: Contents, archs: &[String], available: &mut Vec<String>) {
@@ -250,6 +290,17 @@ impl Plan {
         self.tasks.iter().flatten().map(|task| task.size).sum()
     }
 
+    /// How many bytes the indexes and the temporary files of their builds take, about. An index takes a fiftieth to a
+    /// tenth of its debug file, and is on the disk twice while it is published.
+    #[must_use]
+    pub fn index_space(&self) -> u64 {
+        let space = |task: &Task| match self.files.get(task.file) {
+            Some((_, Contents::Index(_))) => 2 * task.size,
+            _ => task.size / 4,
+        };
+        self.tasks.iter().flatten().map(space).sum()
+    }
+
     /// The images of the files, with their files: id and architecture. Those that cannot be read are left out.
     pub fn images(&self) -> impl Iterator<Item = (&Path, ImageKey)> {
         self.files.iter().flat_map(|(file, contents)| {
@@ -298,9 +349,9 @@ impl Plan {
     /// some, or if it is the first file of the image and none has any. If several files have debug information, each
     /// gives an index, and publishing keeps the better one.
     fn join(&self, task: &Task, image: ImageKey) -> Join {
-        let own = self.files[task.file].1.images().iter();
-        let mut own = own.filter(|own| own.key().as_ref() == Some(&image));
-        let group = self.groups.get(&image).filter(|_| task.cached_image.is_none());
+        let contents = &self.files[task.file].1;
+        let mut own = contents.images().iter().filter(|own| own.key().as_ref() == Some(&image));
+        let group = self.groups.get(&image).filter(|_| matches!(contents, Contents::Slices(_)));
         let Some(group) = group else { return Join { image, others: Some(Vec::new()), left_out: 0 } };
         let leads = if group.has_dwarf { own.any(|own| own.has_dwarf) } else { group.first == task.file };
         if !leads {
@@ -318,7 +369,7 @@ impl Plan {
 fn give_id(given: &ImageId, contents: &mut [Result<Contents, Failure>], archs: &[String]) -> usize {
     let images = contents.iter_mut().flatten().filter_map(|contents| match contents {
         Contents::Slices(images) => Some(images),
-        Contents::Cache { .. } | Contents::Companion(_) => None,
+        Contents::Cache { .. } | Contents::Index(_) | Contents::Companion(_) => None,
     });
     let images: Vec<&mut HeaderImage> = images.flatten().filter(|image| image.is_of(archs)).collect();
     if images.iter().any(|image| image.id.as_ref() == Some(given)) {
@@ -371,7 +422,8 @@ mod tests {
     fn plan(files: &[(&str, Vec<HeaderImage>)], archs: &[&str]) -> Plan {
         let found = files.iter().map(|(path, _)| Ok(DebugFile::on_disk(*path))).collect();
         let contents = files.iter().map(|(_, images)| Ok(Contents::Slices(images.clone()))).collect();
-        Plan::new(found, contents, &archs.iter().map(|arch| (*arch).to_owned()).collect::<Vec<_>>(), None)
+        let archs: Vec<_> = archs.iter().map(|arch| (*arch).to_owned()).collect();
+        Plan::new(found, contents, &archs, None, &Indexes::default())
     }
 
     /// For each task, the other files of its first image.

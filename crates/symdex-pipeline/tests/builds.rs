@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use symdex::Cause;
 use symdex_pipeline::isolate::Isolation;
-use symdex_pipeline::{Batch, BuiltIndex, Failure, Host, Input, Intake, Pipeline, PipelineOptions};
+use symdex_pipeline::{Batch, BuiltIndex, Failure, Host, Indexes, Input, Intake, Pipeline, PipelineOptions};
 use symdex_testkit::images::archive::zip_of;
 use symdex_testkit::images::debug_file::debug_file;
 
@@ -19,6 +19,7 @@ symdex_testkit::tests! {
     files_that_cannot_be_read_are_failures_in_their_places,
     uploads_have_their_names_and_are_refused_by_their_first_bytes,
     all_that_is_planned_is_read,
+    indexes_are_refused_or_checked_whole,
     a_thousand_files_of_one_image_are_linear
 }
 
@@ -144,6 +145,41 @@ fn all_that_is_planned_is_read() {
         build(options, &batch, &counts);
         let [planned, read] = [counts.planned, counts.read].map(AtomicU64::into_inner);
         assert!(planned > 0 && planned == read, "{read} of {planned} bytes");
+    }
+}
+
+fn indexes_are_refused_or_checked_whole() {
+    let whole = fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex").expect("an index");
+    let id = symdex::Index::open(&whole[..]).expect("an index").id().clone();
+    let root = tempfile::tempdir().expect("a folder");
+    let path = root.path().join("a.symdex");
+    let results = |bytes: &[u8], indexes: &Indexes| {
+        fs::write(&path, bytes).expect("written");
+        [PipelineOptions::default(), isolated()].map(|options| {
+            let mut intake = Intake::new(vec![Input::Path(path.clone())]);
+            intake.indexes = indexes.clone();
+            let batch = intake.next_batch(&()).expect("a folder").expect("inputs");
+            let [result] = &mut build(options, &batch, &())[..] else { panic!("one index") };
+            let index =
+                result.as_ref().map(|index| (index.id.clone(), index.is_input, index.as_ref() == bytes));
+            index.map_err(|failure| (failure.cause, failure.message.clone()))
+        })
+    };
+    let taken = || Ok((id.to_string(), true, true));
+    assert_eq!(results(&whole, &Indexes::Taken), [taken(), taken()]);
+    assert_eq!(results(&whole, &Indexes::Only(id.clone())), [taken(), taken()]);
+    let mut damaged = whole.clone();
+    *damaged.last_mut().expect("bytes") ^= 1;
+    let other: symdex::ImageId = "00ff".parse().expect("an id");
+    for (bytes, indexes, cause, what) in [
+        (&whole, Indexes::default(), Cause::Unsupported, "with `symdex store put`"),
+        (&damaged, Indexes::Taken, Cause::Damaged, "damaged index"),
+        (&whole, Indexes::Only(other), Cause::Usage, "expected the index of 00ff and nothing else"),
+    ] {
+        for result in results(bytes, &indexes) {
+            let (found, message) = result.expect_err(what);
+            assert!(found == cause && message.contains(what), "{found:?} {message}");
+        }
     }
 }
 

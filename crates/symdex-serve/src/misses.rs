@@ -10,7 +10,7 @@ use symdex_answer::fetch::{
     DebugSources, FetchError, FetchOptions, FetchOutcome, FetchedFile, MissOptions, Misses, Verdict,
     WantedImage,
 };
-use symdex_pipeline::{Failure, Input};
+use symdex_pipeline::{Failure, Indexes, Input};
 use symdex_store::Provenance;
 
 use crate::jobs::{BuildResults, Builder};
@@ -81,7 +81,7 @@ fn name_of(outcome: &FetchOutcome) -> &'static str {
 fn build(builder: &Builder, wanted: &WantedImage, file: &FetchedFile) -> Verdict<FetchOutcome> {
     let name = wanted.name.clone().unwrap_or_else(|| "debuginfo".to_owned());
     let (path, origin) = (file.path().to_owned(), file.location().to_owned());
-    let input = Input::Named { path, name, origin };
+    let input = (Input::Named { path, name, origin }, Indexes::Refused("sources have debug files"));
     let put = builder.put_options(false, Some(Provenance::fetched()));
     let BuildResults { images, .. } = builder.build(input, Some(&wanted.id), &put, &());
     match images.iter().flatten().map(|image| image.grade).max() {

@@ -22,6 +22,8 @@ use utoipa::{Modify, OpenApi};
         crate::v1::uploads::upload,
         crate::v1::uploads::upload_part,
         crate::v1::uploads::offset,
+        crate::v1::uploads::upload_index,
+        crate::v1::uploads::offset_of_index,
         crate::v1::jobs::job,
         crate::v1::jobs::jobs,
         crate::v1::jobs::cancel,
@@ -47,7 +49,7 @@ struct BearerToken;
 impl Modify for BearerToken {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-        let scheme = scheme.description(Some("A token with the scopes read, upload or admin")).build();
+        let scheme = scheme.description(Some("A token with the scopes read, upload, index or admin")).build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
     }

@@ -36,10 +36,12 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .merge(page::routes())
         .merge(scoped(app, &[Scope::Read], read))
         .merge(watched(app, scoped(app, &[Scope::Admin], admin)))
-        .merge(watched(app, scoped(app, &[Scope::Admin, Scope::Upload], v1::job_routes())))
+        .merge(watched(app, scoped(app, &[Scope::Admin, Scope::Index, Scope::Upload], v1::job_routes())))
         .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         // Uploads may take longer. They have a time-out for each part.
         .merge(watched(app, scoped(app, &[Scope::Upload], v1::upload_routes())))
+        .merge(watched(app, scoped(app, &[Scope::Index], v1::index_routes())))
+        .merge(watched(app, scoped(app, &[Scope::Index, Scope::Upload], v1::follow_routes())))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "this path does not exist; see /openapi.json")
         })

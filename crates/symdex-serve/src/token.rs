@@ -12,12 +12,15 @@ pub enum Scope {
     Read,
     /// To upload debug files, and to follow their jobs.
     Upload,
-    /// To read the metrics and all jobs, to resume jobs, to delete indexes and, with `Upload`, to replace them.
+    /// To upload indexes that were built elsewhere, and to follow their jobs.
+    Index,
+    /// To read the metrics and all jobs, to resume jobs, to delete indexes and, with `Upload` or `Index`, to replace
+    /// them.
     Admin,
 }
 
-const SCOPES: [(Scope, &str); 3] =
-    [(Scope::Read, "read"), (Scope::Upload, "upload"), (Scope::Admin, "admin")];
+const SCOPES: [(Scope, &str); 4] =
+    [(Scope::Read, "read"), (Scope::Upload, "upload"), (Scope::Index, "index"), (Scope::Admin, "admin")];
 
 impl Scope {
     pub(crate) fn name(self) -> &'static str {
@@ -107,8 +110,8 @@ impl NewToken {
 }
 
 /// What scopes there are.
-pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their jobs) \
-                               and admin (metrics, all jobs, deleting and replacing indexes)";
+pub const SCOPES_TEXT: &str = "the scopes are read (reports, addresses, images), upload (debug files and their \
+                               jobs), index (indexes that were built elsewhere, and their jobs) and admin (metrics, all jobs, deleting and replacing indexes)";
 
 /// Text that is not a [`Scope`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

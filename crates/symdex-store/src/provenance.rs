@@ -60,18 +60,20 @@ pub struct Provenance {
     /// The address that the input came from. Behind a proxy, that of the proxy.
     #[cfg_attr(feature = "utoipa", schema(value_type = Option<String>))]
     pub client: Option<IpAddr>,
-    /// The SHA-256 of the input, an archive or a debug file, in hexadecimal.
+    /// The SHA-256 of the input, an archive, a debug file or an index, in hexadecimal.
     pub sha256: Option<String>,
     /// Whether the input was not sent, but fetched from a symbol server. If its index has no lines, it need not be
     /// fetched again.
     pub is_fetched: bool,
+    /// Whether the input was the index itself, alone or in an archive. The sender has built it, or has said so.
+    pub is_index: bool,
 }
 
 impl Provenance {
     /// The provenance of an input that was received at this time.
     #[must_use]
     pub fn new(received: SystemTime) -> Self {
-        Self { received, token: None, client: None, sha256: None, is_fetched: false }
+        Self { received, token: None, client: None, sha256: None, is_fetched: false, is_index: false }
     }
 
     /// The provenance of an input that is fetched now from a symbol server.
@@ -97,6 +99,7 @@ impl Provenance {
             client: member("client").and_then(|address| address.parse().ok()),
             sha256: member("sha256").map(str::to_owned),
             is_fetched: member("fetched").is_some(),
+            is_index: member("index").is_some(),
         })
     }
 }
@@ -122,6 +125,9 @@ impl fmt::Display for Provenance {
         }
         if self.is_fetched {
             f.write_str(";fetched=yes")?;
+        }
+        if self.is_index {
+            f.write_str(";index=yes")?;
         }
         Ok(())
     }
@@ -271,6 +277,7 @@ mod tests {
         let mut whole = provenance("ci");
         whole.client = Some("2001:db8::1".parse().expect("an address"));
         whole.sha256 = Some("ab".repeat(32));
+        whole.is_index = true;
         for one in [Provenance::new(whole.received), whole.clone()] {
             assert_eq!(Provenance::parse(&one.to_string()), Some(one));
         }

@@ -99,6 +99,8 @@ pub use error::{Error, ErrorLocation};
 pub use file::{MAX_READ_SIZE, read_index_file};
 #[doc(hidden)]
 pub use file::{open_regular_file, read_digest};
+#[doc(hidden)]
+pub use format::MAGIC as INDEX_MAGIC;
 pub use format::{Counts, Grade, MAX_STRING, Metadata, Partial, SectionKind, Seen, Segment, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::Index;

@@ -57,7 +57,8 @@ JSON:
   {\"totals\": {\"indexes\", \"size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. What is not stated is null. `symdex store stat` states the provenance:
 who has uploaded the index to `symdex serve`, or that it was fetched from a symbol server, as
-{\"received\", \"token\", \"client\", \"sha256\", \"is_fetched\"}.
+{\"received\", \"token\", \"client\", \"sha256\", \"is_fetched\", \"is_index\"}. `is_index` says that the index
+itself was sent, and was not built by the server.
 
 Exit codes:
   0  every store was listed

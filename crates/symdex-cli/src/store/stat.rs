@@ -90,11 +90,12 @@ fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<()
 
 /// Who has uploaded an index, in words.
 fn origin(provenance: &Provenance) -> String {
-    let Provenance { received, token, client, sha256, is_fetched, .. } = provenance;
+    let Provenance { received, token, client, sha256, is_fetched, is_index, .. } = provenance;
     let token = token.as_ref().map(|token| format!(" with the token {}", text::printable(token.into())));
     let client = client.map(|client| format!(" from {client}"));
     let sha256 = sha256.as_ref().map(|digits| format!(", SHA-256 {}", text::printable(digits.into())));
     let fetched = is_fetched.then(|| ", fetched from a symbol server".to_owned());
-    let parts = [token, client, sha256, fetched].map(Option::unwrap_or_default).concat();
+    let sent = is_index.then(|| ", sent as an index".to_owned());
+    let parts = [token, client, sha256, fetched, sent].map(Option::unwrap_or_default).concat();
     format!("{}{parts}", rfc3339(*received))
 }

@@ -46,7 +46,7 @@ fn events(server: &TestServer, accepted: &Answer) -> Vec<(String, Value)> {
 }
 
 /// The job of an answer when it has finished.
-fn finished(server: &TestServer, accepted: &Answer) -> Value {
+pub(crate) fn finished(server: &TestServer, accepted: &Answer) -> Value {
     events(server, accepted).pop().expect("an event").1
 }
 
@@ -56,7 +56,7 @@ fn built(server: &TestServer, name: &str, body: &[u8]) -> Value {
 }
 
 /// The only failure of a job that has failed: its kind and its message.
-fn failure(job: &Value) -> (&str, &str) {
+pub(crate) fn failure(job: &Value) -> (&str, &str) {
     assert_eq!((&job["state"], &job["images"]), (&json!("failed"), &json!([])), "{job}");
     assert_eq!(job["failures"].as_array().map(Vec::len), Some(1), "{job}");
     let text = |member: &str| job["failures"][0][member].as_str().expect("text");
@@ -64,7 +64,7 @@ fn failure(job: &Value) -> (&str, &str) {
 }
 
 /// Whether a lookup finds the image.
-fn is_found(server: &TestServer, id: &str) -> bool {
+pub(crate) fn is_found(server: &TestServer, id: &str) -> bool {
     let found = server.post_json("/v1/lookup", &json!([{"id": id, "addresses": ["0x400"]}])).json();
     found[0]["status"] == "found"
 }

@@ -15,7 +15,7 @@ fn in_common(function: &Value) -> Value {
 }
 
 /// The functions that `symdex lookup --json` prints for `address`.
-fn from_command(store: &std::path::Path, id: &str, address: &str) -> Value {
+pub(crate) fn from_command(store: &std::path::Path, id: &str, address: &str) -> Value {
     let line = format!("lookup --store {{}} --id {id} {address} --json");
     symdex_on(store, &line).json()[0]["functions"].clone()
 }

@@ -21,6 +21,7 @@ mod replicas;
 #[cfg(unix)]
 mod restart;
 mod secrets;
+mod sent_indexes;
 mod sentry;
 mod server;
 mod shared_jobs;
@@ -150,6 +151,12 @@ symdex_testkit::main! {
     secrets::secrets_of_urls_are_in_no_answer_no_metric_and_no_log,
     #[cfg(unix)]
     secrets::folders_for_uploads_and_archives_are_private_whatever_the_umask,
+    sent_indexes::a_sent_index_answers_at_once_and_says_that_it_was_sent,
+    sent_indexes::an_index_is_sent_in_parts,
+    sent_indexes::only_the_whole_index_of_its_image_is_taken,
+    sent_indexes::forged_indexes_harm_neither_the_server_nor_other_images,
+    sent_indexes::a_better_index_replaces_a_poorer_one,
+    sent_indexes::indexes_need_their_scope,
     sentry::frames_are_symbolicated_with_inlined_functions,
     sentry::only_the_first_frame_has_the_address_of_an_instruction,
     sentry::addresses_may_be_offsets_in_modules,

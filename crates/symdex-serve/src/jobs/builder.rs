@@ -10,17 +10,13 @@ use symdex::{Cause, ImageId};
 use symdex_answer::Symbolicator;
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_pipeline::{
-    DiskSpace, Failure, Host, Input, Intake, Pipeline, PipelineOptions, PublishedIndex, Reservation,
+    DiskSpace, Failure, Host, Indexes, Input, Intake, Pipeline, PipelineOptions, PublishedIndex, Reservation,
 };
 use symdex_store::{IndexBytes, OnConflict, PutOptions, SharedStore};
 
 use super::job::JobProgress;
 use super::publish::{Publishing, Unpublished};
 use super::published::BuildResults;
-
-/// The fraction of the size of a debug file that is reserved for its index and the temporary files of its build. An
-/// index takes a fiftieth to a tenth of it, and is on the disk twice while it is published.
-const INDEX_RATIO: u64 = 4;
 
 /// Builds debug files in child processes and publishes their indexes. Threads share it.
 #[derive(Debug)]
@@ -103,14 +99,14 @@ impl Builder {
         &self.publishing.symbolicator
     }
 
-    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. If `wanted`
-    /// is given, only this image is built; without it in `input`, the result has no image. A lookup finds an image once
-    /// this has returned.
+    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. What it
+    /// says beside the input becomes of indexes that are in it. If `wanted` is given, only this image is built; without
+    /// it in `input`, the result has no image. A lookup finds an image once this has returned.
     ///
     /// Blocks, also while other builds use all children. The children end when `client` says that the build is over.
     pub(crate) fn build(
         &self,
-        input: Input,
+        input: (Input, Indexes),
         wanted: Option<&ImageId>,
         put: &PutOptions,
         client: &dyn BuildClient,
@@ -126,7 +122,7 @@ impl Builder {
 
     fn try_build(
         &self,
-        input: Input,
+        (input, indexes): (Input, Indexes),
         wanted: Option<&ImageId>,
         host: &BuildHost<'_>,
         results: &mut BuildResults,
@@ -134,13 +130,14 @@ impl Builder {
         let mut intake = Intake::new(vec![input]);
         self.work().clone_into(&mut intake.temporary);
         intake.space = Some(Arc::clone(&self.space));
+        intake.indexes = indexes;
         let Some(batch) = intake.next_batch(&StopOnly(host))? else { return Ok(()) };
         results.warnings.extend(batch.warnings.iter().map(ToString::to_string));
         results.images.extend(batch.failures.iter().cloned().map(Err));
         let plan = self.pipeline.plan(&batch, host)?;
         let mut for_indexes = self.space.reserve();
         let no_room = |error: io::Error| Failure::new(Cause::Other, error.to_string());
-        for_indexes.take(plan.size() / INDEX_RATIO).map_err(no_room)?;
+        for_indexes.take(plan.index_space()).map_err(no_room)?;
         let store_error = OnceLock::new();
         // The job is not done if no store accepts an index, so that all of it is built again.
         let publish = |built: Result<_, Failure>| match store_error.get() {

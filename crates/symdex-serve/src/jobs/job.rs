@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::ops::Not;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use symdex::Cause;
-use symdex_pipeline::{Failure, PublishedIndex};
+use symdex_pipeline::{Failure, Indexes, PublishedIndex};
 use symdex_store::{Provenance, rfc3339};
 use utoipa::ToSchema;
 
@@ -36,6 +37,12 @@ pub(crate) struct Job {
     /// Whether its indexes replace different ones.
     #[serde(default)]
     pub(crate) replace: bool,
+    /// Whether its indexes are taken: those that it has itself, and that are not built.
+    #[serde(default, skip_serializing_if = "Not::not")]
+    pub(crate) indexes: bool,
+    /// The image whose index the upload is; null if it may have debug files and several images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) image: Option<String>,
     pub(crate) state: JobState,
     /// When the upload was received.
     #[schema(value_type = String, example = "2026-11-22T12:00:00Z")]
@@ -106,6 +113,9 @@ impl JobState {
     }
 }
 
+/// What to do with an index that is not taken.
+const SEND_INDEX: &str = "send it to /v1/indexes/ID, with a token that has the scope `index`";
+
 /// How often a job may start. If the server was killed this often during a job, the job may be the reason.
 const MAX_ATTEMPTS: u32 = 3;
 
@@ -162,6 +172,16 @@ impl Job {
             upload: format!("{sha256}.{}", uuid::Uuid::new_v4().simple()),
             size,
             ..Self::default()
+        }
+    }
+
+    /// What becomes of the indexes that the upload has itself.
+    pub(super) fn indexes(&self) -> Indexes {
+        let image = self.image.as_ref().and_then(|id| id.parse().ok());
+        match image {
+            Some(image) => Indexes::Only(image),
+            None if self.indexes => Indexes::Taken,
+            None => Indexes::Refused(SEND_INDEX),
         }
     }
 

@@ -71,7 +71,9 @@ impl Builder {
         let index =
             Index::open(built.as_ref()).map_err(|error| Unpublished::Failed(failed(&error.to_string())))?;
         let metadata = index.metadata();
-        let published = self.publishing.symbolicator.publish(&index, put).map_err(unpublished)?;
+        let mut put = put.clone();
+        put.provenance.iter_mut().for_each(|provenance| provenance.is_index = built.is_input);
+        let published = self.publishing.symbolicator.publish(&index, &put).map_err(unpublished)?;
         let Some((store, outcome)) = published else {
             let what = "its index is not published: every store of this server is read-only";
             return Err(Unpublished::NoStore(failed(what)));

@@ -86,7 +86,7 @@ pub(crate) type Changed = Result<Option<(Job, bool)>, JobStoreError>;
 pub(crate) enum SubmitError {
     #[error(transparent)]
     Store(#[from] JobStoreError),
-    /// An unfinished job of the same file does not replace indexes.
+    /// An unfinished job of the same file does not replace indexes, or is for another image.
     #[error("the same file is being built; send it again when job {0} has finished")]
     Unfinished(String),
     /// There are too many jobs.
@@ -227,18 +227,19 @@ impl Jobs {
         self.update(id, |job| job.state == JobState::Queued, |job| job.first = Some(now))
     }
 
-    /// The job of the upload with this SHA-256, if the upload does not have to be sent again: the job is queued or
-    /// running, waits for an operator, or is done and the stores still have its images. Blocks.
+    /// The job of the upload with this SHA-256 and for this `image`, if the upload does not have to be sent again: the
+    /// job is queued or running, waits for an operator, or is done and the stores still have its images. Blocks.
     ///
     /// # Errors
     ///
     /// [`JobStoreError`] if the store of jobs cannot be read.
-    pub(crate) fn current(&self, sha256: &str) -> Result<Option<Job>, JobStoreError> {
+    pub(crate) fn current(&self, sha256: &str, image: Option<&str>) -> Result<Option<Job>, JobStoreError> {
         let id = id_of(sha256);
         if self.is_of_others(&id) {
             self.read(&id)?;
         }
-        Ok(self.view(&id, Job::clone).filter(|job| self.is_current(job)))
+        let job = self.view(&id, Job::clone).filter(|job| job.image.as_deref() == image);
+        Ok(job.filter(|job| self.is_current(job)))
     }
 
     fn is_current(&self, job: &Job) -> bool {
@@ -251,8 +252,8 @@ impl Jobs {
 
     /// Makes `job` the job of its upload, the file at `received`, whose contents are synced. The file is gone
     /// afterwards. An upload whose job does not have to be repeated is not kept. A job that waits for an operator
-    /// starts over. A job that replaces indexes always runs, and supersedes a finished or waiting one. Returns the job.
-    /// Blocks.
+    /// starts over. A job that replaces indexes, or that is for another image than the current one, always runs, and
+    /// supersedes a finished or waiting one. Returns the job. Blocks.
     ///
     /// # Errors
     ///
@@ -261,8 +262,9 @@ impl Jobs {
         for _ in 0..WRITES {
             let there = self.read(&job.id)?;
             match there.as_ref().map(|record| &record.job).filter(|job| self.is_current(job)) {
-                Some(current) if job.replace && current.state.is_at_rest() => {}
-                Some(current) if job.replace && !current.replace => {
+                Some(current)
+                    if current.state.is_at_rest() && (job.replace || job.image != current.image) => {}
+                Some(current) if job.replace && !current.replace || job.image != current.image => {
                     return Err(SubmitError::Unfinished(current.id.clone()));
                 }
                 Some(current) => match self.resume(&current.id)? {

@@ -163,7 +163,7 @@ impl Claim {
         let input =
             Input::Named { path: upload.path.clone(), name: job.name.clone(), origin: "upload".to_owned() };
         let put = builder.put_options(job.replace, Some(job.provenance()));
-        Some(builder.build(input, None, &put, &client))
+        Some(builder.build((input, job.indexes()), None, &put, &client))
     }
 }
 

@@ -74,9 +74,10 @@ pub(crate) struct JobsQuery {
     state: Option<JobState>,
 }
 
-/// Lists jobs, the newest first: all with the scope `admin`, and those of the token with the scope `upload`. Finished
-/// jobs are kept for a week by default. A job with the state `unpublished` waits for an operator.
-#[utoipa::path(get, path = "/v1/jobs", tag = "symdex", security(("bearer" = ["admin"]), ("bearer" = ["upload"])),
+/// Lists jobs, the newest first: all with the scope `admin`, and those of the token with the scopes `upload` or
+/// `index`. Finished jobs are kept for a week by default. A job with the state `unpublished` waits for an operator.
+#[utoipa::path(get, path = "/v1/jobs", tag = "symdex",
+    security(("bearer" = ["admin"]), ("bearer" = ["upload"]), ("bearer" = ["index"])),
     params(JobsQuery), responses((status = 200, body = Vec<JobSummary>)))]
 pub(crate) async fn jobs(
     State(app): State<SharedApp>,
@@ -113,9 +114,9 @@ fn audit(requester: &Requester, action: &'static str, job: &Job) {
 }
 
 /// Cancels a job that has not finished, and ends its build. The job has failed then, and its upload is deleted. Indexes
-/// that it has published stay. With the scope `upload`, only a job of the same token.
+/// that it has published stay. With the scopes `upload` or `index`, only a job of the same token.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "symdex",
-    security(("bearer" = ["admin"]), ("bearer" = ["upload"])),
+    security(("bearer" = ["admin"]), ("bearer" = ["upload"]), ("bearer" = ["index"])),
     params(("id" = String, Path, description = "The id of the job")),
     responses(
         (status = 200, body = Job, description = "The job, which has failed"),
@@ -215,7 +216,8 @@ fn missing(id: &str) -> Problem {
 /// With `Accept: text/event-stream`, the answer follows the job until it has finished or waits for an operator: an
 /// event `job` with the job, at first and whenever its state changes, and events `progress` with its `id`, `state` and
 /// `progress` between them.
-#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex", security(("bearer" = ["upload"])),
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex",
+    security(("bearer" = ["upload"]), ("bearer" = ["index"])),
     params(("id" = String, Path, description = "The id of the job")),
     responses((status = 200, body = Job), (status = 404, body = ProblemDetails)))]
 pub(crate) async fn job(

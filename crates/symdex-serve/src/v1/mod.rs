@@ -33,12 +33,21 @@ pub(crate) fn read_routes() -> Router<SharedApp> {
         .route("/v1/symbolicate", post(symbolicate::symbolicate_report))
 }
 
-/// The requests that bring debug files, and those that follow their jobs.
+/// The requests that bring debug files.
 pub(crate) fn upload_routes() -> Router<SharedApp> {
     Router::new()
         .route("/v1/debug-files", put(uploads::upload).post(uploads::upload))
         .route("/v1/debug-files/{sha256}", head(uploads::offset).put(uploads::upload_part))
-        .route("/v1/jobs/{id}", get(jobs::job))
+}
+
+/// The requests that bring indexes.
+pub(crate) fn index_routes() -> Router<SharedApp> {
+    Router::new().route("/v1/indexes/{id}", head(uploads::offset_of_index).put(uploads::upload_index))
+}
+
+/// The requests that follow the jobs of uploads.
+pub(crate) fn follow_routes() -> Router<SharedApp> {
+    Router::new().route("/v1/jobs/{id}", get(jobs::job))
 }
 
 /// The requests that uploaders may send for their own jobs, and those who operate the server for all jobs.

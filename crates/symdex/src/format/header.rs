@@ -9,7 +9,8 @@ use super::{Cursor, SectionKind, checksums_size};
 use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
-pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
+/// The first bytes of every index.
+pub const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 140;

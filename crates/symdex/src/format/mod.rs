@@ -16,6 +16,7 @@ mod segments;
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub use counts::{Counts, Partial, Seen};
 pub use grade::Grade;
+pub use header::MAGIC;
 pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Metadata, Table};
 pub(crate) use pages::{Checksums, PageChecks, PageReader, checksums_size};

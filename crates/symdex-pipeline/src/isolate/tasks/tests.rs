@@ -19,6 +19,7 @@ fn image(id: &str, index_size: usize) -> BuiltIndex {
         coverage: Default::default(),
         verified: None,
         time: Default::default(),
+        is_input: false,
         bytes: BuiltBytes::default(),
     }
 }
