@@ -81,6 +81,10 @@ function build() {
   if (status !== 0) throw new Error("the module was not compiled");
   const module = path.join(folder, "symdex.wasm");
   copyFileSync(path.join(targetFolder, TARGET, "wasm/symdex_js.wasm"), module);
+  // The package has them, too.
+  for (const license of ["LICENSE-APACHE", "LICENSE-MIT"]) {
+    copyFileSync(path.join(root, license), path.join(folder, license));
+  }
   const compressed = gzipSync(readFileSync(module), { level: 9 }).length;
   console.log(`symdex.wasm: ${statSync(module).size} bytes, ${compressed} compressed with gzip`);
 }

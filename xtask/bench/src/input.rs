@@ -1,8 +1,9 @@
 //! The debug files of a benchmark.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// A debug file with one image.
 pub struct Input {
@@ -34,9 +35,39 @@ pub fn inputs(argument: &str, scratch: &Path) -> Result<Vec<Input>> {
     files.into_iter().map(input).collect()
 }
 
+/// What is measured if the command line names nothing: the debug files of docs/BENCHMARKS.md that are there, or else a
+/// program that is compiled now.
+///
+/// # Errors
+/// The program cannot be compiled.
+pub fn default_corpora() -> Result<Vec<String>> {
+    let named = ["cbundle", "ripgrep", "duckdb"].map(str::to_owned);
+    let found: Vec<_> = named.into_iter().filter(|name| locate(name).is_ok()).collect();
+    if found.is_empty() { Ok(vec![compiled_corpus()?]) } else { Ok(found) }
+}
+
+/// The path of the program in `corpus`, or of its dSYM.
+fn compiled_corpus() -> Result<String> {
+    let manifest = Path::new("xtask/bench/corpus/Cargo.toml");
+    let target = corpora_folder().join("compiled");
+    eprintln!("compiling Binaryen, a program in C++, to measure: about ten minutes on two cores, once");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    if cfg!(target_vendor = "apple") {
+        cargo.env("CARGO_PROFILE_RELEASE_SPLIT_DEBUGINFO", "packed");
+    }
+    let status = cargo.arg("--target-dir").arg(&target).status().context("cannot run cargo")?;
+    ensure!(status.success(), "cargo build of {} ended with {status}", manifest.display());
+    let name = if cfg!(target_vendor = "apple") { "binaryen.dSYM" } else { "binaryen" };
+    Ok(target.join("release").join(name).display().to_string())
+}
+
+fn corpora_folder() -> PathBuf {
+    std::env::var_os("SYMDEX_CORPORA").unwrap_or_else(|| "target/corpora".into()).into()
+}
+
 fn locate(argument: &str) -> Result<PathBuf> {
-    let corpora = std::env::var_os("SYMDEX_CORPORA").unwrap_or_else(|| "target/corpora".into());
-    let corpora = Path::new(&corpora);
+    let corpora = corpora_folder();
     let candidates = [argument.into(), corpora.join(argument), corpora.join(format!("{argument}.dSYM"))];
     if let Some(path) = candidates.iter().find(|path| path.exists()) {
         return Ok(path.clone());

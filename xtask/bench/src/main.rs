@@ -70,7 +70,8 @@ const FLAGS: [&str; 2] = ["--builds", "--service"];
 impl Arguments {
     fn run(&self) -> Result<()> {
         let scratch = tempfile::tempdir()?;
-        let inputs = self.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
+        let corpora = if self.corpora.is_empty() { input::default_corpora()? } else { self.corpora.clone() };
+        let inputs = corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
         let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
         if self.service {
             return service::run(&inputs, self.runs, &self.folder, scratch.path());
@@ -94,9 +95,6 @@ impl Arguments {
                 ["-o", folder] => arguments.folder = folder.into(),
                 _ => return None,
             }
-        }
-        if arguments.corpora.is_empty() {
-            arguments.corpora = ["cbundle", "ripgrep", "duckdb"].map(str::to_owned).into();
         }
         Some(arguments)
     }
