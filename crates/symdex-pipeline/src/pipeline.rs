@@ -16,7 +16,7 @@ use crate::image::{BuiltIndex, ImageBuilder, ImageResult};
 use crate::intake::{Batch, add_unpacked_maps};
 use crate::isolate::tasks::{BuildTask, Folders, symbol_maps};
 use crate::isolate::{Isolation, Limits, Protections};
-use crate::plan::{Join, Plan, Task, contents_of};
+use crate::plan::{Contents, Join, Plan, Task, contents_of};
 use crate::{in_order, pool};
 
 /// Memory of a child in addition to that of its build: its program, its threads, and a small debug file.
@@ -24,6 +24,11 @@ const BASE_MEMORY: u64 = 256 << 20;
 /// Images that share the memory are built at the same time only if each of them may take this much. It is enough for a
 /// debug file of a few hundred megabytes.
 const ENOUGH_MEMORY: usize = 250_000_000;
+
+/// How many seconds the check of an index may take, and for how many of its bytes it may take one more. A core checks
+/// 15 MB of a real index in a second. In a forged one, few bytes can stand for many ranges.
+const CHECK_SECONDS: u64 = 60;
+const CHECKED_BYTES: u64 = 1_000_000;
 
 /// What a build asks and tells its caller. Threads share it.
 pub trait Host: Sync {
@@ -417,11 +422,18 @@ impl<H: Host> Build<'_, H> {
         progress: &TaskProgress<'_, H>,
     ) -> Vec<ImageResult> {
         let options = &self.pipeline.options;
+        let (file, contents) = &self.plan.files[task.file];
+        let mut isolation = isolation.clone();
+        if let Contents::Index(_) = contents {
+            let seconds = CHECK_SECONDS + task.size / CHECKED_BYTES;
+            let seconds = isolation.limits.seconds.map_or(seconds, |limit| limit.min(seconds));
+            isolation.limits.seconds = Some(seconds);
+        }
         // These files are deleted when the child has ended.
         let existing = folders.copies(&joins, |id| self.host.existing(id));
         let maps = options.symbol_maps.iter().map(DebugFile::on_disk).chain(self.batch.maps.iter().cloned());
         let build = BuildTask {
-            file: self.plan.files[task.file].0.clone(),
+            file: file.clone(),
             joins,
             cached_image: task.cached_image,
             archs: options.archs.clone(),

@@ -152,6 +152,7 @@ symdex_testkit::main! {
     #[cfg(unix)]
     secrets::folders_for_uploads_and_archives_are_private_whatever_the_umask,
     sent_indexes::a_sent_index_answers_at_once_and_says_that_it_was_sent,
+    sent_indexes::the_documented_commands_send_indexes,
     sent_indexes::an_index_is_sent_in_parts,
     sent_indexes::only_the_whole_index_of_its_image_is_taken,
     sent_indexes::forged_indexes_harm_neither_the_server_nor_other_images,

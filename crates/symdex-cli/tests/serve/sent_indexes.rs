@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use symdex::Grade;
-use symdex_testkit::folders::{folder, indexes_in};
+use symdex_testkit::folders::{folder, indexes_in, names_in};
 use symdex_testkit::images::archive::{ZipEntry, gzip, zip, zip_of};
 use symdex_testkit::images::seal::{CHUNKS_SIZE, FILE_SIZE, enlarge, seal_header, sealed};
 use symdex_testkit::indexes;
-use symdex_testkit::testdata::debug_file;
+use symdex_testkit::testdata::{debug_file, dsym, testdata};
 
 use crate::jobs::{failure, finished, is_found, sha256};
 use crate::lookup::from_command;
-use crate::server::{Answer, TestServer, TestToken, store_of, symdex_on};
+use crate::server::{Answer, TestServer, TestToken, command, store_of, symdex_on};
 
 /// The id and the index of a debug file of testdata.
 fn built_index(name: &str) -> (String, Vec<u8>) {
@@ -81,6 +82,28 @@ pub(crate) fn a_sent_index_answers_at_once_and_says_that_it_was_sent() {
     let file = fs::read(debug_file("inline-dwarf4")).expect("a debug file");
     let built = finished(&server, &server.put("/v1/debug-files?name=inline-dwarf4", &[], &file));
     assert_eq!(self::image(&built)["outcome"], "unchanged");
+}
+
+/// The commands of docs/SERVICE.md.
+pub(crate) fn the_documented_commands_send_indexes() {
+    let document = fs::read_to_string(testdata().join("../docs/SERVICE.md")).expect("the document");
+    let (_, section) = document.split_once("\n### Send an index\n").expect("the section");
+    let (_, block) = section.split_once("\n```sh\n").expect("commands");
+    let (script, _) = block.split_once("\n```").expect("their end");
+    _ = symdex_testkit::program("curl", "--version");
+    let (root, store) = (folder(), folder());
+    let server = TestServer::start(store.path(), &[]);
+    let script = script.replace("http://127.0.0.1:8040", &server.url);
+    let script = script.replace("MyApp.app.dSYM", dsym("fat").to_str().expect("UTF-8"));
+    let program = command();
+    let programs = Path::new(program.get_program()).parent().expect("a folder");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let run = Command::new("sh").args(["-ec", &script]).current_dir(root.path()).env("PATH", path).output();
+    let run = run.expect("sh runs");
+    assert!(run.status.success(), "{script}: {}", String::from_utf8_lossy(&run.stderr));
+    let built = names_in(&root.path().join("indexes"));
+    assert!(built.len() > 1, "{built:?}");
+    crate::jobs::until(|| indexes_in(store.path()) == built);
 }
 
 pub(crate) fn an_index_is_sent_in_parts() {

@@ -27,7 +27,7 @@ const NO_SHA256: &str =
     "a part of an upload (Content-Range) needs the SHA-256 of the whole upload in the URL";
 
 /// An upload.
-#[derive(Default, Deserialize, IntoParams)]
+#[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UploadOptions {
