@@ -298,8 +298,8 @@ impl ImageBuilder<'_> {
             let what = "damaged index: it states more functions or ranges than it has";
             return Err(Failure::of_file(file.name(), Cause::Damaged, what));
         }
-        if ranges == 0 && !self.allow_empty {
-            let what = "the index is empty: no address has an answer";
+        if ranges == 0 && !metadata.executable.is_empty() && !self.allow_empty {
+            let what = "the index is empty: its image has code, and no address has an answer";
             return Err(Failure::of_file(file.name(), Cause::NotFound, what).because("nothing to answer"));
         }
         Ok(BuiltIndex {

@@ -154,6 +154,7 @@ symdex_testkit::main! {
     sent_indexes::a_sent_index_answers_at_once_and_says_that_it_was_sent,
     sent_indexes::the_documented_commands_send_indexes,
     sent_indexes::an_index_is_sent_in_parts,
+    sent_indexes::the_same_bytes_for_another_image_are_another_job,
     sent_indexes::only_the_whole_index_of_its_image_is_taken,
     sent_indexes::forged_indexes_harm_neither_the_server_nor_other_images,
     sent_indexes::a_better_index_replaces_a_poorer_one,

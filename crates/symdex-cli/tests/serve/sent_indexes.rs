@@ -140,6 +140,26 @@ pub(crate) fn an_index_is_sent_in_parts() {
     assert_eq!(mismatch.status, 422, "{}", mismatch.text());
 }
 
+pub(crate) fn the_same_bytes_for_another_image_are_another_job() {
+    // A file is in the place of the store, so that the first job waits.
+    let root = folder();
+    let store = root.path().join("store");
+    fs::write(&store, b"").expect("written");
+    let server = TestServer::start(&store, &[]);
+    let (id, other) = (indexes::id(3).to_string(), indexes::id(4).to_string());
+    let accepted = send(&server, &id, &indexes::index(3, 2));
+    let path = accepted.header("location");
+    crate::jobs::until(|| !server.get(path).json()["store_error"].is_null());
+    let again = send(&server, &id, &indexes::index(3, 2));
+    assert_eq!((again.status, again.header("location")), (202, path));
+    let early = send(&server, &other, &indexes::index(3, 2));
+    assert_eq!(early.status, 409, "{}", early.text());
+    fs::remove_file(&store).expect("removed");
+    assert_eq!(image(&finished(&server, &accepted))["outcome"], "written");
+    let job = sent(&server, &other, &indexes::index(3, 2));
+    assert_eq!((failure(&job).0, &job["image"]), ("usage", &json!(other)));
+}
+
 pub(crate) fn only_the_whole_index_of_its_image_is_taken() {
     let ((id, index), store) = (built_index("cxx"), folder());
     let (other, right) = (indexes::id(7).to_string(), indexes::index(7, 3));
