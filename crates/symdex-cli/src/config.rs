@@ -40,7 +40,7 @@ pub(crate) const STORE: Key = key("store", "SYMDEX_STORE", true);
 /// The sources of debug files.
 pub(crate) const DEBUG_SOURCE: Key = key("debug-source", "SYMDEX_DEBUG_SOURCE", true);
 
-const KEYS: [Key; 41] = [
+const KEYS: [Key; 43] = [
     STORE,
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -50,6 +50,8 @@ const KEYS: [Key; 41] = [
     key("map", "SYMDEX_MAP", false),
     key("cache-size", "SYMDEX_CACHE_SIZE", false),
     key("store-timeout", "SYMDEX_STORE_TIMEOUT", false),
+    key("server", "SYMDEX_SERVER", false),
+    key("token-file", "SYMDEX_TOKEN_FILE", true),
     key("jobs", "SYMDEX_JOBS", false),
     key("max-memory", "SYMDEX_MAX_MEMORY", false),
     key("max-seconds", "SYMDEX_MAX_SECONDS", false),

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     let mut output = BuildOutput::new(&args.reporting);
     for path in &args.files {
         match import(path, args, &pipeline).and_then(|built| build::publish(built, &stores, &put)) {
-            Ok(image) => output.image(&image, are_many)?,
+            Ok(image) => output.image(image, are_many)?,
             Err(failure) => output.fail(&failure)?,
         }
     }

@@ -33,6 +33,8 @@ mod stores;
 mod symbolicate;
 mod text;
 mod unwind;
+#[cfg(feature = "stores")]
+mod upload;
 mod url_password;
 mod verify;
 
@@ -102,6 +104,8 @@ enum Command {
     #[cfg(feature = "symbol-files")]
     Import(Box<import::Args>),
     Verify(verify::Args),
+    #[cfg(feature = "stores")]
+    Upload(Box<upload::Args>),
     Store(store::Args),
     #[cfg(feature = "serve")]
     Serve(Box<serve::Args>),
@@ -163,6 +167,8 @@ fn run() -> Result<ExitCode, CommandError> {
         #[cfg(feature = "symbol-files")]
         Command::Import(args) => import::run(&args),
         Command::Verify(args) => verify::run(&args),
+        #[cfg(feature = "stores")]
+        Command::Upload(args) => upload::run(&args),
         Command::Store(args) => store::run(&args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(&args, serve_args_again),

@@ -63,6 +63,12 @@ impl Output {
         if self.json { self.json(line) } else { self.print(&text()) }
     }
 
+    /// Whether JSON is asked for.
+    #[cfg(feature = "stores")]
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Prints `line` as JSON, if JSON is asked for.
     pub(crate) fn json(&self, line: &impl Serialize) -> Result<(), CommandError> {
         if self.json { self.print(&serde_json::to_string(line).map_err(io::Error::from)?) } else { Ok(()) }

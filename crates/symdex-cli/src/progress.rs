@@ -72,6 +72,10 @@ impl Progress {
         Self::shown(size, move |bar, is_done| {
             while is_done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let (done, size) = (bar.position(), bar.length().unwrap_or(size));
+                // A command that asks a server has nothing to read yet.
+                if size == 0 {
+                    continue;
+                }
                 let percent = done.saturating_mul(100) / size.max(1);
                 let left = left(done, size, bar.eta());
                 print(&format!("progress: {} % of {}, {left}", percent.min(100), text::size(size)));

@@ -284,6 +284,20 @@ impl Plan {
         }
     }
 
+    /// Leaves out each debug file, and each image of a shared cache, all of whose images have one of these `ids`.
+    pub fn leave_out(&mut self, ids: &BTreeSet<ImageId>) {
+        let Self { files, tasks, .. } = self;
+        tasks.retain(|task| {
+            let contents = task.as_ref().ok().and_then(|task| Some((task, &files.get(task.file)?.1)));
+            let images = contents.map_or(&[][..], |(task, contents)| match task.cached_image {
+                Some(at) => contents.images().get(at..=at).unwrap_or_default(),
+                None => contents.images(),
+            });
+            let is_left_out = |image: &HeaderImage| image.id.as_ref().is_some_and(|id| ids.contains(id));
+            images.is_empty() || !images.iter().all(is_left_out)
+        });
+    }
+
     /// How many bytes of debug files are read.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -312,7 +326,12 @@ impl Plan {
     /// The first failure of a file at which a child ended.
     #[must_use]
     pub fn killed(&self) -> Option<&Failure> {
-        self.tasks.iter().filter_map(|task| task.as_ref().err()).find(|failure| failure.limit.is_some())
+        self.failures().find(|failure| failure.limit.is_some())
+    }
+
+    /// Why files are not read.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.tasks.iter().filter_map(|task| task.as_ref().err())
     }
 
     /// How many debug files, and images of shared caches, have a build of their own.

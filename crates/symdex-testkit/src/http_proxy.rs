@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,10 @@ pub enum HttpFault {
     None,
     /// The server is not asked. The answer is the status 500.
     Error500,
+    /// The server is not asked. The answer is the status 503, which asks for a pause of one second.
+    Error503,
+    /// The server gets half of the body of the request, and both connections are closed.
+    CutRequest,
     /// The server is asked, and the connection is closed without an answer.
     LostAnswer,
     /// The answer ends after half of its bytes.
@@ -42,6 +46,7 @@ struct State {
     target: u16,
     plan: Box<dyn Fn(&str) -> HttpFault + Send + Sync>,
     log: Mutex<Vec<(String, HttpFault)>>,
+    body_bytes: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -51,7 +56,7 @@ impl HttpProxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let (plan, log, is_over) = (Box::new(plan), Mutex::default(), AtomicBool::new(false));
-        let state = Arc::new(State { target, plan, log, is_over });
+        let state = Arc::new(State { target, plan, log, body_bytes: AtomicU64::new(0), is_over });
         let accepting = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -69,6 +74,11 @@ impl HttpProxy {
     /// The methods of all requests since the last call, and what was done to each.
     pub fn take_log(&self) -> Vec<(String, HttpFault)> {
         std::mem::take(&mut self.state.log.lock().expect("not poisoned"))
+    }
+
+    /// How many bytes of bodies of PUT were passed on since the last call.
+    pub fn take_put_bytes(&self) -> u64 {
+        self.state.body_bytes.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -95,16 +105,27 @@ impl State {
         let Some((first, fields)) = head.split_once("\r\n") else { return Ok(()) };
         let fault = (self.plan)(first);
         let method = first.split(' ').next().unwrap_or_default().to_owned();
+        let is_put = method == "PUT";
         self.log.lock().expect("not poisoned").push((method, fault));
         if expects {
             client.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
         }
         let mut body = vec![0; body_len];
         reader.read_exact(&mut body)?;
-        if fault == HttpFault::Error500 {
-            return client.write_all(
-                b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-            );
+        let refused = match fault {
+            HttpFault::Error500 => Some("500 Internal Server Error\r\n"),
+            HttpFault::Error503 => Some("503 Service Unavailable\r\nRetry-After: 1\r\n"),
+            _ => None,
+        };
+        if let Some(status) = refused {
+            let answer = format!("HTTP/1.1 {status}Content-Length: 0\r\nConnection: close\r\n\r\n");
+            return client.write_all(answer.as_bytes());
+        }
+        if fault == HttpFault::CutRequest {
+            body.truncate(body.len() / 2);
+        }
+        if is_put {
+            self.body_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
         }
         let mut server = TcpStream::connect(("127.0.0.1", self.target))?;
         let fields: String = fields
@@ -115,6 +136,9 @@ impl State {
             .collect();
         server.write_all(format!("{first}\r\nConnection: close\r\n{fields}").as_bytes())?;
         server.write_all(&body)?;
+        if fault == HttpFault::CutRequest {
+            return Ok(());
+        }
         let mut answer = Vec::new();
         server.read_to_end(&mut answer)?;
         spoil(&mut answer, fault);

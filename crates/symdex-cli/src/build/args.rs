@@ -1,6 +1,6 @@
 //! The command line of `symdex build`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use symdex::ImageId;
 use symdex_pipeline::PipelineOptions;
@@ -54,11 +54,21 @@ use crate::failure::Failure;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) inputs: InputArgs,
-    #[command(flatten)]
-    pub(super) required: RequiredArgs,
+    pub(super) build: BuildArgs,
     #[command(flatten)]
     pub(super) destination: Destination,
+    /// Build images whose index exists already, in DIR or in the first store. --on-conflict replace implies it
+    #[arg(long)]
+    force: bool,
+}
+
+/// What is built, and how: the options that `symdex build` and `symdex upload` share.
+#[derive(clap::Args)]
+pub(crate) struct BuildArgs {
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+    #[command(flatten)]
+    pub(crate) required: RequiredArgs,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -73,9 +83,6 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo and .dwp files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Build images whose index exists already, in DIR or in the first store. --on-conflict replace implies it
-    #[arg(long)]
-    force: bool,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
     /// comparison may take four times the memory, and its time counts towards --max-seconds
     #[arg(long)]
@@ -91,12 +98,12 @@ pub(crate) struct Args {
     #[arg(long)]
     isolate: bool,
     #[command(flatten)]
-    pub(super) reporting: Reporting,
+    pub(crate) reporting: Reporting,
 }
 
 /// The options for images that a build must find.
 #[derive(clap::Args)]
-pub(super) struct RequiredArgs {
+pub(crate) struct RequiredArgs {
     /// Build only the image of this id, and fail if no input has it. The id must be complete. May be repeated. A single
     /// --id is also the id of the one image of the inputs that states none, such as Flutter's app.ios-arm64.symbols
     #[arg(long, value_name = "ID")]
@@ -106,8 +113,16 @@ pub(super) struct RequiredArgs {
     pub(super) require_all: bool,
 }
 
-impl Args {
-    pub(super) fn pipeline_options(&self) -> Result<PipelineOptions, Failure> {
+impl RequiredArgs {
+    /// Whether the image is one of `--id`, or all are wanted.
+    pub(crate) fn wants(&self, id: &ImageId) -> bool {
+        self.id.is_empty() || self.id.contains(id)
+    }
+}
+
+impl BuildArgs {
+    /// `unpublished` is the folder for indexes of children.
+    pub(crate) fn pipeline_options(&self, unpublished: Option<&Path>) -> Result<PipelineOptions, Failure> {
         let mut options = self.limits.add_to(PipelineOptions::default());
         options.archs.clone_from(&self.arch);
         if let [id] = &self.required.id[..] {
@@ -118,12 +133,14 @@ impl Args {
         options.verify = self.verify;
         options.unwind_rows = self.unwind.is_wanted();
         options.isolation = self.isolate.then(Isolation::of_this_program).transpose()?;
-        if let Some(folder) = &self.destination.output {
-            options.unpublished.clone_from(folder);
+        if let Some(folder) = unpublished {
+            folder.clone_into(&mut options.unpublished);
         }
         Ok(options)
     }
+}
 
+impl Args {
     /// Whether images are built whose index exists already. An index that is to be replaced may only look like the one
     /// that a build would make.
     pub(super) fn builds_all(&self) -> bool {

@@ -13,10 +13,10 @@ use crate::failure::{Cause, Failure};
 use crate::number;
 
 #[derive(clap::Args)]
-pub(super) struct InputArgs {
+pub(crate) struct InputArgs {
     /// Debug files, bundles, folders, .xcarchives or archives. - is a debug file or an archive on standard input
     #[arg(required_unless_present = "inputs_from", value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    pub(crate) inputs: Vec<PathBuf>,
     /// Also build the inputs that this file lists, one on each line. - is standard input
     #[arg(long, value_name = "FILE")]
     inputs_from: Option<PathBuf>,
@@ -65,7 +65,7 @@ fn size(text: &str) -> Result<u64, String> {
 
 impl InputArgs {
     /// The inputs of the command line and of the listing, those of other shards left out.
-    pub(super) fn list(&self) -> Result<Vec<PathBuf>, Failure> {
+    pub(crate) fn list(&self) -> Result<Vec<PathBuf>, Failure> {
         let mut inputs = self.inputs.clone();
         if let Some(path) = &self.inputs_from {
             let listing = match path.to_str() {
@@ -87,7 +87,7 @@ impl InputArgs {
     }
 
     /// Reads `inputs` within the limits of the options.
-    pub(super) fn intake(&self, inputs: &[PathBuf]) -> Intake {
+    pub(crate) fn intake(&self, inputs: &[PathBuf]) -> Intake {
         let inputs = inputs.iter().map(|path| Input::of_argument(path)).collect();
         let mut intake = Intake::new(inputs);
         (intake.limits, intake.max_temporary) = (self.limits(), self.limits.max_temporary);

@@ -9,16 +9,20 @@ mod shard;
 mod summary;
 mod totals;
 
-use std::sync::atomic::AtomicBool;
+use std::collections::BTreeSet;
 
 use symdex_pipeline::Pipeline;
 
 pub(crate) use self::args::Args;
+#[cfg(feature = "stores")]
+pub(crate) use self::args::{BuildArgs, RequiredArgs};
 #[cfg(any(feature = "serve", feature = "symbol-files"))]
 pub(crate) use self::common::UnwindOption;
 #[cfg(feature = "symbol-files")]
 pub(crate) use self::common::{BuildLimits, Destination, Reporting};
-use self::run::{Build, BuildHost};
+#[cfg(feature = "stores")]
+pub(crate) use self::required::Required;
+pub(crate) use self::run::{BuildHost, build};
 #[cfg(feature = "symbol-files")]
 pub(crate) use self::summary::publish;
 pub(crate) use self::summary::sentence;
@@ -28,20 +32,18 @@ use crate::interrupt;
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let output = BuildOutput::new(&args.reporting);
-    let pipeline = Pipeline::new(args.pipeline_options()?)?;
-    let inputs = args.inputs.list()?;
+    let reporting = &args.build.reporting;
+    let output = BuildOutput::new(reporting);
+    let pipeline = Pipeline::new(args.build.pipeline_options(args.destination.output.as_deref())?)?;
+    let inputs = args.build.inputs.list()?;
     if inputs.is_empty() {
-        args.reporting.warn("there is nothing to build: no input is listed, or none is in this shard");
+        reporting.warn("there is nothing to build: no input is listed, or none is in this shard");
     }
     let stores = args.destination.open()?;
-    let progress = Progress::unless(args.reporting.is_quiet());
+    let progress = Progress::unless(reporting.is_quiet());
     interrupt::delete_temporary_folders();
-    let mut intake = args.inputs.intake(&inputs);
-    let host = BuildHost { args, stores: &stores, progress: &progress, is_told: AtomicBool::new(false) };
-    let mut build = Build::new(&pipeline, &host, output);
-    while let Some(batch) = intake.next_batch(&progress)? {
-        build.batch(&batch)?;
-    }
-    build.finish()
+    let host = BuildHost::new(&args.build, &stores, args.destination.put_options(), &progress);
+    let host = host.building_all(args.builds_all());
+    let (output, are_many) = build(&pipeline, &inputs, &host, output, |_| Ok(BTreeSet::new()))?;
+    progress.suspend(|| output.finish(are_many))
 }

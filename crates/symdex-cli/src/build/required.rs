@@ -15,7 +15,7 @@ use crate::failure::{Cause, Failure};
 use crate::text;
 
 /// The images that a build must find, and those that it has found.
-pub(super) struct Required<'a> {
+pub(crate) struct Required<'a> {
     args: &'a RequiredArgs,
     /// The images of `--id` that are in the inputs.
     found: BTreeSet<ImageId>,
@@ -28,7 +28,7 @@ pub(super) struct Required<'a> {
 }
 
 impl<'a> Required<'a> {
-    pub(super) fn new(args: &'a RequiredArgs) -> Self {
+    pub(crate) fn new(args: &'a RequiredArgs) -> Self {
         let (found, without, with) = Default::default();
         Self { args, found, without, with, unopened: Vec::new() }
     }
@@ -39,8 +39,14 @@ impl<'a> Required<'a> {
     }
 
     /// Counts the images of a plan.
-    pub(super) fn planned(&mut self, plan: &Plan) {
+    pub(crate) fn planned(&mut self, plan: &Plan) {
         self.found.extend(self.args.id.iter().filter(|id| plan.ids.contains(id)).cloned());
+    }
+
+    /// Counts images of a plan that are not built, because an index with debug information has these `ids` elsewhere.
+    pub(super) fn left_out(&mut self, plan: &Plan, ids: &BTreeSet<ImageId>) {
+        let images = plan.images().filter(|(_, (id, _))| ids.contains(id));
+        self.with.extend(images.map(|(_, (id, arch))| (id.to_string(), arch)));
     }
 
     /// Counts an image that was built. `kept` tells whether the index of this id that was there already, and is kept,
@@ -77,7 +83,7 @@ impl<'a> Required<'a> {
         archives.into_iter().for_each(|archive| products.files.add(&archive.join("Products")));
         let plan = pipeline.plan(&products, &())?;
         for (file, (id, arch)) in plan.images() {
-            if self.args.id.is_empty() || self.args.id.contains(&id) {
+            if self.args.wants(&id) {
                 let name = text::file_name(file);
                 self.without.insert((id.to_string(), arch), (file.to_owned(), name));
             }
@@ -94,7 +100,7 @@ impl<'a> Required<'a> {
     }
 
     /// A failure for each image that is missing.
-    pub(super) fn failures(&mut self) -> Vec<Failure> {
+    pub(crate) fn failures(&mut self) -> Vec<Failure> {
         let Self { found, without, with, unopened, .. } = self;
         let wanted: BTreeSet<_> = self.args.id.iter().collect();
         let absent = wanted.into_iter().filter(|id| !found.contains(id)).map(|id| {

@@ -1,23 +1,25 @@
 //! The build of batches of inputs, and what is built so far.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use symdex::{Grade, ImageId};
 use symdex_build::debug_files::{InputFiles, UnreadArchives};
 use symdex_pipeline::isolate::Protections;
-use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline};
-use symdex_store::{IndexBytes, StoreReader};
+use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline, Plan};
+use symdex_store::{IndexBytes, PutOptions, StoreReader};
 
-use super::args::Args;
+use super::args::BuildArgs;
 use super::required::Required;
 use super::summary;
 use super::totals::BuildOutput;
-use crate::failure::{CommandError, CommandResult, Failure, note};
+use crate::failure::{CommandError, Failure, note};
 use crate::progress::Progress;
 use crate::text;
 
 /// A build of all batches.
-pub(super) struct Build<'a> {
+struct Build<'a> {
     pipeline: &'a Pipeline,
     host: &'a BuildHost<'a>,
     required: Required<'a>,
@@ -29,13 +31,48 @@ pub(super) struct Build<'a> {
 }
 
 /// Indexes that exist, progress, and a message.
-pub(super) struct BuildHost<'a> {
-    pub(super) args: &'a Args,
+pub(crate) struct BuildHost<'a> {
+    args: &'a BuildArgs,
     /// Where the indexes are put. There is at least one.
-    pub(super) stores: &'a StoreReader,
-    pub(super) progress: &'a Progress,
+    stores: &'a StoreReader,
+    put: PutOptions,
+    /// Whether images are built whose index the first store has.
+    builds_all: bool,
+    progress: &'a Progress,
     /// Whether the limits that are in force have been printed.
-    pub(super) is_told: AtomicBool,
+    is_told: AtomicBool,
+}
+
+/// Builds `inputs` into the stores of `host`, except images with the ids that `leave_out` returns for each plan.
+/// Returns the output before its totals, and whether the totals are for people, too.
+pub(crate) fn build<'a>(
+    pipeline: &'a Pipeline,
+    inputs: &[PathBuf],
+    host: &'a BuildHost<'a>,
+    output: BuildOutput<'a>,
+    mut leave_out: impl FnMut(&Plan) -> Result<BTreeSet<ImageId>, Failure>,
+) -> Result<(BuildOutput<'a>, bool), CommandError> {
+    let mut intake = host.args.inputs.intake(inputs);
+    let mut build = Build::new(pipeline, host, output);
+    while let Some(batch) = intake.next_batch(host.progress)? {
+        build.batch(&batch, &mut leave_out)?;
+    }
+    build.finish()
+}
+
+impl<'a> BuildHost<'a> {
+    pub(crate) fn new(
+        args: &'a BuildArgs,
+        stores: &'a StoreReader,
+        put: PutOptions,
+        progress: &'a Progress,
+    ) -> Self {
+        Self { args, stores, put, builds_all: false, progress, is_told: AtomicBool::new(false) }
+    }
+
+    pub(super) fn building_all(self, builds_all: bool) -> Self {
+        Self { builds_all, ..self }
+    }
 }
 
 impl Host for BuildHost<'_> {
@@ -48,7 +85,7 @@ impl Host for BuildHost<'_> {
     }
 
     fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
-        let first = self.stores.stores().first().filter(|_| !self.args.builds_all())?;
+        let first = self.stores.stores().first().filter(|_| !self.builds_all)?;
         first.get(id).ok().flatten()
     }
 
@@ -66,13 +103,17 @@ impl Host for BuildHost<'_> {
 }
 
 impl<'a> Build<'a> {
-    pub(super) fn new(pipeline: &'a Pipeline, host: &'a BuildHost<'a>, output: BuildOutput<'a>) -> Self {
+    fn new(pipeline: &'a Pipeline, host: &'a BuildHost<'a>, output: BuildOutput<'a>) -> Self {
         let required = Required::new(&host.args.required);
         Self { pipeline, host, required, output, tasks: 0, without_arch: Vec::new() }
     }
 
     /// Builds and publishes the indexes of `batch`.
-    pub(super) fn batch(&mut self, batch: &Batch) -> Result<(), CommandError> {
+    fn batch(
+        &mut self,
+        batch: &Batch,
+        leave_out: &mut impl FnMut(&Plan) -> Result<BTreeSet<ImageId>, Failure>,
+    ) -> Result<(), CommandError> {
         let Self { pipeline, host, .. } = *self;
         host.progress.suspend(|| {
             warn_about_archives(&batch.files, host.args);
@@ -89,12 +130,15 @@ impl<'a> Build<'a> {
         if let Err(failure) = self.required.mentioned(&batch.files, pipeline) {
             self.fail(&failure)?;
         }
-        let plan = pipeline.plan(batch, host)?;
+        let mut plan = pipeline.plan(batch, host)?;
         match plan.no_such_arch.clone() {
             Some(failure) => self.without_arch.push((failure, plan.skipped)),
             None => self.output.skip(plan.skipped),
         }
         self.required.planned(&plan);
+        let left_out = leave_out(&plan)?;
+        self.required.left_out(&plan, &left_out);
+        plan.leave_out(&left_out);
         self.tasks += plan.task_len();
         let ids = self.required.ids();
         pipeline.build(batch, plan, ids, host, |built| built, |built| self.built(built))
@@ -102,9 +146,8 @@ impl<'a> Build<'a> {
 
     /// Publishes and reports an index, or reports a failure.
     fn built(&mut self, built: Result<BuiltIndex, Failure>) -> Result<(), CommandError> {
-        let BuildHost { args, stores, progress, .. } = *self.host;
-        let put = args.destination.put_options();
-        let image = match built.and_then(|built| summary::publish(built, stores, &put)) {
+        let BuildHost { stores, put, progress, .. } = self.host;
+        let image = match built.and_then(|built| summary::publish(built, stores, put)) {
             Ok(image) => image,
             Err(failure) => return self.fail(&failure),
         };
@@ -120,7 +163,7 @@ impl<'a> Build<'a> {
         });
         // The output of one or two files needs no totals.
         let are_many = self.tasks > 2;
-        progress.suspend(|| self.output.image(&image, are_many))
+        progress.suspend(|| self.output.image(image, are_many))
     }
 
     /// Reports and counts a failure.
@@ -128,8 +171,8 @@ impl<'a> Build<'a> {
         self.host.progress.suspend(|| self.output.fail(failure))
     }
 
-    /// Reports what is missing, and the totals. Returns the gravest failure.
-    pub(super) fn finish(mut self) -> CommandResult {
+    /// Reports what is missing. Returns the output before its totals, and whether there are many files.
+    fn finish(mut self) -> Result<(BuildOutput<'a>, bool), CommandError> {
         let mut without_arch = std::mem::take(&mut self.without_arch);
         // If an image was built, files without a wanted architecture are skipped.
         if self.output.has_no_image() {
@@ -143,12 +186,12 @@ impl<'a> Build<'a> {
             self.fail(&failure)?;
         }
         let are_many = self.tasks > 2 || self.output.has_skipped();
-        self.host.progress.suspend(|| self.output.finish(are_many))
+        Ok((self.output, are_many))
     }
 }
 
 /// Warns about archives in folders of debug files.
-fn warn_about_archives(inputs: &InputFiles, args: &Args) {
+fn warn_about_archives(inputs: &InputFiles, args: &BuildArgs) {
     for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
         let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
         args.reporting.warn(&format!(

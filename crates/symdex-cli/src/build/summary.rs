@@ -20,7 +20,7 @@ use crate::text;
 #[derive(Serialize)]
 pub(crate) struct ImageSummary {
     #[serde(flatten)]
-    pub(super) published: PublishedIndex,
+    pub(crate) published: PublishedIndex,
     /// Where the index is in the other stores.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     copies: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct ImageSummary {
     verified: Option<Verified>,
     /// The outcome in the first store; `None` if the index has a wrong answer and was therefore not published.
     #[serde(skip)]
-    pub(super) outcome: Option<PublishOutcome>,
+    pub(crate) outcome: Option<PublishOutcome>,
 }
 
 /// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
@@ -99,18 +99,20 @@ pub(crate) fn sentence(outcome: Option<&PublishOutcome>) -> &'static str {
     }
 }
 
-/// Prints the summary, and warnings on standard error. If `are_many`, the totals say how many images have no debug
-/// information. Returns how many losses are not printed, because no file can avoid them.
-pub(super) fn report(
+/// Prints the summary.
+pub(super) fn print(
     summary: &ImageSummary,
     output: &Output,
     reporting: &Reporting,
-    are_many: bool,
-) -> Result<u64, CommandError> {
+) -> Result<(), CommandError> {
     match (reporting.json, reporting.verbosity()) {
-        (false, Verbosity::Quiet) => {}
-        _ => output.line(summary, || human(summary))?,
+        (false, Verbosity::Quiet) => Ok(()),
+        _ => output.line(summary, || human(summary)),
     }
+}
+
+/// Prints warnings on standard error. If `are_many`, the totals say how many images have no debug information. Returns how many losses are not printed, because no file can avoid them.
+pub(super) fn warn(summary: &ImageSummary, reporting: &Reporting, are_many: bool) -> u64 {
     let ImageSummary { published, partial, verified, .. } = summary;
     let PublishedIndex { file, arch, warnings, grade, has_dwarf, .. } = published;
     let say = |kind: &str, what: &str| {
@@ -119,7 +121,7 @@ pub(super) fn report(
     let wrong = verified.iter().flat_map(|verified| &verified.wrong);
     wrong.for_each(|wrong| say("not published", wrong));
     if reporting.verbosity() == Verbosity::Quiet {
-        return Ok(0);
+        return 0;
     }
     if *grade == Grade::Nothing || !has_dwarf && !are_many {
         say("warning", what_is_indexed(*grade));
@@ -129,7 +131,7 @@ pub(super) fn report(
         |partial: &&Partial| reporting.verbosity() == Verbosity::Verbose || can_be_avoided(&partial.reason);
     let (reported, others): (Vec<_>, Vec<_>) = partial.iter().partition(is_reported);
     reported.iter().for_each(|partial| say("warning", &text::partial(partial)));
-    Ok(others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count)))
+    others.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count))
 }
 
 /// What the index of an image without debug information has.

@@ -29,6 +29,7 @@ mod symbolicate;
 mod tls;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
+mod upload;
 
 symdex_testkit::main! {
     #[cfg(unix)]
@@ -188,6 +189,19 @@ symdex_testkit::main! {
     #[cfg(unix)]
     tls::sighup_replaces_the_certificate_and_keeps_the_connections,
     #[cfg(all(feature = "otel", unix))]
-    trace::a_collector_gets_the_span_of_a_request;
+    trace::a_collector_gets_the_span_of_a_request,
+    upload::an_upload_sends_a_part_of_the_debug_files_and_the_next_one_nothing,
+    upload::an_upload_goes_on_after_broken_connections_and_an_overloaded_server,
+    upload::a_server_that_asks_for_a_longer_pause_is_a_failure,
+    upload::a_killed_client_sends_only_the_rest_in_its_next_run,
+    upload::two_hundred_images_are_sent_in_one_run,
+    upload::the_whole_index_is_sent_after_that_of_a_stripped_library,
+    upload::a_dry_run_sends_nothing,
+    upload::debug_files_are_sent_as_archives_and_once,
+    upload::a_token_needs_its_scopes_and_is_not_shown,
+    upload::what_is_no_symdex_server_is_named,
+    upload::an_index_that_is_too_large_for_the_server_does_not_stop_the_others,
+    upload::what_builds_leave_is_found_and_printed_first,
+    upload::every_line_of_json_conforms_to_its_schema;
     on request: browser::pictures_for_the_documentation,
 }

@@ -1,0 +1,236 @@
+//! What is sent in one piece: its file, the parts in which it is sent, and its job.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use reqwest::header::CONTENT_RANGE;
+use reqwest::{Method, RequestBuilder};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use symdex::Grade;
+
+use super::client::{Server, Trouble};
+use crate::failure::{Cause, Failure};
+use crate::progress::Bar;
+use crate::text::printable;
+
+/// How much one request sends.
+const PART: u64 = 8 << 20;
+/// Indexes in object stores have this level, too. It makes them 14 % smaller; level 19 makes them 18 % smaller, and
+/// takes ten times as long.
+const ZSTD_LEVEL: i32 = 6;
+/// How often a parcel may start over.
+const MAX_REWINDS: u32 = 3;
+/// The longest pause before a job is asked for again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// An image of the inputs.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub(super) id: String,
+    pub(super) arch: String,
+    pub(super) name: String,
+    /// The debug file.
+    pub(super) file: String,
+    /// The most that the server has to answer.
+    pub(super) grade: Grade,
+    /// The sizes of the index and of the debug information, if the index was built here.
+    pub(super) sizes: Option<(u64, u64)>,
+}
+
+/// What is sent in one piece.
+pub(super) struct Parcel {
+    pub(super) images: Vec<Image>,
+    /// The name on the server.
+    pub(super) name: String,
+    file: PathBuf,
+    size: u64,
+    sha256: String,
+    /// The id of the index, if it is one.
+    index: Option<String>,
+}
+
+/// The record of a job, as far as it is of interest here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Job {
+    state: String,
+    failures: Vec<JobFailure>,
+    store_error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct JobFailure {
+    kind: serde_json::Value,
+    message: String,
+}
+
+impl Parcel {
+    /// The index of `image` in the file at `path`, compressed beside it if that makes it smaller.
+    pub(super) fn of_index(image: Image, path: &Path) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::unreadable(path, &error);
+        let compressed = path.with_extension("symdex.zst");
+        let target = File::create(&compressed).map_err(failed)?;
+        zstd::stream::copy_encode(File::open(path).map_err(failed)?, target, ZSTD_LEVEL).map_err(failed)?;
+        let size = |path: &Path| path.metadata().map(|file| file.len()).map_err(failed);
+        let is_smaller = size(&compressed)? < size(path)? / 100 * 97;
+        let (name, id) = (image.name.clone(), image.id.clone());
+        let file = if is_smaller { compressed } else { path.to_owned() };
+        Ok(Self { index: Some(id), ..Self::of_file(vec![image], name, file)? })
+    }
+
+    /// A debug file or an archive of debug files.
+    pub(super) fn of_file(images: Vec<Image>, name: String, file: PathBuf) -> Result<Self, Failure> {
+        let mut hash = Sha256::new();
+        let hashed = File::open(&file).and_then(|mut opened| {
+            let mut buffer = vec![0; 1 << 16];
+            let mut size = 0;
+            loop {
+                match opened.read(&mut buffer)? {
+                    0 => return Ok(size),
+                    len => hash.update(&buffer[..len]),
+                }
+                size = opened.stream_position()?;
+            }
+        });
+        let size = hashed.map_err(|error| Failure::unreadable(&file, &error))?;
+        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { images, name, file, size, sha256, index: None })
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The id of its job: that of every upload is the first half of its hash.
+    pub(super) fn job(&self) -> &str {
+        self.sha256.get(..32).unwrap_or(&self.sha256)
+    }
+
+    /// Sends what the server does not have of it. Returns the number of bytes that were sent and have arrived.
+    pub(super) fn send(&self, server: &Server, bar: &Bar) -> Result<u64, Failure> {
+        let (mut is_complete, first) = self.offset(server)?;
+        bar.done(first);
+        let (mut patience, mut at, mut rewinds, mut sent) = (server.patience(), first, 0, 0);
+        while !is_complete {
+            let (done, offset) = match self.put(server, at)? {
+                Ok(end) => {
+                    patience = server.patience();
+                    (end == self.size, end)
+                }
+                Err(trouble) => {
+                    server.wait(&mut patience, trouble)?;
+                    self.offset(server)?
+                }
+            };
+            rewinds += u32::from(offset < at);
+            if rewinds > MAX_REWINDS {
+                let message = format!("{}: the server has lost what was sent {rewinds} times", self.name);
+                return Err(Failure::new(Cause::Unavailable, message));
+            }
+            sent += offset.saturating_sub(at);
+            bar.done(offset.saturating_sub(at));
+            (is_complete, at) = (done, offset);
+        }
+        Ok(sent)
+    }
+
+    /// Whether the server has all of it, and how many bytes it has.
+    fn offset(&self, server: &Server) -> Result<(bool, u64), Failure> {
+        let there = server.ask(|| self.request(server, Method::HEAD))?;
+        match there.status.as_u16() {
+            200 if there.headers.get("upload-complete").is_some_and(|value| value == "?1") => {
+                Ok((true, self.size))
+            }
+            200 => {
+                let offset = there.number("upload-offset").filter(|offset| *offset <= self.size);
+                Ok((false, offset.unwrap_or(0)))
+            }
+            404 => Ok((false, 0)),
+            _ => Err(server.failure(&there)),
+        }
+    }
+
+    /// Sends the part that begins at `at`. Returns where it ends, or why it has to be sent again.
+    fn put(&self, server: &Server, at: u64) -> Result<Result<u64, Trouble>, Failure> {
+        let (size, end) = (self.size, self.size.min(at.saturating_add(PART)));
+        let range = match end.checked_sub(1).filter(|_| at < end) {
+            Some(last) => format!("bytes {at}-{last}/{size}"),
+            None => format!("bytes */{size}"),
+        };
+        let request = self.request(server, Method::PUT).header(CONTENT_RANGE, range);
+        let answer = match server.once(request.body(self.part(at, end)?)) {
+            Ok(answer) => answer,
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        match answer.status.as_u16() {
+            200 | 202 | 204 => Ok(Ok(end)),
+            // The server has another part of it, or one that was damaged and is deleted now.
+            409 | 422 => Ok(Err(Trouble::out_of_step(server.failure(&answer)))),
+            _ => Err(server.failure(&answer)),
+        }
+    }
+
+    fn request(&self, server: &Server, method: Method) -> RequestBuilder {
+        let name = ("name", &*self.name);
+        match &self.index {
+            Some(id) => server.request(method, &["indexes", id], &[("sha256", &self.sha256), name]),
+            None => server.request(method, &["debug-files", &self.sha256], &[name]),
+        }
+    }
+
+    /// The bytes in this half-open range.
+    fn part(&self, start: u64, end: u64) -> Result<Vec<u8>, Failure> {
+        let read = File::open(&self.file).and_then(|mut file| {
+            file.seek(SeekFrom::Start(start))?;
+            let mut part = vec![0; usize::try_from(end - start).unwrap_or(0)];
+            file.read_exact(&mut part)?;
+            Ok(part)
+        });
+        read.map_err(|error| Failure::unreadable(&self.file, &error))
+    }
+
+    /// Waits until the job of the parcel has ended.
+    pub(super) fn follow(&self, server: &Server, until: Option<Instant>) -> Result<Job, Failure> {
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let answer = server.ask(|| server.request(Method::GET, &["jobs", self.job()], &[]))?;
+            let job: Job = match answer.status.as_u16() {
+                200 => answer.json()?,
+                // Another replica has it, or it ended long ago: what counts is whether the image is answered.
+                404 => Job::default(),
+                _ => return Err(server.failure(&answer)),
+            };
+            if !["queued", "running"].contains(&&*job.state) {
+                return Ok(job);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                let state = printable(job.state.into());
+                let message = format!(
+                    "{}: the job {} is still {state} after the time of --wait; what was sent is not lost",
+                    self.name,
+                    self.job()
+                );
+                return Err(Failure::new(Cause::Unavailable, message));
+            }
+            sleep(pause);
+            pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl Job {
+    /// Why images of its upload have no index, if the server says so.
+    pub(super) fn failures(self) -> impl Iterator<Item = (Cause, String)> {
+        let shown = |message: String| printable(message.into()).into_owned();
+        let of_store = self.store_error.filter(|_| self.state == "unpublished");
+        let of_store = of_store.map(|why| (Cause::Unavailable, shown(why)));
+        let failures = self.failures.into_iter().map(move |JobFailure { kind, message }| {
+            (serde_json::from_value(kind).unwrap_or(Cause::Other), shown(message))
+        });
+        of_store.into_iter().chain(failures)
+    }
+}
