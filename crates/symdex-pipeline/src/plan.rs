@@ -473,6 +473,16 @@ mod tests {
     }
 
     #[test]
+    fn an_index_is_not_joined_with_debug_files_of_its_image() {
+        let slices = |has_dwarf| Ok(Contents::Slices(vec![image(1, "arm64", has_dwarf)]));
+        let contents = vec![slices(true), Ok(Contents::Index(image(1, "arm64", false))), slices(false)];
+        let found = ["a", "b", "c"].map(|path| Ok(DebugFile::on_disk(path)));
+        let plan = Plan::new(found.into(), contents, &[], None, &Indexes::Taken);
+        assert_eq!(joined(&plan), [Some("c".to_owned()), Some(String::new()), None]);
+        assert_eq!(plan.index_space(), 0, "none of the files is there");
+    }
+
+    #[test]
     fn copies_without_end_are_joined_up_to_the_limit() {
         const FILES: usize = 20_000;
         let names: Vec<String> = (0..FILES).map(|number| number.to_string()).collect();

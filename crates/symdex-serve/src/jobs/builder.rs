@@ -99,9 +99,9 @@ impl Builder {
         &self.publishing.symbolicator
     }
 
-    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. What it
-    /// says beside the input becomes of indexes that are in it. If `wanted` is given, only this image is built; without
-    /// it in `input`, the result has no image. A lookup finds an image once this has returned.
+    /// Builds the indexes of `input`, and puts each as `put` says into the first store that can be written. The input
+    /// comes with what becomes of indexes in it. If `wanted` is given, only this image is built; without it in `input`,
+    /// the result has no image. A lookup finds an image once this has returned.
     ///
     /// Blocks, also while other builds use all children. The children end when `client` says that the build is over.
     pub(crate) fn build(

@@ -37,7 +37,7 @@ pub(crate) struct Job {
     /// Whether its indexes replace different ones.
     #[serde(default)]
     pub(crate) replace: bool,
-    /// Whether its indexes are taken: those that it has itself, and that are not built.
+    /// Whether indexes that are in it are taken. They are checked, and not built.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub(crate) indexes: bool,
     /// The image whose index the upload is; null if it may have debug files and several images.
