@@ -52,6 +52,21 @@ class IntegrationTest < Minitest::Test
     Dir.glob(in_root(folder, "*.symdex"))
   end
 
+  # Yields the URL of a server on this machine, over an empty store.
+  def with_server
+    state = { "SYMDEX_STATE" => in_root("state"), "SYMDEX_DRAIN" => "0s" }
+    store = in_root("server-store")
+    serve = [SYMDEX, "--no-config", "serve", "--listen", "127.0.0.1:0", "--store", store]
+    Open3.popen2e(state, *serve) do |_, out, server|
+      address = nil
+      address = out.gets[/listening at (\S+)/, 1] until address
+      yield "http://#{address}"
+    ensure
+      Process.kill("TERM", server.pid)
+    end
+    FileUtils.rm_rf([store, in_root("state")])
+  end
+
   # Runs a command in the folder of the test, with only these variables. Returns its output and whether it succeeds.
   def run_in_root(variables, *command)
     variables = { "PATH" => "#{in_root("bin")}:#{ENV.fetch("PATH")}", "HOME" => @root }.merge(variables)

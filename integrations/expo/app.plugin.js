@@ -22,7 +22,7 @@ function script() {
 const quoted = (text) => JSON.stringify(text);
 
 /** Adds the build phase to the app's target of an Xcode project, after all others, and its build settings. */
-function addBuildPhase(project, { indexes, symdex } = {}) {
+function addBuildPhase(project, { server, indexes, symdex } = {}) {
   const target = project.getFirstTarget();
   const names = target.firstTarget.buildPhases.map(({ comment }) => comment);
   if (!names.includes(PHASE)) {
@@ -40,9 +40,10 @@ function addBuildPhase(project, { indexes, symdex } = {}) {
     }
   }
   const settings = {
-    // In its sandbox, the script cannot write indexes or reach a store.
+    // In its sandbox, the script cannot write indexes or reach a server.
     ENABLE_USER_SCRIPT_SANDBOXING: "NO",
     // The Xcode project is in the folder ios.
+    ...(server && { SYMDEX_SERVER: quoted(server) }),
     ...(indexes && { SYMDEX_INDEXES: quoted(path.isAbsolute(indexes) ? indexes : `$(SRCROOT)/../${indexes}`) }),
     ...(symdex && { SYMDEX: quoted(symdex) }),
   };
@@ -55,7 +56,7 @@ function addBuildPhase(project, { indexes, symdex } = {}) {
 }
 
 /** Adds the Gradle task to the text of android/app/build.gradle. */
-function addGradleTask(gradle, { indexes, symdex } = {}) {
+function addGradleTask(gradle, { server, indexes, symdex } = {}) {
   const begin = "// symdex-expo: begin";
   const end = "// symdex-expo: end";
   const groovy = (text) => `'${text.replace(/[\\']/g, "\\$&")}'`;
@@ -64,6 +65,7 @@ function addGradleTask(gradle, { indexes, symdex } = {}) {
   const lines = [
     begin,
     ...(symdex ? [`ext.symdex = ${groovy(symdex)}`] : []),
+    ...(server ? [`ext.symdexServer = ${groovy(server)}`] : []),
     ...(indexes ? [`ext.symdexIndexes = ${folder(indexes)}`] : []),
     fs.readFileSync(path.join(__dirname, "symdex.gradle"), "utf8").trimEnd(),
     end,

@@ -143,6 +143,14 @@ test("the build phase is the last one, and has the files of the lists", async ()
   }
 });
 
+test("the server is a build setting and known to the task", async () => {
+  const { project, gradle } = await prebuild({ server: "https://symbols.example.com/a" });
+  const settings = project.pbxXCBuildConfigurationSection()[ids.release].buildSettings;
+  assert.equal(unquoted(settings.SYMDEX_SERVER), "https://symbols.example.com/a");
+  assert.ok(gradle.includes("ext.symdexServer = 'https://symbols.example.com/a'"));
+  assert.match(gradle, /server \? 'upload' : 'build'/);
+});
+
 test("without options there are no build settings for them", async () => {
   const { project, gradle } = await prebuild();
   const settings = project.pbxXCBuildConfigurationSection()[ids.release].buildSettings;

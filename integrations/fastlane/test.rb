@@ -41,7 +41,12 @@ module Fastlane
   Boolean = :boolean
 end
 
-require_relative "symdex"
+require "rubygems"
+
+PLUGIN = Gem::Specification.load(File.join(__dir__, "fastlane-plugin-symdex.gemspec"))
+# fastlane requires the name of the gem, with slashes.
+$LOAD_PATH.unshift(*PLUGIN.full_require_paths.map { |path| File.join(__dir__, File.basename(path)) })
+require PLUGIN.name.tr("-", "/")
 
 class FastlaneTest < IntegrationTest
   Action = Fastlane::Actions::SymdexAction
@@ -81,6 +86,31 @@ class FastlaneTest < IntegrationTest
   def test_a_store_gets_the_indexes
     run_action(inputs: [dsym("cxx")], store: in_root("store"))
     assert_equal 1, Dir.glob(in_root("store", "**", "*.symdex")).size
+  end
+
+  def test_a_server_gets_the_indexes_once
+    with_server do |server|
+      %w[answered unchanged].each do |outcome|
+        images = run_action(inputs: [dsym("cxx")], server: server, output: "not-used")
+        assert_equal [outcome], images.map { |image| image["outcome"] }
+      end
+    end
+    refute File.exist?(in_root("not-used"))
+    xcarchive("App.xcarchive", "cxx")
+    with_server do |server|
+      error = assert_raises(Fastlane::UserError) { run_action(inputs: ["App.xcarchive"], server: server) }
+      assert_match(/symdex upload has failed \(exit code 3\)/, error.message)
+    end
+  end
+
+  def test_fastlane_finds_the_action_in_the_gem
+    assert_equal PLUGIN.version.to_s, Fastlane::Symdex::VERSION
+    [*Fastlane::Symdex.all_classes, *PLUGIN.files.map { |file| File.join(__dir__, file) }].each do |file|
+      assert File.file?(file), file
+    end
+    assert_includes PLUGIN.files, "lib/fastlane/plugin/symdex/actions/symdex_action.rb"
+    names = Fastlane::Symdex.all_classes.map { |file| [File.basename(File.dirname(file)), File.basename(file)] }
+    assert_equal [["actions", "symdex_action.rb"]], names
   end
 
   def test_no_inputs_and_no_program

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The step of action.yml: runs `symdex build`, shows its messages as annotations, and writes the summary of the job.
+# The step of action.yml: runs `symdex build` or `symdex upload`, shows its messages as annotations, and writes the summary of the job.
 # It runs in bash 3.2, too, which macOS has.
 set -euo pipefail
 
@@ -17,8 +17,15 @@ add_lines() {
     done <<<"$1"
 }
 
-arguments=(build)
-[ -z "$SYMDEX_OUTPUT" ] || arguments+=(--output "$SYMDEX_OUTPUT")
+if [ -n "$SYMDEX_SERVER_INPUT" ]; then
+    arguments=(upload --server "$SYMDEX_SERVER_INPUT")
+elif [ -n "$SYMDEX_OUTPUT" ]; then
+    arguments=(build --output "$SYMDEX_OUTPUT")
+elif [ -n "${SYMDEX_SERVER:-}" ]; then
+    arguments=(upload --server "$SYMDEX_SERVER")
+else
+    arguments=(build)
+fi
 [ "$SYMDEX_REQUIRE_ALL" != true ] || arguments+=(--require-all)
 add_lines "$SYMDEX_ARGUMENTS"
 # A path that begins with a dash is no option.

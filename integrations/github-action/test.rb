@@ -63,6 +63,23 @@ class GitHubActionTest < IntegrationTest
     assert_equal 1, Dir.glob(in_root("store", "**", "*.symdex")).size
   end
 
+  def test_a_server_gets_the_indexes_once
+    with_server do |server|
+      out, ok = run_action({ "inputs" => dsym("cxx"), "server" => server, "output" => "not-used" })
+      assert ok, out
+      assert_match(/ cxx: answered, /, out)
+      out, ok = run_action({ "inputs" => dsym("cxx") }, { "SYMDEX_SERVER" => server })
+      assert ok, out
+      assert_match(/ cxx: unchanged$/, out)
+      refute_includes out, "::"
+      xcarchive("App.xcarchive", "cxx")
+      out, ok = run_action({ "inputs" => "App.xcarchive", "server" => server })
+      refute ok
+      assert_match(/^::error::.*no input has debug information of lto/, out)
+    end
+    refute File.exist?(in_root("not-used"))
+  end
+
   def test_messages_have_no_commands_of_the_runner
     out, ok = run_action({ "inputs" => "100%0A::error::x", "output" => "indexes" })
     refute ok

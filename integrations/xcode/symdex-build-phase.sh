@@ -1,7 +1,8 @@
 #!/bin/sh
 # A build phase of Xcode: builds the index of the product's dSYM. README.md says how to add it.
 #
-# The build setting SYMDEX_INDEXES is the folder for the indexes. Without it, they go to the stores in SYMDEX_STORE.
+# The build setting SYMDEX_SERVER is the URL of the server that gets the indexes. Without it, SYMDEX_INDEXES is the
+# folder for the indexes. Without both, they go to the stores in SYMDEX_STORE.
 # The build setting SYMDEX is the program.
 set -eu
 
@@ -24,17 +25,21 @@ dsym="$DWARF_DSYM_FOLDER_PATH/$DWARF_DSYM_FILE_NAME"
     fail "$dsym has no debug information of $EXECUTABLE_NAME; give this build phase the input files of input.xcfilelist"
 
 set -- "$dsym" --require-all
-if [ -n "${SYMDEX_INDEXES:-}" ]; then
-    set -- "$@" --output "$SYMDEX_INDEXES"
-elif [ -z "${SYMDEX_STORE:-}" ]; then
-    fail "set the build setting SYMDEX_INDEXES to a folder, or SYMDEX_STORE to the URL of a store"
+if [ -n "${SYMDEX_SERVER:-}" ]; then
+    set -- upload "$@" --server "$SYMDEX_SERVER"
+elif [ -n "${SYMDEX_INDEXES:-}" ]; then
+    set -- build "$@" --output "$SYMDEX_INDEXES"
+elif [ -n "${SYMDEX_STORE:-}" ]; then
+    set -- build "$@"
+else
+    fail "set the build setting SYMDEX_SERVER to a URL, SYMDEX_INDEXES to a folder, or SYMDEX_STORE to a store"
 fi
 # The ids of the product: a dSYM of another build is no match.
 ids=$("$symdex" ids "$TARGET_BUILD_DIR/$EXECUTABLE_PATH") || fail "cannot read the ids of $EXECUTABLE_PATH"
 for id in $(echo "$ids" | cut -d' ' -f1); do
     set -- "$@" --id "$id"
 done
-"$symdex" build "$@" || fail "there is no index of $EXECUTABLE_PATH; see the messages above"
+"$symdex" "$@" || fail "there is no index of $EXECUTABLE_PATH; see the messages above"
 
 # Xcode runs the phase again only if an input file is newer.
 [ -z "${SCRIPT_OUTPUT_FILE_0:-}" ] || touch "$SCRIPT_OUTPUT_FILE_0"

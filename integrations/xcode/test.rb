@@ -79,7 +79,22 @@ class XcodeTest < IntegrationTest
     assert_equal 3, Dir.glob(in_root("store", "**", "*.symdex")).size
     out, ok = run_phase("SYMDEX_INDEXES" => nil)
     refute ok
-    assert_includes out, "error: symdex: set the build setting SYMDEX_INDEXES"
+    assert_includes out, "error: symdex: set the build setting SYMDEX_SERVER to a URL, SYMDEX_INDEXES"
+  end
+
+  def test_a_server_gets_the_indexes_once
+    with_server do |server|
+      [/: answered, /, /: unchanged$/].each do |outcome|
+        out, ok = run_phase("SYMDEX_SERVER" => server)
+        assert ok, out
+        assert_equal 3, out.scan(outcome).size, out
+      end
+      write("Build/App.app/App", File.binread(debug_file("cxx")))
+      out, ok = run_phase("SYMDEX_SERVER" => server)
+      refute ok
+      assert_includes out, "which --id asks for"
+    end
+    assert_empty indexes
   end
 
   def test_symdex_has_to_be_installed

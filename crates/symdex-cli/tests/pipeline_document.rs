@@ -117,6 +117,83 @@ fn the_script_fails_if_a_dsym_is_missing() {
     work.fails(&script, "dsyms.zip: cannot read");
 }
 
+/// A server of this machine over an empty store, which ends when this is dropped.
+#[cfg(feature = "serve")]
+struct Server {
+    child: std::process::Child,
+    url: String,
+    _root: tempfile::TempDir,
+}
+
+#[cfg(feature = "serve")]
+impl Server {
+    fn start() -> Self {
+        use std::io::{BufRead as _, BufReader, Read as _};
+        let root = folder();
+        let mut serve = crate::common::command();
+        serve
+            .args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"])
+            .arg(root.path().join("store"));
+        serve.env("SYMDEX_STATE", root.path().join("state")).stderr(std::process::Stdio::piped());
+        let mut child = serve.spawn().expect("symdex starts");
+        let mut log = BufReader::new(child.stderr.take().expect("a pipe"));
+        let address = (&mut log).lines().map_while(Result::ok);
+        let address = address.filter_map(|line| Some(line.split_once("listening at ")?.1.to_owned())).next();
+        let url = format!("http://{}", address.expect("the server listens"));
+        // The server would wait for the reader of a full pipe.
+        std::thread::spawn(move || _ = log.read_to_end(&mut Vec::new()));
+        Self { child, url, _root: root }
+    }
+}
+
+#[cfg(feature = "serve")]
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Runs `script` twice with a server of its own: it answers all `images`, and the second run sends nothing.
+#[cfg(feature = "serve")]
+#[track_caller]
+fn uploads(work: &mut Workplace, script: &str, images: usize) {
+    let server = Server::start();
+    work.variables = vec![("SYMDEX_SERVER", server.url.clone())];
+    for outcome in [": answered, ", ": unchanged\n"] {
+        let run = work.run(script);
+        assert_eq!((run.code, run.out.matches(outcome).count()), (Some(0), images), "{script}\n{run:?}");
+    }
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn indexes_are_sent_to_a_server_once() {
+    let section = "Send indexes to a server";
+    let mut work = Workplace::new();
+    work.write("app.ipa", &zip_of(&[("Payload/A.app/cxx", &stripped("cxx"))]));
+    work.write("dsyms.zip", &zip_of(&[(DSYM, &file("cxx")), ("lto", &file("lto"))]));
+    uploads(&mut work, &shell(section), 2);
+    work.write("dsyms.zip", &zip_of(&[("lto", &file("lto"))]));
+    let server = Server::start();
+    work.variables = vec![("SYMDEX_SERVER", server.url.clone())];
+    work.fails(&shell(section), "no input has debug information of cxx");
+
+    let task = blocks(section, "kotlin").remove(0);
+    let (_, command) = task.split_once("commandLine(\"").expect("a command");
+    let (command, _) = command.split_once("\")").expect("its end");
+    let libraries = "build/intermediates/merged_native_libs/release/mergeReleaseNativeLibs/out/lib";
+    let library = fs::read(testdata().join("elf/gcc-parts.so")).expect("there");
+    work.write(&format!("{libraries}/x86_64/libparts.so"), &library);
+    uploads(&mut work, &command.replace("\", \"", " "), 1);
+
+    let steps = yaml(section);
+    let steps = steps["upload-indexes"]["script"].as_vec().expect("a script").iter();
+    let script = steps.filter_map(YamlOwned::as_str).collect::<Vec<_>>().join("\n");
+    work.write("App.xcarchive.zip", &xcarchive(&["cxx", "lto"]));
+    uploads(&mut work, &script, 2);
+}
+
 #[test]
 fn a_listing_of_archives_is_built() {
     let script = shell("Inputs");

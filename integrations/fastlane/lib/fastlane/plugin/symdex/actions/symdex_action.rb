@@ -7,7 +7,7 @@ module Fastlane
       SYMDEX_IMAGES = :SYMDEX_IMAGES
     end
 
-    # Builds the indexes of an app's dSYMs. `fastlane action symdex` prints the documentation.
+    # Builds the indexes of an app's dSYMs, and sends them to a server. `fastlane action symdex` prints the documentation.
     class SymdexAction < Action
       def self.run(params)
         command = command_of(params)
@@ -17,7 +17,7 @@ module Fastlane
         results = out.each_line.map { |line| JSON.parse(line) }
         images = results.select { |result| result.key?("outcome") }
         images.each { |image| UI.message("#{image["name"]} #{image["arch"]} #{image["id"]}: #{image["outcome"]}") }
-        UI.user_error!("symdex build has failed (exit code #{status.exitstatus}): #{messages}") unless status.success?
+        UI.user_error!("symdex #{command[1]} has failed (exit code #{status.exitstatus}): #{messages}") unless status.success?
         Actions.lane_context[SharedValues::SYMDEX_IMAGES] = images
       rescue Errno::ENOENT
         UI.user_error!("#{params[:executable]} is not installed; name symdex with the option executable")
@@ -26,10 +26,10 @@ module Fastlane
       def self.command_of(params)
         inputs = Array(params[:inputs] || inputs_of_lane)
         UI.user_error!("there are no inputs: call build_app before symdex, or give inputs") if inputs.empty?
-        command = [params[:executable], "build", "--json"]
+        command = [params[:executable], params[:server] ? "upload" : "build", "--json"]
         command << "--require-all" if params[:require_all]
-        command.push("--output", params[:output]) if params[:output]
-        command.push("--store", params[:store]) if params[:store]
+        options = params[:server] ? [:server] : %i[output store]
+        options.each { |key| command.push("--#{key}", params[key]) if params[key] }
         command.push("--", *inputs)
       end
 
@@ -41,12 +41,13 @@ module Fastlane
       end
 
       def self.description
-        "Builds the symdex indexes of an app's dSYMs"
+        "Builds the symdex indexes of an app's dSYMs, and sends them to a server"
       end
 
       def self.details
-        "Fails if one of the binaries has no dSYM. Without output and store, the indexes go to the stores in the " \
-          "environment variable SYMDEX_STORE."
+        "Fails if one of the binaries has no dSYM. With server, the indexes that it does not have are sent to it; the " \
+          "environment variable SYMDEX_SERVER_TOKEN has its token. Without server, output and store, the indexes go " \
+          "to the stores in the environment variable SYMDEX_STORE."
       end
 
       def self.available_options
@@ -54,6 +55,10 @@ module Fastlane
           FastlaneCore::ConfigItem.new(
             key: :inputs, env_name: "SYMDEX_INPUTS", type: Array, optional: true,
             description: "The dSYMs, archives and folders. The default is what build_app and download_dsyms have made"
+          ),
+          FastlaneCore::ConfigItem.new(
+            key: :server, env_name: "SYMDEX_SERVER", type: String, optional: true,
+            description: "The URL of the server that gets the indexes. Output and store are not used then"
           ),
           FastlaneCore::ConfigItem.new(
             key: :output, env_name: "SYMDEX_OUTPUT", type: String, optional: true,
@@ -75,7 +80,7 @@ module Fastlane
       end
 
       def self.output
-        [["SYMDEX_IMAGES", "The images with an index, as `symdex build --json` prints them"]]
+        [["SYMDEX_IMAGES", "The images with an index, as `symdex build --json` or `symdex upload --json` prints them"]]
       end
 
       def self.return_value
@@ -91,7 +96,11 @@ module Fastlane
       end
 
       def self.example_code
-        ['symdex(output: "indexes")', 'symdex(inputs: ["App.xcarchive"], store: "s3://bucket/indexes")']
+        [
+          'symdex(server: "https://symbols.example.com")',
+          'symdex(output: "indexes")',
+          'symdex(inputs: ["App.xcarchive"], store: "s3://bucket/indexes")'
+        ]
       end
 
       def self.category
