@@ -21,6 +21,6 @@ pub(crate) use self::folder::{StateFolder, is_sha256};
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
 pub(crate) use self::publish::Publishing;
 pub(crate) use self::published::BuildResults;
-pub(crate) use self::queue::{Jobs, SubmitError};
+pub(crate) use self::queue::{Changed, Jobs, SubmitError};
 pub(crate) use self::receive::{Incoming, Uploads, of_disk};
 pub(crate) use self::store::JobStore;

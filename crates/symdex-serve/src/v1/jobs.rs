@@ -20,7 +20,7 @@ use super::uploads::location;
 use crate::app::{App, SharedApp};
 use crate::audit::AUDIT;
 use crate::auth::{Granted, Requester};
-use crate::jobs::{Job, JobProgress, JobState, Timestamp};
+use crate::jobs::{Changed, Job, JobProgress, JobState, Jobs, Timestamp};
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::token::Scope;
 
@@ -137,9 +137,8 @@ pub(crate) async fn cancel(
     }
     let address = requester.client.map(|client| client.to_string());
     let by = requester.token.clone().or(address).unwrap_or_default();
-    let wanted = id.clone();
-    let changed = app.run(move |_| jobs.cancel(&wanted, &by)).await??;
-    let job = changed_to(changed, &id, "only a job that has not finished can be canceled")?;
+    let why = "only a job that has not finished can be canceled";
+    let job = changed(&app, id, why, move |jobs, id| jobs.cancel(id, &by)).await?;
     audit(&requester, "cancel", &job);
     Ok(Json(job))
 }
@@ -156,17 +155,21 @@ pub(crate) async fn first(
     Path(id): Path<String>,
     Extension(requester): Extension<Requester>,
 ) -> Result<Json<Job>, Problem> {
-    let jobs = Arc::clone(app.jobs()?);
-    let wanted = id.clone();
-    let changed = app.run(move |_| jobs.put_first(&wanted)).await??;
-    let job = changed_to(changed, &id, "only a job with the state `queued` can be put first")?;
+    let why = "only a job with the state `queued` can be put first";
+    let job = changed(&app, id, why, Jobs::put_first).await?;
     audit(&requester, "first", &job);
     Ok(Json(job))
 }
 
-/// The job of `changed`: a job, and whether it was changed. Otherwise a conflict for the reason `why`.
-fn changed_to(changed: Option<(Job, bool)>, id: &str, why: &str) -> Result<Job, Problem> {
-    match changed.ok_or_else(|| missing(id))? {
+/// The job after `change`. A conflict for the reason `why` if nothing was changed.
+async fn changed(
+    app: &SharedApp,
+    id: String,
+    why: &str,
+    change: impl FnOnce(&Jobs, &str) -> Changed + Send + 'static,
+) -> Result<Job, Problem> {
+    let (jobs, wanted) = (Arc::clone(app.jobs()?), id.clone());
+    match app.run(move |_| change(&jobs, &wanted)).await??.ok_or_else(|| missing(&id))? {
         (job, true) => Ok(job),
         (job, false) => {
             let detail = format!("{why}; the state of this one is `{}`", job.state);
@@ -186,10 +189,8 @@ pub(crate) async fn resume(
     State(app): State<SharedApp>,
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
-    let jobs = Arc::clone(app.jobs()?);
-    let wanted = id.clone();
-    let changed = app.run(move |_| jobs.resume(&wanted)).await??;
-    let job = changed_to(changed, &id, "only a job with the state `unpublished` is resumed")?;
+    let why = "only a job with the state `unpublished` is resumed";
+    let job = changed(&app, id, why, Jobs::resume).await?;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location(&job))], Json(job)).into_response())
 }
 
