@@ -59,7 +59,7 @@ impl Jobs {
     }
 
     /// Reads the new jobs of other servers, which this one can run.
-    fn look(&self) {
+    pub(super) fn look(&self) {
         let listed = match self.store.with_uploads() {
             Ok(listed) => listed,
             Err(error) => return tracing::warn!(%error, "the uploads cannot be listed"),

@@ -14,7 +14,7 @@ use symdex_pipeline::{DiskSpace, PipelineOptions};
 use symdex_store::OnConflict;
 use tempfile::TempDir;
 
-use super::job::{Job, JobState};
+use super::job::{Job, JobState, id_of};
 use super::queue::Jobs;
 use super::store::{JobStore, JobStoreError, Record, UploadFile, Version};
 use super::{Builder, Publishing, Uploads};
@@ -85,6 +85,11 @@ impl JobStore for Bucket {
     ) -> Result<Vec<(String, Option<Record>)>, JobStoreError> {
         let ids: Vec<_> = self.objects.lock().expect("a lock").records.keys().cloned().collect();
         ids.into_iter().map(|id| Ok((id.clone(), self.get(&id)?))).collect()
+    }
+
+    fn with_uploads(&self) -> Result<Vec<String>, JobStoreError> {
+        let objects = self.objects.lock().expect("a lock");
+        Ok(objects.uploads.keys().map(|upload| id_of(upload)).collect())
     }
 
     fn get(&self, id: &str) -> Result<Option<Record>, JobStoreError> {
@@ -178,7 +183,7 @@ impl Server {
     }
 
     fn cancel(&self) {
-        let canceled = self.jobs.cancel(&super::job::id_of(SHA256), "b").expect("written");
+        let canceled = self.jobs.cancel(&id_of(SHA256), "b").expect("written");
         assert!(canceled.is_some_and(|(job, changed)| changed && job.state == JobState::Failed));
     }
 
@@ -234,6 +239,20 @@ fn two_servers_that_submit_the_same_upload_make_one_job() {
     let (done, uploads) = one.state(&other);
     assert_eq!((done.state, done.images.len(), done.attempts), (JobState::Done, 1, 1), "{done:?}");
     assert!(uploads.is_empty());
+}
+
+#[test]
+fn a_server_finds_new_jobs_of_others_by_their_uploads() {
+    let [one, other] = servers();
+    one.submit();
+    other.jobs.look();
+    one.cancel();
+    other.jobs.load();
+    // It is known as a job that has failed.
+    one.submit();
+    other.jobs.look();
+    other.run();
+    assert_eq!(one.state(&other).0.state, JobState::Done);
 }
 
 #[test]
