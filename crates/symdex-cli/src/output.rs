@@ -35,6 +35,13 @@ struct Totals {
     seconds: f64,
 }
 
+/// The input that has failed, in JSON.
+#[derive(Serialize)]
+struct Input {
+    /// `None` if the failure concerns no single file.
+    file: Option<String>,
+}
+
 /// A failure, as a line of JSON.
 #[derive(Serialize)]
 struct FailureLine<'a, T> {
@@ -101,6 +108,12 @@ impl Output {
             self.last_message.clone_from(&failure.message);
         }
         self.json(&FailureLine { of, error: failure.into() })
+    }
+
+    /// Reports and counts the failure of the input at its path.
+    pub(crate) fn fail_input(&mut self, failure: &Failure) -> Result<(), CommandError> {
+        let file = failure.path.as_ref().map(|path| path.display().to_string());
+        self.fail(&Input { file }, failure)
     }
 
     /// Counts a failure that was already reported.

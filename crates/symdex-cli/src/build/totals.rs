@@ -1,6 +1,5 @@
 //! The output of a build: images, failures and totals.
 
-use serde::Serialize;
 use symdex_store::PublishOutcome;
 
 use super::common::Reporting;
@@ -18,13 +17,6 @@ pub(crate) struct BuildOutput<'a> {
     /// Losses that were not printed, and the images that have them.
     unreported_losses: u64,
     images_with_losses: u64,
-}
-
-/// The input that has failed, in JSON.
-#[derive(Serialize)]
-struct Input {
-    /// `None` if the failure concerns no single file.
-    file: Option<String>,
 }
 
 impl<'a> BuildOutput<'a> {
@@ -79,8 +71,7 @@ impl<'a> BuildOutput<'a> {
 
     /// Reports and counts a failure.
     pub(crate) fn fail(&mut self, failure: &Failure) -> Result<(), CommandError> {
-        let file = failure.path.as_ref().map(|path| path.display().to_string());
-        self.output.fail(&Input { file }, failure)
+        self.output.fail_input(failure)
     }
 
     /// Prints the totals: in JSON, or if there are many images. Returns the gravest failure.

@@ -2,8 +2,7 @@
 
 use std::error::Error;
 use std::iter;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -130,7 +129,14 @@ impl Server {
     /// Waits until the request is sent again. Nothing more is asked once this has failed for a server that cannot be
     /// reached.
     pub(super) fn wait(&self, patience: &mut Patience, trouble: Trouble) -> Result<(), Failure> {
-        patience.wait(trouble).inspect_err(|failure| self.lose(failure))
+        let waited = patience.wait(trouble);
+        // Another cause concerns this upload only.
+        if let Err(failure) = &waited
+            && failure.cause == Cause::Unavailable
+        {
+            self.lose(failure);
+        }
+        waited
     }
 
     /// Sends a request once.
@@ -267,19 +273,21 @@ impl Patience {
         if !is_transient {
             return Err(failure);
         }
-        if self.since.is_none() {
-            complain(&format!("warning: {}; it is tried again for {:?}", failure.message, self.retry_for));
-        }
+        let is_first = self.since.is_none();
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         let pause = retry_after.unwrap_or(self.pause).max(FIRST_PAUSE);
         self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
+        let retry_for = humantime::format_duration(self.retry_for);
         if waited.saturating_add(pause) > self.retry_for {
             let asked = match retry_after {
                 Some(pause) => format!("the server asks for a pause of {} s", pause.as_secs()),
                 None => format!("it was tried for {} s", waited.as_secs()),
             };
-            let message = format!("{}; {asked}, and --retry-for is {:?}", failure.message, self.retry_for);
+            let message = format!("{}; {asked}, and --retry-for is {retry_for}", failure.message);
             return Err(Failure { message, ..failure });
+        }
+        if is_first {
+            complain(&format!("warning: {}; it is tried again for {retry_for}", failure.message));
         }
         sleep(pause);
         Ok(())
@@ -293,10 +301,9 @@ fn token(args: &ServerArgs) -> Result<Option<HeaderValue>, Failure> {
             let read = std::fs::read_to_string(path);
             (path.display().to_string(), read.map_err(|error| Failure::unreadable(path, &error))?)
         }
-        None => match std::env::var(TOKEN) {
-            Ok(token) => (TOKEN.to_owned(), token),
-            Err(std::env::VarError::NotPresent) => return Ok(None),
-            Err(std::env::VarError::NotUnicode(_)) => (TOKEN.to_owned(), String::new()),
+        None => match std::env::var_os(TOKEN) {
+            Some(token) => (TOKEN.to_owned(), token.to_string_lossy().into_owned()),
+            None => return Ok(None),
         },
     };
     let token = token.trim();

@@ -11,7 +11,7 @@ use symdex::{Grade, ImageId};
 use symdex_pipeline::{Batch, Input, Pipeline};
 
 use super::args::Args;
-use super::found::Known;
+use super::known::Known;
 use super::parcel::{Image, Parcel};
 use crate::archive;
 use crate::build::{BuildOutput, Required};
@@ -50,15 +50,12 @@ pub(super) fn collect(
         if images.iter().all(|(_, (id, _))| answered.contains(id)) {
             continue;
         }
-        let image = |(file, (id, arch)): &(&Path, (ImageId, String))| Image {
-            id: id.to_string(),
-            arch: arch.clone(),
-            name: text::file_name(file),
-            file: path.display().to_string(),
-            grade: Grade::Bounds,
-            sizes: None,
+        let image = |(file, (id, arch)): &(&Path, (ImageId, String))| {
+            let file_of_upload = path.display().to_string();
+            Image { file: file_of_upload, ..Image::of_plan(file, id, arch, Grade::Bounds) }
         };
         let mut images: Vec<_> = images.iter().map(image).collect();
+        images.sort_by(|a, b| (&a.id, &a.arch).cmp(&(&b.id, &b.arch)));
         images.dedup_by(|a, b| (&a.id, &a.arch) == (&b.id, &b.arch));
         let mut name = text::file_name(path);
         let file = if Input::of_argument(path).is_archive_or_pipe() {
@@ -70,7 +67,7 @@ pub(super) fn collect(
                 .map_err(|error| Failure::of_file(path, Cause::Other, &format!("cannot zip it: {error}")))?;
             target
         };
-        parcels.push(Parcel::of_file(images, name, file)?);
+        parcels.push(Parcel::of_file(images, name, &file)?);
     }
     for failure in required.failures() {
         output.fail(&failure)?;

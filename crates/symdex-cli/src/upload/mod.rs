@@ -4,23 +4,22 @@ mod args;
 mod client;
 mod debug_files;
 mod discover;
-mod found;
+mod known;
 mod parcel;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
-use symdex::ImageId;
 use symdex_pipeline::archive::TemporaryFolder;
 use symdex_pipeline::{Pipeline, in_order, pool};
 use symdex_store::{IndexFolder, PublishOutcome, PutOptions, ReaderOptions, Store, StoreReader};
 
 pub(crate) use self::args::Args;
 use self::client::Server;
-use self::found::Known;
-use self::parcel::{Image, Parcel};
+use self::known::Known;
+use self::parcel::{Image, Job, Parcel};
 use crate::build::{BuildHost, BuildOutput, build};
 use crate::failure::{Cause, CommandError, CommandResult, Failure, note};
 use crate::interrupt;
@@ -30,27 +29,6 @@ use crate::text;
 
 /// How many uploads are sent at one time.
 const AT_ONCE: usize = 4;
-
-/// An image, and what has become of it. With `--json`, it is one line.
-#[derive(Serialize)]
-struct Row<'i> {
-    id: &'i str,
-    arch: &'i str,
-    name: &'i str,
-    file: &'i str,
-    index_size: Option<u64>,
-    debug_size: Option<u64>,
-    outcome: &'static str,
-    /// How many bytes were sent for it. For several images of one upload, the first one has all.
-    sent: u64,
-    job: Option<&'i str>,
-}
-
-/// The file of a failure, in JSON.
-#[derive(Serialize)]
-struct Of<'i> {
-    file: Option<&'i str>,
-}
 
 pub(crate) fn run(args: &Args) -> CommandResult {
     let server = Server::new(&args.server)?;
@@ -71,33 +49,54 @@ pub(crate) fn run(args: &Args) -> CommandResult {
     for image in &known.answered {
         report.image(image, "unchanged", 0, None)?;
     }
-    if args.dry_run {
-        for parcel in &parcels {
-            report.parcel(parcel, "planned", parcel.size(), |_| true)?;
-        }
-        return report.finish(|_, _| "nothing was sent (--dry-run)".to_owned());
+    let sent: Vec<_> = match args.dry_run {
+        true => parcels.iter().map(|parcel| Ok(parcel.size())).collect(),
+        false => send(&server, &parcels, &progress)?,
+    };
+    let (outcome, waits) = match (args.dry_run, args.no_wait) {
+        (true, _) => ("planned", false),
+        (_, true) => ("received", false),
+        _ => ("answered", true),
+    };
+    let until = Instant::now().checked_add(args.wait);
+    let follow = |parcel: &Parcel| if waits { parcel.follow(&server, until) } else { Ok(Job::default()) };
+    let results = parcels.iter().zip(sent).map(|(parcel, sent)| {
+        let result = sent.and_then(|sent| Ok((sent, follow(parcel)?)));
+        (parcel, result)
+    });
+    let results: Vec<_> = results.collect();
+    let ended = results.iter().filter(|(_, job)| waits && job.is_ok());
+    let ids = ended.flat_map(|(parcel, _)| &parcel.images).filter_map(|image| image.id.parse().ok());
+    let grades = known::grades(&server, &ids.collect())?;
+    for (parcel, result) in results {
+        let is_answered = |image: &Image| {
+            let grade = image.id.parse().ok().and_then(|id| grades.get(&id));
+            !waits || grade.is_some_and(|grade| *grade >= image.grade)
+        };
+        progress.suspend(|| report.parcel(parcel, outcome, result, is_answered))?;
     }
-    send(args, &server, &parcels, &progress, &mut report)?;
     drop(progress);
-    report.finish(|answered, images| match args.no_wait {
-        true => format!("{server} was not asked what it answers (--no-wait)"),
-        false => format!("{server} answers {answered} of {}", text::count(images, "image")),
+    report.finish(|answered, images| match outcome {
+        "planned" => "nothing was sent (--dry-run)".to_owned(),
+        "received" => format!("{server} was not asked what it answers (--no-wait)"),
+        _ => format!("{server} answers {answered} of {}", text::count(images, "image")),
     })
 }
 
 /// The inputs of the command line, or what is found below them.
 fn inputs(args: &Args) -> Result<Vec<PathBuf>, Failure> {
     let reporting = &args.build.reporting;
-    let inputs = args.build.inputs.list()?;
-    match (args.discover, &inputs[..]) {
-        (true, []) => discover::discover(&[".".into()], reporting.is_quiet()),
-        (true, roots) => discover::discover(roots, reporting.is_quiet()),
-        (false, []) => {
-            reporting.warn("there is nothing to send: no input is listed, or none is in this shard");
-            Ok(inputs)
+    let mut inputs = args.build.inputs.list()?;
+    if args.discover {
+        if inputs.is_empty() {
+            inputs.push(".".into());
         }
-        (false, _) => Ok(inputs),
+        return discover::discover(&inputs, reporting.is_quiet());
     }
+    if inputs.is_empty() {
+        reporting.warn("there is nothing to send: no input is listed, or none is in this shard");
+    }
+    Ok(inputs)
 }
 
 /// Builds the indexes of images that the server does not answer with lines into `folder`. Returns those that may
@@ -109,14 +108,11 @@ fn indexes<'a>(
     folder: &Path,
     (output, progress): (BuildOutput<'a>, &Progress),
 ) -> Result<(Vec<Parcel>, Output), CommandError> {
-    let stores: Vec<Box<dyn Store>> = vec![Box::new(IndexFolder::new(folder))];
-    let stores = StoreReader::new(stores, &ReaderOptions::of_one_run());
+    let store: Box<dyn Store> = Box::new(IndexFolder::new(folder));
+    let stores = StoreReader::new(vec![store], &ReaderOptions::of_one_run());
     let pipeline = Pipeline::new(args.build.pipeline_options(Some(folder))?)?;
     let host = BuildHost::new(&args.build, &stores, PutOptions::new(), progress);
-    let (built, output) = {
-        let (output, _) = build(&pipeline, inputs, &host, output, |plan| known.ask(plan))?;
-        output.into_collected()
-    };
+    let (built, output) = build(&pipeline, inputs, &host, output, |plan| known.ask(plan))?.0.into_collected();
     // Several files of an image make one index, which the last one that was written describes.
     let mut indexes = BTreeMap::new();
     for image in built {
@@ -126,16 +122,9 @@ fn indexes<'a>(
         }
     }
     let mut parcels = Vec::new();
-    for index in indexes.into_values() {
-        let Some(path) = index.location else { continue };
-        let image = Image {
-            id: index.id,
-            arch: index.arch,
-            name: index.name,
-            file: index.file,
-            grade: index.grade,
-            sizes: Some((index.index_size, index.debug_size)),
-        };
+    for mut index in indexes.into_values() {
+        let path = index.location.take().unwrap_or_default();
+        let image = Image::from(index);
         if known.needs(&image) {
             parcels.push(Parcel::of_index(image, path.as_ref())?);
         } else {
@@ -145,62 +134,20 @@ fn indexes<'a>(
     Ok((parcels, output))
 }
 
-/// Sends `parcels`, several at one time, waits for their jobs, and asks the server for their images.
+/// Sends `parcels`, several at one time. Returns how many bytes were sent of each.
 fn send(
-    args: &Args,
     server: &Server,
     parcels: &[Parcel],
     progress: &Progress,
-    report: &mut Report,
-) -> Result<(), CommandError> {
+) -> Result<Vec<Result<u64, Failure>>, Failure> {
     progress.add(parcels.iter().map(Parcel::size).sum());
-    let mut sent = Vec::new();
-    in_order(
-        &pool(AT_ONCE)?,
-        AT_ONCE,
-        parcels,
-        |parcel| (parcel, parcel.send(server, progress.bar())),
-        |result| {
-            sent.push(result);
-            Ok::<_, Failure>(())
-        },
-    )?;
-    if args.no_wait {
-        for (parcel, sent) in sent {
-            match sent {
-                Ok(sent) => progress.suspend(|| report.parcel(parcel, "received", sent, |_| true))?,
-                Err(failure) => progress.suspend(|| report.not_sent(parcel, failure))?,
-            }
-        }
-        return Ok(());
-    }
-    let until = Instant::now().checked_add(args.wait);
-    let followed = sent.into_iter().map(|(parcel, sent)| {
-        let job = sent.and_then(|sent| Ok((sent, parcel.follow(server, until)?)));
-        (parcel, job)
-    });
-    let followed: Vec<_> = followed.collect();
-    let ended = followed.iter().filter(|(_, job)| job.is_ok()).flat_map(|(parcel, _)| &parcel.images);
-    let ids: BTreeSet<_> = ended.filter_map(|image| image.id.parse().ok()).collect();
-    let grades = found::grades(server, &ids)?;
-    for (parcel, job) in followed {
-        progress.suspend(|| match job {
-            Ok((sent, job)) => {
-                let failures = job.failures();
-                let is_answered = |image: &Image| {
-                    let id: Option<ImageId> = image.id.parse().ok();
-                    id.and_then(|id| grades.get(&id)).is_some_and(|grade| *grade >= image.grade)
-                };
-                for (cause, message) in failures {
-                    let message = format!("{}: {server}: {message}", parcel.name);
-                    report.fail(parcel, &Failure::new(cause, message))?;
-                }
-                report.parcel(parcel, "answered", sent, is_answered)
-            }
-            Err(failure) => report.not_sent(parcel, failure),
-        })?;
-    }
-    Ok(())
+    let mut results = Vec::new();
+    let send = |parcel: &Parcel| parcel.send(server, progress.bar());
+    in_order(&pool(AT_ONCE)?, AT_ONCE, parcels, send, |sent| {
+        results.push(sent);
+        Ok::<_, Failure>(())
+    })?;
+    Ok(results)
 }
 
 /// What is printed of images.
@@ -211,8 +158,19 @@ struct Report {
     answered: u64,
 }
 
+/// An image, and what has become of it. With `--json`, it is one line.
+#[derive(Serialize)]
+struct Row<'i> {
+    #[serde(flatten)]
+    image: &'i Image,
+    outcome: &'static str,
+    /// How many bytes were sent for it. For several images of one upload, the first one has all.
+    sent: u64,
+    job: Option<&'i str>,
+}
+
 impl Report {
-    /// An image of which `sent` bytes were sent, and what has become of it.
+    /// An image that the server answers, as far as is known.
     fn image(
         &mut self,
         image: &Image,
@@ -224,60 +182,59 @@ impl Report {
         self.answered += 1;
         self.output.count(sent);
         self.output.add(outcome, 1);
-        let Image { id, arch, name, file, sizes, .. } = image;
-        let (index_size, debug_size) = sizes.unzip();
-        let row = Row { id, arch, name, file, index_size, debug_size, outcome, sent, job };
+        let row = Row { image, outcome, sent, job };
         if self.is_quiet {
             return self.output.json(&row);
         }
+        let Image { id, arch, name, debug_size, .. } = image;
         self.output.line(&row, || {
-            let sizes = match debug_size {
-                Some(debug_size) if sent != 0 => {
-                    format!(", {} -> {}", text::size(debug_size), text::size(sent))
-                }
-                None if sent != 0 => format!(", {}", text::size(sent)),
-                _ => String::new(),
-            };
+            let before = debug_size.map(|size| format!("{} -> ", text::size(size))).unwrap_or_default();
+            let sizes = if sent == 0 { String::new() } else { format!(", {before}{}", text::size(sent)) };
             format!("{id}  {arch}  {}: {outcome}{sizes}", text::printable(name.into()))
         })
     }
 
-    /// The images of a parcel of which `sent` bytes were sent. Those that are not `answered` have failed.
+    /// The images of a parcel: how many bytes of it were sent, and its job, or why it was not sent.
     fn parcel(
         &mut self,
         parcel: &Parcel,
         outcome: &'static str,
-        sent: u64,
-        answered: impl Fn(&Image) -> bool,
+        result: Result<(u64, Job), Failure>,
+        is_answered: impl Fn(&Image) -> bool,
     ) -> Result<(), CommandError> {
-        // The server has it from an earlier run.
+        let file = parcel.images.first().map_or(Path::new(""), |image| image.file.as_ref());
+        let (mut sent, job) = match result {
+            Ok(result) => result,
+            Err(failure) => {
+                self.images += parcel.images.len() as u64;
+                let message = format!("{}: not sent: {}", parcel.name, failure.message);
+                let failure = Failure { message, ..failure }.because("not sent").of_path(file);
+                return self.output.fail_input(&failure);
+            }
+        };
+        for (cause, message) in job.failures() {
+            let message = format!("{}: the server: {message}", parcel.name);
+            self.output.fail_input(&Failure::new(cause, message).of_path(file))?;
+        }
+        // If nothing was sent, the server has it from an earlier run.
         let outcome = if sent == 0 { "unchanged" } else { outcome };
-        let mut sent = sent;
         for image in &parcel.images {
-            if answered(image) {
+            if is_answered(image) {
                 self.image(image, outcome, std::mem::take(&mut sent), Some(parcel.job()))?;
                 continue;
             }
             self.images += 1;
-            let Image { id, arch, name, file, .. } = image;
+            let Image { id, arch, name, .. } = image;
             let message = format!(
-                "{file}: {} ({arch}, {id}): the server does not answer it as the index here does; its job {} says why",
+                "{}: {} ({arch}, {id}): the server does not answer it as the index here does; its job {} says why",
+                file.display(),
                 text::printable(name.into()),
                 parcel.job()
             );
-            self.fail(parcel, &Failure::new(Cause::Other, message).because("not answered"))?;
+            let failure = Failure::new(Cause::Other, message).because("not answered").of_path(file);
+            self.output.fail_input(&failure)?;
         }
         Ok(())
-    }
-
-    fn not_sent(&mut self, parcel: &Parcel, failure: Failure) -> Result<(), CommandError> {
-        self.images += parcel.images.len() as u64;
-        let message = format!("{}: not sent: {}", parcel.name, failure.message);
-        self.fail(parcel, &Failure { message, ..failure }.because("not sent"))
-    }
-
-    fn fail(&mut self, parcel: &Parcel, failure: &Failure) -> Result<(), CommandError> {
-        self.output.fail(&Of { file: parcel.images.first().map(|image| &*image.file) }, failure)
     }
 
     /// Prints the totals, and as text the last line of numbers of images: those that are answered, and all.

@@ -1,21 +1,21 @@
 //! What is sent in one piece: its file, the parts in which it is sent, and its job.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use reqwest::header::CONTENT_RANGE;
 use reqwest::{Method, RequestBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use symdex::Grade;
+use symdex::{Grade, ImageId, MappedFile};
+use symdex_pipeline::PublishedIndex;
 
 use super::client::{Server, Trouble};
 use crate::failure::{Cause, Failure};
 use crate::progress::Bar;
-use crate::text::printable;
+use crate::text::{file_name, printable};
 
 /// How much one request sends.
 const PART: u64 = 8 << 20;
@@ -28,7 +28,7 @@ const MAX_REWINDS: u32 = 3;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// An image of the inputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Image {
     pub(super) id: String,
     pub(super) arch: String,
@@ -36,9 +36,11 @@ pub(super) struct Image {
     /// The debug file.
     pub(super) file: String,
     /// The most that the server has to answer.
+    #[serde(skip)]
     pub(super) grade: Grade,
     /// The sizes of the index and of the debug information, if the index was built here.
-    pub(super) sizes: Option<(u64, u64)>,
+    pub(super) index_size: Option<u64>,
+    pub(super) debug_size: Option<u64>,
 }
 
 /// What is sent in one piece.
@@ -46,8 +48,7 @@ pub(super) struct Parcel {
     pub(super) images: Vec<Image>,
     /// The name on the server.
     pub(super) name: String,
-    file: PathBuf,
-    size: u64,
+    bytes: MappedFile,
     sha256: String,
     /// The id of the index, if it is one.
     index: Option<String>,
@@ -68,41 +69,45 @@ struct JobFailure {
     message: String,
 }
 
+impl Image {
+    /// An image whose index was not built here.
+    pub(super) fn of_plan(file: &Path, id: &ImageId, arch: &str, grade: Grade) -> Self {
+        let (id, arch, name) = (id.to_string(), arch.to_owned(), file_name(file));
+        Self { id, arch, name, file: file.display().to_string(), grade, index_size: None, debug_size: None }
+    }
+}
+
+impl From<PublishedIndex> for Image {
+    fn from(index: PublishedIndex) -> Self {
+        let PublishedIndex { id, arch, name, file, grade, index_size, debug_size, .. } = index;
+        let [index_size, debug_size] = [index_size, debug_size].map(Some);
+        Self { id, arch, name, file, grade, index_size, debug_size }
+    }
+}
+
 impl Parcel {
     /// The index of `image` in the file at `path`, compressed beside it if that makes it smaller.
     pub(super) fn of_index(image: Image, path: &Path) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::unreadable(path, &error);
         let compressed = path.with_extension("symdex.zst");
-        let target = File::create(&compressed).map_err(failed)?;
-        zstd::stream::copy_encode(File::open(path).map_err(failed)?, target, ZSTD_LEVEL).map_err(failed)?;
-        let size = |path: &Path| path.metadata().map(|file| file.len()).map_err(failed);
-        let is_smaller = size(&compressed)? < size(path)? / 100 * 97;
+        let written = File::open(path).and_then(|index| {
+            zstd::stream::copy_encode(&index, File::create(&compressed)?, ZSTD_LEVEL)?;
+            Ok(compressed.metadata()?.len() < index.metadata()?.len() / 100 * 97)
+        });
+        let is_smaller = written.map_err(|error| Failure::unreadable(path, &error))?;
         let (name, id) = (image.name.clone(), image.id.clone());
-        let file = if is_smaller { compressed } else { path.to_owned() };
-        Ok(Self { index: Some(id), ..Self::of_file(vec![image], name, file)? })
+        let path = if is_smaller { &compressed } else { path };
+        Ok(Self { index: Some(id), ..Self::of_file(vec![image], name, path)? })
     }
 
     /// A debug file or an archive of debug files.
-    pub(super) fn of_file(images: Vec<Image>, name: String, file: PathBuf) -> Result<Self, Failure> {
-        let mut hash = Sha256::new();
-        let hashed = File::open(&file).and_then(|mut opened| {
-            let mut buffer = vec![0; 1 << 16];
-            let mut size = 0;
-            loop {
-                match opened.read(&mut buffer)? {
-                    0 => return Ok(size),
-                    len => hash.update(&buffer[..len]),
-                }
-                size = opened.stream_position()?;
-            }
-        });
-        let size = hashed.map_err(|error| Failure::unreadable(&file, &error))?;
-        let sha256 = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { images, name, file, size, sha256, index: None })
+    pub(super) fn of_file(images: Vec<Image>, name: String, path: &Path) -> Result<Self, Failure> {
+        let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
+        let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self { images, name, bytes, sha256, index: None })
     }
 
     pub(super) fn size(&self) -> u64 {
-        self.size
+        self.bytes.as_ref().len() as u64
     }
 
     /// The id of its job: that of every upload is the first half of its hash.
@@ -119,7 +124,7 @@ impl Parcel {
             let (done, offset) = match self.put(server, at)? {
                 Ok(end) => {
                     patience = server.patience();
-                    (end == self.size, end)
+                    (end == self.size(), end)
                 }
                 Err(trouble) => {
                     server.wait(&mut patience, trouble)?;
@@ -143,10 +148,10 @@ impl Parcel {
         let there = server.ask(|| self.request(server, Method::HEAD))?;
         match there.status.as_u16() {
             200 if there.headers.get("upload-complete").is_some_and(|value| value == "?1") => {
-                Ok((true, self.size))
+                Ok((true, self.size()))
             }
             200 => {
-                let offset = there.number("upload-offset").filter(|offset| *offset <= self.size);
+                let offset = there.number("upload-offset").filter(|offset| *offset <= self.size());
                 Ok((false, offset.unwrap_or(0)))
             }
             404 => Ok((false, 0)),
@@ -156,13 +161,16 @@ impl Parcel {
 
     /// Sends the part that begins at `at`. Returns where it ends, or why it has to be sent again.
     fn put(&self, server: &Server, at: u64) -> Result<Result<u64, Trouble>, Failure> {
-        let (size, end) = (self.size, self.size.min(at.saturating_add(PART)));
+        let size = self.size();
+        let end = size.min(at.saturating_add(PART));
+        let [from, to] = [at, end].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
+        let part = self.bytes.as_ref().get(from..to).unwrap_or_default().to_vec();
         let range = match end.checked_sub(1).filter(|_| at < end) {
             Some(last) => format!("bytes {at}-{last}/{size}"),
             None => format!("bytes */{size}"),
         };
         let request = self.request(server, Method::PUT).header(CONTENT_RANGE, range);
-        let answer = match server.once(request.body(self.part(at, end)?)) {
+        let answer = match server.once(request.body(part)) {
             Ok(answer) => answer,
             Err(trouble) => return Ok(Err(trouble)),
         };
@@ -180,17 +188,6 @@ impl Parcel {
             Some(id) => server.request(method, &["indexes", id], &[("sha256", &self.sha256), name]),
             None => server.request(method, &["debug-files", &self.sha256], &[name]),
         }
-    }
-
-    /// The bytes in this half-open range.
-    fn part(&self, start: u64, end: u64) -> Result<Vec<u8>, Failure> {
-        let read = File::open(&self.file).and_then(|mut file| {
-            file.seek(SeekFrom::Start(start))?;
-            let mut part = vec![0; usize::try_from(end - start).unwrap_or(0)];
-            file.read_exact(&mut part)?;
-            Ok(part)
-        });
-        read.map_err(|error| Failure::unreadable(&self.file, &error))
     }
 
     /// Waits until the job of the parcel has ended.

@@ -186,6 +186,8 @@ symdex_testkit::main! {
     symbolicate::a_body_past_the_limit_is_refused_before_and_after_it_is_decompressed,
     symbolicate::a_batch_has_a_line_for_each_report,
     tls::tls_is_spoken_with_a_certificate_and_a_key,
+    #[cfg(target_os = "linux")]
+    tls::an_upload_trusts_the_authorities_of_the_system_only,
     #[cfg(unix)]
     tls::sighup_replaces_the_certificate_and_keeps_the_connections,
     #[cfg(all(feature = "otel", unix))]

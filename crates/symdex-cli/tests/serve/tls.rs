@@ -48,6 +48,30 @@ fn is_served(folder: &Path, server: &TestServer, ca: &str) -> bool {
     answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("ok\n")
 }
 
+/// `SSL_CERT_FILE` names the authorities on Linux.
+#[cfg(target_os = "linux")]
+pub(crate) fn an_upload_trusts_the_authorities_of_the_system_only() {
+    use symdex_testkit::command::CommandOutput;
+    let keys = folder();
+    let line = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem \
+                -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+                -addext basicConstraints=critical,CA:FALSE";
+    openssl(keys.path(), line, "");
+    let server = start(keys.path());
+    let url = server.url.replace("http://127.0.0.1", "https://localhost");
+    let upload = |trusted: Option<&str>| {
+        let mut run = crate::server::command();
+        run.args(["--no-config", "upload", "--retry-for", "0s", "--server", &url]);
+        run.arg(symdex_testkit::testdata::dsym("cxx"));
+        run.envs(trusted.map(|file| ("SSL_CERT_FILE", keys.path().join(file))));
+        CommandOutput::from(run.output().expect("symdex runs"))
+    };
+    let refused = upload(None);
+    assert!(refused.code == Some(1) && refused.err.contains("invalid peer certificate"), "{refused:?}");
+    let sent = upload(Some("cert.pem"));
+    assert_eq!(sent.code, Some(0), "{sent:?}");
+}
+
 /// A server with the certificate and the key in `folder`.
 fn start(folder: &Path) -> TestServer {
     let path = |name: &str| folder.join(name).to_str().expect("text").to_owned();

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -163,7 +163,8 @@ pub(crate) fn a_killed_client_sends_only_the_rest_in_its_next_run() {
         (Some("HEAD"), 1) => HttpFault::Drip,
         _ => HttpFault::None,
     });
-    let mut killed = upload(&place.url).arg(dsym("cxx")).spawn().expect("symdex starts");
+    let mut killed = upload(&place.url);
+    let mut killed = killed.arg(dsym("cxx")).stderr(Stdio::null()).spawn().expect("symdex starts");
     place.server.until(|| place.proxy.take_log().iter().any(|(_, fault)| *fault == HttpFault::Drip));
     killed.kill().expect("killed");
     killed.wait().expect("ended");

@@ -11,7 +11,6 @@ use super::client::Server;
 use super::parcel::Image;
 use crate::build::RequiredArgs;
 use crate::failure::Failure;
-use crate::text;
 
 /// How many images a request asks for. The server takes 100,000.
 const MAX_IDS: usize = 10_000;
@@ -33,11 +32,13 @@ pub(super) struct Known<'s> {
     grades: BTreeMap<ImageId, Grade>,
     /// The images that the server answers with lines.
     pub(super) answered: Vec<Image>,
+    listed: BTreeSet<(ImageId, String)>,
 }
 
 impl<'s> Known<'s> {
     pub(super) fn new(server: &'s Server, required: &'s RequiredArgs, force: bool) -> Self {
-        Self { server, required, force, grades: BTreeMap::new(), answered: Vec::new() }
+        let (grades, answered, listed) = Default::default();
+        Self { server, required, force, grades, answered, listed }
     }
 
     /// Asks for the images of a plan. Returns the ids of those that need not be sent.
@@ -51,12 +52,8 @@ impl<'s> Known<'s> {
         let answered: BTreeSet<_> = answered.map(|(id, _)| id.clone()).collect();
         self.grades.extend(grades);
         for (file, (id, arch)) in plan.images() {
-            let is_new = |image: &Image| image.id != id.to_string() || image.arch != arch;
-            if answered.contains(&id) && self.answered.iter().all(is_new) {
-                let file_name = text::file_name(file);
-                let (id, file) = (id.to_string(), file.display().to_string());
-                let image = Image { id, arch, name: file_name, file, grade: Grade::Lines, sizes: None };
-                self.answered.push(image);
+            if answered.contains(&id) && self.listed.insert((id.clone(), arch.clone())) {
+                self.answered.push(Image::of_plan(file, &id, &arch, Grade::Lines));
             }
         }
         Ok(answered)
