@@ -9,7 +9,7 @@ use symdex_build::debug_files::{
     DebugFile, FileError, ImageFiles, InputFiles, JoinedImage, ListedImage, slices_of,
 };
 use symdex_build::{BuildOptions, Companions, DirectLookup, SharedCache};
-use symdex_pipeline::{BuiltIndex, Failure, Pipeline, PipelineOptions};
+use symdex_pipeline::{BuiltIndex, Failure, Pipeline, PipelineOptions, embedded_index};
 use symdex_report::{KnownImage, ReportImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, failed, file_name, unanswered};
@@ -48,6 +48,8 @@ pub(crate) struct DebugImage {
     asked: AtomicUsize,
     /// The index, once it is built.
     index: OnceLock<Result<NewIndex, Unanswered>>,
+    /// The index that the debug file carries, once it is checked.
+    embedded: OnceLock<Option<Index<IndexBytes>>>,
     /// An index with nothing but unwind rows, once it is built.
     unwind_index: OnceLock<Result<Index<Vec<u8>>, Unanswered>>,
 }
@@ -186,8 +188,9 @@ impl DebugFiles {
             Some(image) => image.files.add(file, listed),
             None => {
                 let files = ImageFiles::new(file, listed);
-                let (index, unwind_index) = (OnceLock::new(), OnceLock::new());
-                self.images.push(DebugImage { files, asked: AtomicUsize::new(0), index, unwind_index });
+                let (index, embedded, unwind_index) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+                let asked = AtomicUsize::new(0);
+                self.images.push(DebugImage { files, asked, index, embedded, unwind_index });
             }
         }
         let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
@@ -219,6 +222,21 @@ impl DebugFiles {
     /// The image of this id; `None` if no file has it.
     pub(crate) fn image(&self, id: &ImageId) -> Option<&DebugImage> {
         self.images.iter().find(|image| image.files.id() == id)
+    }
+
+    /// The index that the debug file of `image` carries, unless new indexes are wanted in the store.
+    pub(crate) fn embedded<'i>(
+        &self,
+        image: &'i DebugImage,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Option<&'i Index<IndexBytes>> {
+        let checked = image.embedded.get_or_init(|| {
+            embedded_index(&image.files).unwrap_or_else(|why| {
+                on_event(Event::NotUsed { why: &why });
+                None
+            })
+        });
+        checked.as_ref().filter(|_| !self.always_store)
     }
 
     /// Adds `addresses` to those that reports have asked of `image`. Returns whether [`Self::answer_directly`] should

@@ -89,6 +89,11 @@ pub enum Event<'e> {
         /// The amount of all debug information, in the unit of `done`.
         total: u64,
     },
+    /// The index that a debug file carries is not used. The debug file answers.
+    NotUsed {
+        /// The debug file, and what is wrong.
+        why: &'e str,
+    },
     /// A new index cannot be stored and is kept in memory. A symbolicator sends this event once, for the first such
     /// index.
     NotStored {

@@ -198,8 +198,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The answers of the debug file `file`: directly if the addresses are few and the image has no index, not even a
-    /// damaged one that needs replacing; otherwise from its index, which is built if need be.
+    /// The answers of the debug file `file`: from the index that it carries; without one, directly if the addresses are
+    /// few and the image has no index, not even a damaged one that needs replacing; otherwise from its index, which is
+    /// built if need be.
     fn functions_of(
         &mut self,
         file: &DebugImage,
@@ -208,6 +209,10 @@ impl<'a> Session<'a> {
     ) -> Result<SourceAnswers, Unanswered> {
         let (debug_files, question) = (self.symbolicator.debug_files(), asked.question);
         let Question { image, offsets, .. } = *question;
+        if let Some(index) = debug_files.embedded(file, on_event).filter(|_| !asked.has_index) {
+            let read = FilesRead { path: file.path().to_owned(), failures: Vec::new() };
+            return Ok(answers_of_files(read, ask_index(index, question, &mut self.scratch)?));
+        }
         let is_direct = image.base != Base::Function && !asked.has_index;
         if is_direct && debug_files.are_few(file, offsets.len()) {
             let answer = |index: &Index<Vec<u8>>| answer_from_index(index, question, &mut Scratch::default());

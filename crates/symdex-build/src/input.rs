@@ -256,7 +256,8 @@ fn copy_of(error: &io::Error) -> io::Error {
 }
 
 /// Whether `path` is `X.dSYM/Contents/Resources/DWARF/<file>`.
-fn is_in_bundle(path: &Path) -> bool {
+#[must_use]
+pub fn is_in_bundle(path: &Path) -> bool {
     let mut folders = path.ancestors().skip(1);
     let inside = ["DWARF", "Resources", "Contents"];
     inside.iter().all(|name| folders.next().is_some_and(|folder| folder.ends_with(name)))

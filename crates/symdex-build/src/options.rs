@@ -45,6 +45,7 @@ pub struct BuildOptions<'p> {
     pub(crate) readable_names: Option<Demangle>,
     pub(crate) unwind_rows: bool,
     pub(crate) allow_empty: bool,
+    pub(crate) input_digest: Option<[u8; 16]>,
     /// Whether files have columns, too: only for the index of a direct lookup.
     pub(crate) columns: bool,
 }
@@ -61,6 +62,7 @@ impl<'p> BuildOptions<'p> {
             readable_names: None,
             unwind_rows: false,
             allow_empty: false,
+            input_digest: None,
             columns: false,
         }
     }
@@ -125,6 +127,15 @@ impl<'p> BuildOptions<'p> {
     #[must_use]
     pub fn allow_empty(self, allow_empty: bool) -> Self {
         Self { allow_empty, ..self }
+    }
+
+    /// What the index of an image with debug information states of its input, if its debug file is to carry it: see
+    /// [`carrier_digest`]. The default is `None`.
+    ///
+    /// [`carrier_digest`]: crate::carrier_digest
+    #[must_use]
+    pub fn input_digest(self, input_digest: Option<[u8; 16]>) -> Self {
+        Self { input_digest, ..self }
     }
 
     /// Builds the index of `image` in memory.

@@ -7,6 +7,7 @@ mod compilers;
 mod debug_files;
 mod debug_info_document;
 mod elf;
+mod embedded;
 mod files;
 mod golden;
 mod limits;

@@ -7,7 +7,7 @@ use symdex::Grade;
 use symdex::{Metadata, Partial};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, InputFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error, Image, can_be_avoided};
-use symdex_pipeline::Batch;
+use symdex_pipeline::{Batch, embedded_index};
 use symdex_store::{IdPrefix, IndexFolder, OpenImage, Store as _};
 
 use crate::archive;
@@ -169,7 +169,17 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
     }
     let found = find_image(files, arch, |found| id.is_none_or(|id| id.matches(found)));
     let found = found.map_err(|error| not_found(object, id, error))?;
-    Ok(AddressSource::DebugFiles { files: Box::new(found), _archive: archive })
+    Ok(embedded(&found)
+        .unwrap_or_else(|| AddressSource::DebugFiles { files: Box::new(found), _archive: archive }))
+}
+
+/// The index that the debug file of `files` carries. A warning says why one is not used.
+pub(crate) fn embedded(files: &ImageFiles) -> Option<AddressSource> {
+    let index = embedded_index(files).unwrap_or_else(|why| {
+        complain(&format!("warning: {why}"));
+        None
+    });
+    Some(AddressSource::Index(OpenImage::alone(index?, files.name().display().to_string())))
 }
 
 /// The failure for `object`, in which no image was found because of `error`.

@@ -1,5 +1,6 @@
 //! `symdex verify`: checks indexes, and compares their answers with debug files.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -7,8 +8,8 @@ use symdex::{Grade, Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, JoinedImage};
 use symdex_build::{Companions, SymbolMaps};
-use symdex_pipeline::{Batch, in_order, pool};
-use symdex_store::{IdPrefix, IndexFolder, IndexList};
+use symdex_pipeline::{Batch, in_order, pool, section_of};
+use symdex_store::{EMBEDDED_FOLDER, IdPrefix, IndexFolder, IndexList};
 
 use crate::archive;
 use crate::failure::{self, Cause, CommandError, Failure, complain, failure_as_json};
@@ -19,12 +20,12 @@ use crate::{open, text};
 /// Check that indexes are intact: every checksum is right, and everything decodes
 ///
 /// In a folder, every index in it and in the folders below it is checked. With --against, every answer is compared with
-/// a debug file. For several indexes, the last line on standard error has totals. With --json, the last line on
+/// a debug file. The index that a dSYM or an ELF file carries (`symdex build --embed`) is compared with that file. For several indexes, the last line on standard error has totals. With --json, the last line on
 /// standard output is an object with `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Index files, or folders of indexes
+    /// Index files, folders of indexes, or debug files that carry their index
     #[arg(required = true, value_name = "INDEX")]
     indexes: Vec<PathBuf>,
     /// Check only the index of this image in the folder: its UUID, with or without dashes, its build id, or the first
@@ -65,6 +66,7 @@ Examples:
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex
   symdex verify indexes
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex --against App.dSYM
+  symdex verify App.dSYM
 
 JSON:
   {\"location\", \"id\", \"name\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"partial\",
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let maps = symdex_build::SymbolMaps::find(&args.symbol_map)
         .map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))?;
     let indexes: Vec<IndexPath> =
-        args.indexes.iter().flat_map(|path| indexes_of(path, args.id.as_ref())).collect();
+        args.indexes.iter().flat_map(|path| indexes_of(&embedded_in(path), args.id.as_ref())).collect();
     let are_many = indexes.len() > 1;
     let mut output = Output::new(args.json);
     in_order(
@@ -103,6 +105,17 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         |checked| checked.report(&mut output),
     )?;
     if are_many { output.finish() } else { output.finish_quietly() }
+}
+
+/// The folder with the indexes that the debug files of the bundle `path` carry; otherwise `path`.
+fn embedded_in(path: &Path) -> Cow<'_, Path> {
+    let folder = path.join(EMBEDDED_FOLDER);
+    if folder.is_dir() { folder.into() } else { path.into() }
+}
+
+/// The bundle that carries the index at `path`, if one does.
+fn carrier_of(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|folder| folder.ends_with(EMBEDDED_FOLDER))?.ancestors().nth(3)
 }
 
 /// The indexes at `path`: the index itself, or those of the folder, only that of `id` if it is given.
@@ -167,9 +180,15 @@ struct Comparison {
 /// Checks an index and compares it with the debug file, if one is given. `unpacked` has its files if it is an archive
 /// or a pipe.
 fn check(found: IndexPath, args: &Args, unpacked: Option<&Batch>, maps: &SymbolMaps) -> CheckedIndex {
+    let mut carrier = None;
     let (path, index) = match found {
         Ok(path) => {
-            let index = open::index(&path, args.id.as_ref(), args.access);
+            let section = section_of(&path).ok().flatten();
+            carrier = carrier_of(&path).or(section.as_ref().map(|_| &*path)).map(Path::to_owned);
+            let index = match section {
+                Some(bytes) => Index::open(bytes).map_err(|error| Failure::index(&path, &error)),
+                None => open::index(&path, args.id.as_ref(), args.access),
+            };
             (path, index)
         }
         Err((path, failure)) => (path, Err(failure)),
@@ -184,7 +203,7 @@ fn check(found: IndexPath, args: &Args, unpacked: Option<&Batch>, maps: &SymbolM
             let what = "the index is empty: its image has code, and no address has an answer";
             return Err(Failure::of_file(&path, Cause::NotFound, what));
         }
-        let Some(debug_file) = &args.against else { return Ok(()) };
+        let Some(debug_file) = args.against.as_ref().or(carrier.as_ref()) else { return Ok(()) };
         let beside: Vec<_> =
             symdex_build::search(debug_file).companions.into_iter().map(DebugFile::on_disk).collect();
         let companions = Companions::new(args.debug_dir.clone()).files(&beside);

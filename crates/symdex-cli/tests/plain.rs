@@ -12,6 +12,7 @@ mod config;
 mod debug_files;
 mod debug_sources;
 mod demo;
+mod embedded;
 mod errors;
 mod export;
 mod fallback;

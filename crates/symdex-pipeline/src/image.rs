@@ -13,7 +13,7 @@ use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{DebugFile, FileError, ImageFiles, JoinedImage};
 use symdex_build::{
     BuildOptions, BuildReport, Companions, Demangle, Identity, Image, SharedCacheImage, Slice, StopFlag,
-    SymbolMaps, TextCoverage, slices,
+    SymbolMaps, TextCoverage, carrier_digest, slices,
 };
 use symdex_store::{IndexBuffer, IndexBytes};
 
@@ -128,6 +128,7 @@ pub(crate) struct ImageBuilder<'w> {
     /// Whether indexes get unwind rows.
     pub(crate) unwind_rows: bool,
     pub(crate) allow_empty: bool,
+    pub(crate) embed: bool,
     /// The index of an id that exists already, if it may be used.
     pub(crate) existing: &'w (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
     /// Called with the size of an image, and with how many of how many of its parts are done.
@@ -326,7 +327,8 @@ impl ImageBuilder<'_> {
         &self,
         image: &Image<'_>,
     ) -> Result<(IndexBytes, Vec<String>, BuildReport), symdex_build::Error> {
-        if let Some((bytes, report)) = self.existing_index(image) {
+        let carrier = self.embed.then(|| carrier_digest_of(image)).transpose()?;
+        if let Some((bytes, report)) = self.existing_index(image, carrier) {
             return Ok((bytes, Vec::new(), report));
         }
         let size = image.debug_size();
@@ -338,16 +340,24 @@ impl ImageBuilder<'_> {
             .progress(&progress)
             .readable_names(demangle)
             .unwind_rows(self.unwind_rows);
-        let options = options.allow_empty(self.allow_empty);
+        let options = options.allow_empty(self.allow_empty).input_digest(carrier);
         let built = options.build_into(image, IndexBuffer::new())?;
         let bytes = built.bytes.into_bytes().map_err(symdex::Error::from)?;
         Ok((bytes, built.warnings, built.report))
     }
 
-    /// The index of `image` that exists already. `None` if the image has to be built.
-    fn existing_index(&self, image: &Image<'_>) -> Option<(IndexBytes, BuildReport)> {
+    /// The index of `image` that exists already. `None` if the image has to be built. An index that a debug file
+    /// carries has to state it as `carrier`.
+    fn existing_index(
+        &self,
+        image: &Image<'_>,
+        carrier: Option<[u8; 16]>,
+    ) -> Option<(IndexBytes, BuildReport)> {
         let bytes = (self.existing)(&image.info().id)?;
         let index = Index::open(&bytes[..]).ok()?;
+        if carrier.is_some() && carrier != index.metadata().input_digest {
+            return None;
+        }
         let lacks_names = self.readable_names && !index.has_readable_names();
         let is_empty = index.metadata().grade() == Grade::Nothing;
         if lacks_names || self.unwind_rows && !index.has_unwind_rows() || is_empty && !self.allow_empty {
@@ -372,6 +382,18 @@ impl ImageBuilder<'_> {
         index.verify()?;
         let options = AuditOptions::new().max_memory(AUDIT_MEMORY.saturating_mul(self.max_memory));
         options.max_seconds(self.max_seconds).stop(self.stop).time_spent(begun.elapsed()).audit(image, &index)
+    }
+}
+
+/// What the index states that the debug file of `image` carries.
+fn carrier_digest_of(image: &Image<'_>) -> Result<[u8; 16], symdex_build::Error> {
+    match image.files() {
+        [file] if image.has_dwarf() => carrier_digest(file),
+        _ => {
+            let what =
+                "an index for it to carry: its image has other files, or no debug information".to_owned();
+            Err(symdex_build::Error::Unsupported { what })
+        }
     }
 }
 

@@ -36,6 +36,7 @@
 #![warn(missing_debug_implementations)]
 
 pub mod archive;
+mod embedded;
 mod failure;
 mod image;
 mod import;
@@ -51,6 +52,7 @@ use std::sync::mpsc;
 
 use rayon::ThreadPool;
 
+pub use self::embedded::{embedded_bytes, embedded_folder, embedded_index, section_of};
 pub use self::failure::Failure;
 pub use self::image::{BuiltIndex, Verified};
 pub use self::intake::{Batch, Indexes, Input, Intake};

@@ -87,6 +87,9 @@ pub struct PipelineOptions {
     pub unwind_rows: bool,
     /// Whether an image that has code and no function gets an empty index instead of a failure.
     pub allow_empty: bool,
+    /// Whether the indexes are for the debug files to carry: see [`embedded_index`](crate::embedded_index()). Such an
+    /// index states all of its debug file, and is made of this one file, which has debug information.
+    pub embed: bool,
     /// How children are started. `None`, the default, builds in this process. The limits are set by the options above.
     pub isolation: Option<Isolation>,
     /// The folder for temporary files of children.
@@ -111,6 +114,7 @@ impl Default for PipelineOptions {
             readable_names: false,
             unwind_rows: false,
             allow_empty: false,
+            embed: false,
             isolation: None,
             temporary: std::env::temp_dir(),
             unpublished: std::env::temp_dir(),
@@ -256,6 +260,7 @@ impl Pipeline {
             readable_names: self.options.readable_names,
             unwind_rows: self.options.unwind_rows,
             allow_empty: self.options.allow_empty,
+            embed: self.options.embed,
             existing: &|_| None,
             progress,
         }
@@ -451,6 +456,7 @@ impl<H: Host> Build<'_, H> {
             readable_names: options.readable_names,
             unwind_rows: options.unwind_rows,
             allow_empty: options.allow_empty,
+            embed: options.embed,
         };
         let is_stopped = || self.host.is_stopped();
         let on_progress = |size, parts| match parts {

@@ -68,7 +68,7 @@ pub use access::IndexAccess;
 pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList};
+pub use folder::{EMBEDDED_FOLDER, IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use json::rfc3339;
 pub use provenance::{OnConflict, Orphan, ParseOnConflictError, Provenance, PutOptions};

@@ -108,7 +108,7 @@ pub use index::Index;
 pub use index::SectionInfo;
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
-pub use mmap::{MappedFile, map_file, map_open_file};
+pub use mmap::{MappedFile, map_file, map_file_part, map_open_file};
 pub use ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 pub use unwind::{FrameState, OwnedUnwindRow, UnwindCounts, UnwindRow, UnwindRule, UnwindValue};
 pub use walk::{StringReader, VerifiedCounts};

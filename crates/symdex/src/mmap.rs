@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 use crate::error::Error;
 use crate::file::open_regular_file;
@@ -50,6 +50,23 @@ pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
     // SAFETY: the map is read-only and private to this process. The caller ensures that nobody truncates or rewrites
     // the file while it is mapped: symdex publishes its files by rename and never changes one in place.
     unsafe { Mmap::map(file) }.map(MappedFile)
+}
+
+/// Maps the bytes of the file at `path` from `start` on, `size` of them, such as an index in a section of an ELF file.
+///
+/// The file must not change while it is mapped, as for [`Index::open_file`].
+///
+/// # Errors
+///
+/// [`std::io::Error`] if the file cannot be opened or mapped, or ends before these bytes do.
+pub fn map_file_part(path: &Path, start: u64, size: usize) -> std::io::Result<MappedFile> {
+    let file = open_regular_file(path)?;
+    if start.checked_add(size as u64).is_none_or(|end| file.metadata().map_or(true, |file| file.len() < end))
+    {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    // SAFETY: as for `map_open_file`. The file has these bytes.
+    unsafe { MmapOptions::new().offset(start).len(size).map(&file) }.map(MappedFile)
 }
 
 impl Index<MappedFile> {

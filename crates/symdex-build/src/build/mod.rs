@@ -84,6 +84,7 @@ pub(crate) fn build_image(
         }
         build.wants_unwind = options.unwind_rows;
         build.allow_empty = options.allow_empty;
+        options.input_digest.into_iter().for_each(|digest| build.writer.set_input_digest(digest));
         build.run((image, &units), order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {

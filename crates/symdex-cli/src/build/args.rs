@@ -57,6 +57,8 @@ pub(crate) struct Args {
     pub(super) build: BuildArgs,
     #[command(flatten)]
     pub(super) destination: Destination,
+    #[command(flatten)]
+    pub(super) embed: EmbedArgs,
     /// Build images whose index exists already, in DIR or in the first store. --on-conflict replace implies it
     #[arg(long)]
     force: bool,
@@ -113,6 +115,32 @@ pub(crate) struct RequiredArgs {
     pub(super) require_all: bool,
 }
 
+/// The options for indexes that debug files carry.
+#[derive(clap::Args)]
+#[group(multiple = false, conflicts_with_all = ["output", "urls", "symbol_map"])]
+pub(super) struct EmbedArgs {
+    /// Write each index into its dSYM bundle, X.dSYM/Contents/Resources/symdex/ID.symdex. Whatever is given the dSYM then
+    /// answers from the index, in a thirtieth of the time: atos, lookup, symbolicate, addr2line
+    ///
+    /// The dSYM may be copied and moved with it. If its debug information has changed since, the index is not used, and
+    /// a warning says so. A bundle that already carries the index that would be built is `unchanged`. Do this before
+    /// the bundle is signed. `symdex verify X.dSYM` compares both.
+    #[arg(long)]
+    pub(super) embed: bool,
+    /// Write the ELF file of the input with its index, in the section .symdex, to FILE. No program loads the section, and
+    /// all other bytes stay where they are. FILE may be the input: it is written anew and then renamed. The file must
+    /// have debug information, and keep its name
+    #[arg(long, value_name = "FILE")]
+    pub(super) embed_into: Option<PathBuf>,
+}
+
+impl EmbedArgs {
+    /// The options, if debug files get the indexes.
+    pub(super) fn wanted(&self) -> Option<&Self> {
+        Some(self).filter(|_| self.embed || self.embed_into.is_some())
+    }
+}
+
 impl RequiredArgs {
     /// Whether the image is one of `--id`, or all are wanted.
     pub(crate) fn wants(&self, id: &ImageId) -> bool {
@@ -161,6 +189,8 @@ Examples:
   symdex build app.ios-arm64.symbols --id 0c37c502-aba0-3641-a08f-84c794684f36
   symdex build uploads --isolate --max-seconds 60 -o indexes
   symdex build MyApp.xcarchive --store s3://bucket/indexes
+  symdex build MyApp.xcarchive --embed
+  symdex build libapp.so --embed-into libapp.so
   symdex build MyApp.ipa appDsyms.zip --require-all -o indexes
   curl https://example.com/dsyms.tar.gz | symdex build - -o indexes
   find dsyms -name '*.zip' -print0 | symdex build --inputs-from - -0 --shard 0/16

@@ -2,6 +2,7 @@
 
 mod args;
 mod common;
+mod embed;
 mod input_args;
 mod required;
 mod run;
@@ -12,6 +13,7 @@ mod totals;
 use std::collections::BTreeSet;
 
 use symdex_pipeline::Pipeline;
+use symdex_store::{ReaderOptions, StoreReader};
 
 pub(crate) use self::args::Args;
 #[cfg(feature = "stores")]
@@ -34,16 +36,22 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let reporting = &args.build.reporting;
     let output = BuildOutput::new(reporting);
-    let pipeline = Pipeline::new(args.build.pipeline_options(args.destination.output.as_deref())?)?;
+    let mut options = args.build.pipeline_options(args.destination.output.as_deref())?;
+    let embed = args.embed.wanted();
+    options.embed = embed.is_some();
+    let pipeline = Pipeline::new(options)?;
     let inputs = args.build.inputs.list()?;
     if inputs.is_empty() {
         reporting.warn("there is nothing to build: no input is listed, or none is in this shard");
     }
-    let stores = args.destination.open()?;
+    let stores = match embed {
+        Some(_) => StoreReader::new(Vec::new(), &ReaderOptions::of_one_run()),
+        None => args.destination.open()?,
+    };
     let progress = Progress::unless(reporting.is_quiet());
     interrupt::delete_temporary_folders();
     let host = BuildHost::new(&args.build, &stores, args.destination.put_options(), &progress);
-    let host = host.building_all(args.builds_all());
+    let host = host.building_all(args.builds_all()).embedding(embed);
     let (output, are_many) = build(&pipeline, &inputs, &host, output, |_| Ok(BTreeSet::new()))?;
     progress.suspend(|| output.finish(are_many))
 }

@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use symdex::{Grade, ImageId};
 use symdex_build::debug_files::{InputFiles, UnreadArchives};
 use symdex_pipeline::isolate::Protections;
-use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline, Plan};
+use symdex_pipeline::{Batch, BuiltIndex, Host, Pipeline, Plan, embedded_bytes};
 use symdex_store::{IndexBytes, PutOptions, StoreReader};
 
-use super::args::BuildArgs;
+use super::args::{BuildArgs, EmbedArgs};
+use super::embed;
 use super::required::Required;
 use super::summary;
 use super::totals::BuildOutput;
@@ -33,11 +35,15 @@ struct Build<'a> {
 /// Indexes that exist, progress, and a message.
 pub(crate) struct BuildHost<'a> {
     args: &'a BuildArgs,
-    /// Where the indexes are put. There is at least one.
+    /// Where the indexes are put. There is at least one, unless debug files get them.
     stores: &'a StoreReader,
     put: PutOptions,
     /// Whether images are built whose index the first store has.
     builds_all: bool,
+    /// How debug files get the indexes, if they do.
+    embed: Option<&'a EmbedArgs>,
+    /// The debug files of the batch that get them.
+    files: Mutex<Vec<PathBuf>>,
     progress: &'a Progress,
     /// Whether the limits that are in force have been printed.
     is_told: AtomicBool,
@@ -67,11 +73,16 @@ impl<'a> BuildHost<'a> {
         put: PutOptions,
         progress: &'a Progress,
     ) -> Self {
-        Self { args, stores, put, builds_all: false, progress, is_told: AtomicBool::new(false) }
+        let (files, is_told) = (Mutex::default(), AtomicBool::new(false));
+        Self { args, stores, put, builds_all: false, embed: None, files, progress, is_told }
     }
 
     pub(super) fn building_all(self, builds_all: bool) -> Self {
         Self { builds_all, ..self }
+    }
+
+    pub(super) fn embedding(self, embed: Option<&'a EmbedArgs>) -> Self {
+        Self { embed, ..self }
     }
 }
 
@@ -85,8 +96,12 @@ impl Host for BuildHost<'_> {
     }
 
     fn existing(&self, id: &ImageId) -> Option<IndexBytes> {
-        let first = self.stores.stores().first().filter(|_| !self.builds_all)?;
-        first.get(id).ok().flatten()
+        if self.builds_all {
+            return None;
+        }
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let embedded = files.iter().find_map(|file| embedded_bytes(file, id));
+        embedded.or_else(|| self.stores.stores().first()?.get(id).ok().flatten())
     }
 
     fn confined(&self, protections: &Protections) {
@@ -139,6 +154,10 @@ impl<'a> Build<'a> {
         let left_out = leave_out(&plan)?;
         self.required.left_out(&plan, &left_out);
         plan.leave_out(&left_out);
+        if host.embed.is_some() {
+            let files = batch.files.files().iter().flatten().map(|file| file.path().to_owned());
+            *host.files.lock().unwrap_or_else(PoisonError::into_inner) = files.collect();
+        }
         self.tasks += plan.task_len();
         let ids = self.required.ids();
         pipeline.build(batch, plan, ids, host, |built| built, |built| self.built(built))
@@ -146,8 +165,12 @@ impl<'a> Build<'a> {
 
     /// Publishes and reports an index, or reports a failure.
     fn built(&mut self, built: Result<BuiltIndex, Failure>) -> Result<(), CommandError> {
-        let BuildHost { stores, put, progress, .. } = self.host;
-        let image = match built.and_then(|built| summary::publish(built, stores, put)) {
+        let BuildHost { stores, put, embed, progress, .. } = self.host;
+        let is_first = self.output.has_no_image();
+        let image = match built.and_then(|built| match embed {
+            Some(args) => embed::publish(built, args, is_first),
+            None => summary::publish(built, stores, put),
+        }) {
             Ok(image) => image,
             Err(failure) => return self.fail(&failure),
         };

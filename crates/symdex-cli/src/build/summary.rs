@@ -47,18 +47,27 @@ pub(crate) fn publish(
     stores: &StoreReader,
     options: &PutOptions,
 ) -> Result<ImageSummary, Failure> {
+    publish_by(built, |index| {
+        let outcomes = stores.publish_in_all(index, options)?;
+        let locations = stores.stores().iter().map(|store| store.store().location(index.id()));
+        Ok(outcomes.into_iter().zip(locations).collect())
+    })
+}
+
+/// Publishes the index with `put`, unless `--verify` found it to be wrong. `put` returns the outcome and the location
+/// in each store.
+pub(super) fn publish_by(
+    built: BuiltIndex,
+    put: impl FnOnce(&Index<&[u8]>) -> Result<Vec<(PublishOutcome, String)>, Failure>,
+) -> Result<ImageSummary, Failure> {
     let file = PathBuf::from(&built.file);
     let index = Index::open(built.as_ref()).map_err(|error| Failure::index(&file, &error))?;
     let verified = built.verified.clone();
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
-    let outcomes = if is_right {
-        let published = stores.publish_in_all(&index, options);
-        published.map_err(|error| Failure::from(error).of_path(&file))?
-    } else {
-        Vec::new()
-    };
-    let mut locations =
-        stores.stores().iter().take(outcomes.len()).map(|store| store.store().location(index.id()));
+    let published =
+        if is_right { put(&index).map_err(|failure| failure.of_path(&file))? } else { Vec::new() };
+    let (outcomes, locations): (Vec<_>, Vec<_>) = published.into_iter().unzip();
+    let mut locations = locations.into_iter();
     let metadata = index.metadata();
     let mut published = PublishedIndex::new(&built, metadata, &outcomes, locations.next());
     published.warnings.iter_mut().for_each(|warning| *warning = with_options(warning));

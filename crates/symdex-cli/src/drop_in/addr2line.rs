@@ -91,7 +91,7 @@ Exit codes:
   1, 3, 5, 6  the file cannot be read; `symdex --help` explains the codes";
 
 pub(crate) fn run(args: &Args) -> CommandResult {
-    let mut modules = Modules::new(&args.sources)?;
+    let mut modules = Modules::new(&args.sources, false)?;
     let module = ModuleName::File { path: args.file.clone(), arch: args.arch.clone() };
     let info = modules.info(&module)?;
     // Without --section, addresses are those of the file. No code has the last one.

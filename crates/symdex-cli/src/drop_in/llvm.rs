@@ -22,7 +22,8 @@ use crate::failure::{Cause, CommandError, CommandResult, complain};
 /// or BUILDID:ID, and is left out if --obj or --build-id names it.
 ///
 /// A module is answered from its index, if a folder of --index or a store has one with its id, and otherwise from the
-/// file itself and the debug files it refers to. Discriminators, the lines at which functions start, and columns of an
+/// file itself and the debug files it refers to, or, with --output-style=GNU, from the index that the file carries.
+/// Discriminators, the lines at which functions start, and columns of an
 /// index are 0.
 /// DATA is answered from the file itself, and so is a symbol, `NAME` or `NAME+OFFSET`, in the place of an address.
 /// --no-inlines prints the function that contains the address, with the line in it. docs/DROP-IN.md compares all
@@ -200,7 +201,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         (None, None) => None,
     };
     let mut printer = Printer::new(plain, form);
-    let mut modules = Modules::new(&args.sources)?;
+    let mut modules = Modules::new(&args.sources, args.output_style != Style::Gnu || args.verbose)?;
     if let Some((module, text)) = &module
         && let Err(failure) = modules.info(module)
     {

@@ -140,10 +140,12 @@ pub(super) struct Modules {
 }
 
 impl Modules {
+    /// `columns` says whether they are printed.
+    ///
     /// # Errors
     ///
     /// If a store cannot be opened.
-    pub(super) fn new(args: &SourceArgs) -> Result<Self, Failure> {
+    pub(super) fn new(args: &SourceArgs, columns: bool) -> Result<Self, Failure> {
         let options = args.stores.options(args.access);
         let mut stores: Vec<_> = args.index.iter().map(|path| open_indexes(path, &options)).collect();
         stores.extend(args.stores.open_with(&options)?);
@@ -153,7 +155,7 @@ impl Modules {
         }
         let packages = args.dwp.iter().map(DebugFile::on_disk).collect();
         let (indexes, debug_dirs) = (args.index.len(), args.debug_dir.clone());
-        let sources = Sources { stores, indexes, debug_dirs, packages, access: args.access };
+        let sources = Sources { stores, indexes, debug_dirs, packages, access: args.access, columns };
         Ok(Self { sources: Arc::new(sources), open: Vec::new() })
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Sources {
     /// Packages of split units that modules may refer to.
     pub(super) packages: Vec<DebugFile>,
     pub(super) access: AccessOption,
+    /// Whether columns are printed. No index has them, so that only the debug file answers as without an index.
+    pub(super) columns: bool,
 }
 
 /// A module: what answers addresses, and its files, which data, symbols and sections are read from.
@@ -86,7 +88,8 @@ impl Sources {
             let files = Box::new(files.clone().with_companions(companions));
             AddressSource::DebugFiles { files, _archive: None }
         };
-        let source = index.filter(is_enough).unwrap_or_else(of_files);
+        let embedded = || if self.columns { None } else { source::embedded(&files) };
+        let source = index.filter(is_enough).or_else(embedded).unwrap_or_else(of_files);
         Ok(OpenModule { source, image: Some(files), _owner: owner })
     }
 

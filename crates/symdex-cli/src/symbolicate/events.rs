@@ -48,6 +48,7 @@ impl Events {
                 let build = builds.entry(id.clone()).or_insert_with(|| self.progress.of_image(size));
                 build.set(done, total);
             }
+            Event::NotUsed { why } => self.progress.suspend(|| complain(&format!("warning: {why}"))),
             Event::NotStored { error } => {
                 let no_store = || "the user has no cache folder".to_owned();
                 let error = error.map_or_else(no_store, ToString::to_string);

@@ -4,9 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Metadata};
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
-use super::{EXTENSION, IndexFolder};
+use super::{EMBEDDED_FOLDER, EXTENSION, IndexFolder};
 
 /// The depth to which [`IndexFolder::files`] descends, and the number of entries that it reads.
 const MAX_DEPTH: usize = 16;
@@ -46,6 +46,11 @@ impl SortedList {
     }
 }
 
+/// Whether the entry is the folder of a bundle whose debug files carry indexes. Those of the folder itself are listed.
+fn is_embedded(entry: &DirEntry) -> bool {
+    entry.depth() != 0 && entry.path().ends_with(EMBEDDED_FOLDER)
+}
+
 impl IndexFolder {
     /// The indexes in the folder and in the folders below it, found by their extension.
     ///
@@ -56,7 +61,8 @@ impl IndexFolder {
         let mut list = IndexList::default();
         let walk = WalkDir::new(&self.path).max_depth(MAX_DEPTH);
         let walk = walk.sort_by_key(|entry| (entry.file_type().is_dir(), entry.file_name().to_owned()));
-        for (count, entry) in walk.into_iter().flatten().enumerate() {
+        let walk = walk.into_iter().filter_entry(|entry| !is_embedded(entry));
+        for (count, entry) in walk.flatten().enumerate() {
             let is_dir = entry.file_type().is_dir();
             if count == MAX_ENTRIES || (is_dir && entry.depth() == MAX_DEPTH) {
                 list.is_cut = true;

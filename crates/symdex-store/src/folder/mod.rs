@@ -23,6 +23,10 @@ use self::seen::Seen;
 /// The extension of index files.
 pub(crate) const EXTENSION: &str = "symdex";
 
+/// The folder of a dSYM bundle for the indexes that its debug files carry. It is no part of a folder of indexes, because
+/// the debug files may have changed since.
+pub const EMBEDDED_FOLDER: &str = "Contents/Resources/symdex";
+
 /// A use is recorded at most once in this time.
 pub(crate) const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -101,6 +101,7 @@ pub(crate) struct BuildTask {
     pub(crate) readable_names: bool,
     pub(crate) unwind_rows: bool,
     pub(crate) allow_empty: bool,
+    pub(crate) embed: bool,
 }
 
 impl BuildTask {
@@ -162,6 +163,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         readable_names: task.readable_names,
         unwind_rows: task.unwind_rows,
         allow_empty: task.allow_empty,
+        embed: task.embed,
         existing: &|id| {
             let (_, path) = task.existing.iter().find(|(of, _)| of == id)?;
             symdex::map_file(Path::new(path)).ok().map(IndexBytes::from)

@@ -107,6 +107,7 @@ fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
         readable_names: false,
         unwind_rows: false,
         allow_empty: false,
+        embed: false,
     };
     let read: Vec<_> = task.access().read.into_iter().collect();
     assert_eq!(read, ["/tmp/x/0", "/tmp/x/1", "/tmp/y", "/up", "/up/liba.so"]);
