@@ -29,19 +29,26 @@ const FOLDERS: [(&str, &[&str]); 6] = [
 ];
 const FLUTTER: &str = "*.symbols";
 
-/// Folders of programs: those with such a file. Their programs and libraries are found by what they contain.
-const BUILD_FOLDERS: [(&str, &str); 2] = [("cargo", ".rustc_info.json"), ("CMake", "CMakeCache.txt")];
-/// Folders that have nothing, or copies of what is elsewhere.
-const SKIPPED: [&str; 8] = [
-    ".git",
-    "node_modules",
-    "CMakeFiles",
-    "deps",
-    "build-script-build",
-    "incremental",
-    ".fingerprint",
-    "examples",
+/// A folder of programs. Its programs and libraries are found by what they contain.
+struct BuildFolder {
+    what: &'static str,
+    /// A file in it.
+    mark: &'static str,
+    /// Folders in it that have copies of what is elsewhere, and programs of the build itself.
+    skipped: &'static [&'static str],
+}
+
+const BUILD_FOLDERS: [BuildFolder; 2] = [
+    BuildFolder {
+        what: "cargo",
+        mark: ".rustc_info.json",
+        skipped: &["deps", "build", "incremental", ".fingerprint"],
+    },
+    BuildFolder { what: "CMake", mark: "CMakeCache.txt", skipped: &["CMakeFiles"] },
 ];
+
+/// Folders that are not searched, wherever they are.
+const SKIPPED: [&str; 2] = [".git", "node_modules"];
 
 /// A search.
 #[derive(Default)]
@@ -80,7 +87,7 @@ pub(super) fn discover(roots: &[PathBuf], is_quiet: bool) -> Result<Vec<PathBuf>
 
 impl Search {
     /// Searches the `entries` of a folder, which is in a build folder of this kind.
-    fn entries_of(&mut self, entries: Vec<DirEntry>, build: Option<&'static str>, depth: usize) {
+    fn entries_of(&mut self, entries: Vec<DirEntry>, build: Option<&BuildFolder>, depth: usize) {
         for entry in entries {
             self.entries += 1;
             if self.entries >= MAX_ENTRIES || depth > MAX_DEPTH {
@@ -90,10 +97,13 @@ impl Search {
                 continue;
             };
             let name = name.to_string_lossy();
-            if kind.is_dir() {
+            // cargo links to the bundles below `deps`.
+            if kind.is_dir() || kind.is_symlink() && fits(&name, "*.dSYM") && path.is_dir() {
+                let is_skipped = |skipped: &[&str]| skipped.contains(&&*name);
                 if let Some((what, _)) = FOLDERS.iter().find(|(_, end)| ends_with(&path, end)) {
                     self.found.push((what, path));
-                } else if !SKIPPED.contains(&&*name)
+                } else if !is_skipped(&SKIPPED)
+                    && !build.is_some_and(|build| is_skipped(build.skipped))
                     && let Ok(entries) = fs::read_dir(&path)
                 {
                     let build = build.or_else(|| build_folder(&path));
@@ -102,8 +112,8 @@ impl Search {
             } else if kind.is_file() {
                 if fits(&name, FLUTTER) && is_elf(&path) {
                     self.found.push(("symbols of Flutter", path));
-                } else if let Some(what) = build.filter(|_| is_elf(&path) && has_debug_information(&path)) {
-                    self.found.push((what, path));
+                } else if let Some(build) = build.filter(|_| is_elf(&path) && has_debug_information(&path)) {
+                    self.found.push((build.what, path));
                 }
             }
         }
@@ -111,8 +121,8 @@ impl Search {
 }
 
 /// What `folder` is a build folder of.
-fn build_folder(folder: &Path) -> Option<&'static str> {
-    BUILD_FOLDERS.iter().find(|(_, file)| folder.join(file).is_file()).map(|(what, _)| *what)
+fn build_folder(folder: &Path) -> Option<&'static BuildFolder> {
+    BUILD_FOLDERS.iter().find(|build| folder.join(build.mark).is_file())
 }
 
 /// Whether the last parts of `path` fit the patterns.

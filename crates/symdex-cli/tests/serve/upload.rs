@@ -334,7 +334,7 @@ pub(crate) fn what_builds_leave_is_found_and_printed_first() {
     let place = Place::new(&[], no_fault);
     let (whole, stripped) = (elf(1, true), elf(9, false));
     let cxx = fs::read(debug_file("cxx")).expect("a file");
-    let files: [(&str, &[u8]); 12] = [
+    let files: [(&str, &[u8]); 15] = [
         (
             "ios/DerivedData/App-x/Build/Products/Release-iphoneos/App.app.dSYM/Contents/Resources/DWARF/App",
             &cxx,
@@ -349,14 +349,20 @@ pub(crate) fn what_builds_leave_is_found_and_printed_first() {
         ("rust/target/.rustc_info.json", b"{}"),
         ("rust/target/release/tool", &elf(4, true)),
         ("rust/target/release/deps/tool-1234", &elf(4, true)),
+        ("rust/target/release/build/c-1/build-script-build", &elf(7, true)),
+        ("rust/target/release/deps/tool.dSYM/Contents/Resources/DWARF/tool", &cxx),
         ("rust/target/release/stripped", &stripped),
-        ("cpp/build/CMakeCache.txt", b""),
-        ("cpp/build/src/libcpp.so", &elf(5, true)),
-        ("cpp/src/fixture.so", &elf(6, true)),
+        ("examples/cpp/build/CMakeCache.txt", b""),
+        ("examples/cpp/build/CMakeFiles/a.so", &elf(8, true)),
+        ("examples/cpp/build/src/libcpp.so", &elf(5, true)),
+        ("examples/cpp/src/fixture.so", &elf(6, true)),
     ];
     for (path, bytes) in files {
         place.write(path, bytes);
     }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("deps/tool.dSYM", place.work.path().join("rust/target/release/tool.dSYM"))
+        .expect("a link");
     let mut run = upload(&place.url);
     let run = run.current_dir(place.work.path()).args(["--discover", "--json", "--dry-run"]).output();
     let run = CommandOutput::from(run.expect("symdex runs"));
@@ -365,9 +371,11 @@ pub(crate) fn what_builds_leave_is_found_and_printed_first() {
     let expected = [
         "Gradle libraries of a module: ./app/build/intermediates/cxx/RelWithDebInfo/1b73323r/obj",
         "Gradle libraries: ./app/build/intermediates/merged_native_libs/release",
-        "CMake: ./cpp/build/src/libcpp.so",
+        "CMake: ./examples/cpp/build/src/libcpp.so",
         "dSYM: ./ios/DerivedData/App-x/Build/Products/Release-iphoneos/App.app.dSYM",
         "cargo: ./rust/target/release/tool",
+        #[cfg(unix)]
+        "dSYM: ./rust/target/release/tool.dSYM",
         "symbols of Flutter: ./symbols/app.android-arm64.symbols",
     ];
     assert_eq!(found, expected, "{}", run.err);
