@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::iter;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(super) struct Server {
     has_token: bool,
     retry_for: Duration,
     /// Why nothing more is asked.
-    lost: Mutex<Option<Failure>>,
+    lost: OnceLock<Failure>,
 }
 
 /// An answer: any status but those after which the request is repeated.
@@ -57,8 +57,8 @@ pub(super) struct Trouble {
 }
 
 /// How long a request is repeated.
-pub(super) struct Patience {
-    retry_for: Duration,
+pub(super) struct Patience<'s> {
+    server: &'s Server,
     /// When the request failed for the first time.
     since: Option<Instant>,
     pause: Duration,
@@ -95,7 +95,7 @@ impl Server {
             .redirect(Policy::none())
             .build()
             .map_err(|error| Failure::new(Cause::Other, reason(error)))?;
-        Ok(Self { base, client, has_token, retry_for: args.retry_for, lost: Mutex::default() })
+        Ok(Self { base, client, has_token, retry_for: args.retry_for, lost: OnceLock::new() })
     }
 
     /// A request of the path with these parts and this query.
@@ -111,8 +111,8 @@ impl Server {
         self.client.request(method, url)
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        Patience { retry_for: self.retry_for, since: None, pause: FIRST_PAUSE }
+    pub(super) fn patience(&self) -> Patience<'_> {
+        Patience { server: self, since: None, pause: FIRST_PAUSE }
     }
 
     /// Sends a request until it is answered.
@@ -121,27 +121,16 @@ impl Server {
         loop {
             match self.once(request()) {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => self.wait(&mut patience, trouble)?,
+                Err(trouble) => patience.wait(trouble)?,
             }
         }
     }
 
-    /// Waits until the request is sent again. Nothing more is asked once this has failed for a server that cannot be
-    /// reached.
-    pub(super) fn wait(&self, patience: &mut Patience, trouble: Trouble) -> Result<(), Failure> {
-        let waited = patience.wait(trouble);
-        // Another cause concerns this upload only.
-        if let Err(failure) = &waited
-            && failure.cause == Cause::Unavailable
-        {
-            self.lose(failure);
-        }
-        waited
-    }
-
     /// Sends a request once.
     pub(super) fn once(&self, request: RequestBuilder) -> Result<Answer, Trouble> {
-        self.check_lost().map_err(Trouble::lasting)?;
+        if let Some(failure) = self.lost.get() {
+            return Err(Trouble::lasting(failure.clone()));
+        }
         let (client, request) = request.build_split();
         let request = request.map_err(|error| Trouble::lasting(Failure::new(Cause::Other, reason(error))))?;
         let shown = format!("{} {}", request.method(), url_without_query(request.url()));
@@ -205,19 +194,9 @@ impl Server {
         let failure =
             Failure::new(cause, format!("{request}: the server answers {status}{detail}; {advice}"));
         if matches!(answer.status.as_u16(), 300..=399 | 401 | 403 | 404 | 405 | 501) {
-            self.lose(&failure);
+            _ = self.lost.set(failure.clone());
         }
         failure
-    }
-
-    /// Asks nothing more, because of `failure`.
-    fn lose(&self, failure: &Failure) {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| failure.clone());
-    }
-
-    /// A failure, if nothing more is asked.
-    fn check_lost(&self) -> Result<(), Failure> {
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 }
 
@@ -262,13 +241,13 @@ impl Trouble {
     }
 }
 
-impl Patience {
+impl Patience<'_> {
     /// Waits until the request is sent again.
     ///
     /// # Errors
     ///
     /// The failure, if it lasts, or if the time for repeated requests would be over.
-    fn wait(&mut self, trouble: Trouble) -> Result<(), Failure> {
+    pub(super) fn wait(&mut self, trouble: Trouble) -> Result<(), Failure> {
         let Trouble { failure, is_transient, retry_after } = trouble;
         if !is_transient {
             return Err(failure);
@@ -277,14 +256,19 @@ impl Patience {
         let waited = self.since.get_or_insert_with(Instant::now).elapsed();
         let pause = retry_after.unwrap_or(self.pause).max(FIRST_PAUSE);
         self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
-        let retry_for = humantime::format_duration(self.retry_for);
-        if waited.saturating_add(pause) > self.retry_for {
+        let retry_for = humantime::format_duration(self.server.retry_for);
+        if waited.saturating_add(pause) > self.server.retry_for {
             let asked = match retry_after {
                 Some(pause) => format!("the server asks for a pause of {} s", pause.as_secs()),
                 None => format!("it was tried for {} s", waited.as_secs()),
             };
             let message = format!("{}; {asked}, and --retry-for is {retry_for}", failure.message);
-            return Err(Failure { message, ..failure });
+            let failure = Failure { message, ..failure };
+            // Another cause concerns one upload only.
+            if failure.cause == Cause::Unavailable {
+                _ = self.server.lost.set(failure.clone());
+            }
+            return Err(failure);
         }
         if is_first {
             complain(&format!("warning: {}; it is tried again for {retry_for}", failure.message));

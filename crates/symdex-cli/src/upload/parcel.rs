@@ -127,7 +127,7 @@ impl Parcel {
                     (end == self.size(), end)
                 }
                 Err(trouble) => {
-                    server.wait(&mut patience, trouble)?;
+                    patience.wait(trouble)?;
                     self.offset(server)?
                 }
             };
