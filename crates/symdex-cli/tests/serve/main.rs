@@ -193,6 +193,7 @@ symdex_testkit::main! {
     #[cfg(all(feature = "otel", unix))]
     trace::a_collector_gets_the_span_of_a_request,
     upload::an_upload_sends_a_part_of_the_debug_files_and_the_next_one_nothing,
+    upload::indexes_of_real_dsyms_have_a_few_per_cent_of_their_bytes,
     upload::an_upload_goes_on_after_broken_connections_and_an_overloaded_server,
     upload::a_server_that_asks_for_a_longer_pause_is_a_failure,
     upload::a_killed_client_sends_only_the_rest_in_its_next_run,

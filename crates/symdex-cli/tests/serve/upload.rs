@@ -118,6 +118,26 @@ pub(crate) fn an_upload_sends_a_part_of_the_debug_files_and_the_next_one_nothing
     assert_eq!((quiet.code, quiet.out, quiet.err), (Some(0), String::new(), String::new()));
 }
 
+pub(crate) fn indexes_of_real_dsyms_have_a_few_per_cent_of_their_bytes() {
+    let corpora = folder();
+    let cut_first = |line: &str, number| match (line.starts_with("PUT"), number) {
+        (true, 0 | 3) => HttpFault::CutRequest,
+        (true, 1) => HttpFault::Error503,
+        _ => HttpFault::None,
+    };
+    for name in ["cbundle.dSYM", "ripgrep.dSYM"] {
+        let place = Place::new(&[], cut_first);
+        let dsym = symdex_testkit::corpus(name, corpora.path());
+        let run = place.upload(&[&dsym], &["--json"]);
+        assert_eq!((run.code, outcomes(&run)), (Some(0), vec!["answered".to_owned()]), "{run:?}");
+        let debug_size = run.images()[0]["debug_size"].as_u64().expect("a size");
+        let percent = place.proxy.take_put_bytes() * 100 / debug_size;
+        assert!((2..5).contains(&percent), "{percent} % of {debug_size}");
+        let again = place.upload(&[&dsym], &[]);
+        assert_eq!((again.code, place.proxy.take_put_bytes()), (Some(0), 0), "{again:?}");
+    }
+}
+
 pub(crate) fn an_upload_goes_on_after_broken_connections_and_an_overloaded_server() {
     let place = Place::new(&[], |line, number| match (line.split(' ').next(), number) {
         (Some("PUT"), 0) => HttpFault::CutRequest,
