@@ -207,7 +207,7 @@ fn json_has_an_object_for_each_image_and_failure_and_the_totals_last() {
     assert_eq!(totals["size"], sizes);
     assert_eq!(
         totals["outcomes"],
-        serde_json::json!({"in_conflict": 1, "kept": 1, "unchanged": 1, "written": 1})
+        serde_json::json!({"with_two_debug_files": 1, "kept": 1, "unchanged": 1, "written": 1})
     );
     assert_eq!(totals["failures"], serde_json::json!({"not readable": 1}));
     assert!(totals["seconds"].is_f64());
@@ -308,7 +308,10 @@ fn of_two_debug_files_of_one_id_the_one_with_more_functions_is_kept() {
     let stripped = root.path().join("stripped");
     fs::write(&stripped, bytes).expect("written");
     let people = build(&[&less, &more], &root.path().join("c"), &[]).ok();
-    assert!(people.contains("conflict: a different index of this id existed and is replaced"), "{people}");
+    assert!(
+        people.contains("conflict: another debug file has this id, and its index is replaced"),
+        "{people}"
+    );
     // A binary without debug information is no other debug file.
     let out = root.path().join("d");
     let first = build(&[&stripped], &out, &[]);

@@ -44,7 +44,7 @@ use crate::failure::Failure;
 /// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
 /// damaged are skipped and named. Of a compressed tar archive whose stream is damaged, nothing is used. Archives in a
 /// folder are not read. Standard error names them. For more than two files, standard error ends with totals: how many
-/// indexes were written, unchanged or in conflict, and how many inputs failed, by reason.
+/// indexes were written or unchanged, how many images have two debug files, and how many inputs failed, by reason.
 ///
 /// With --json, standard output has one object per line: one for each image, with its id, architecture, location, sizes
 /// and outcome; {"file", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last

@@ -100,9 +100,11 @@ pub(crate) fn sentence(outcome: Option<&PublishOutcome>) -> &'static str {
         Some(PublishOutcome::Repaired { .. }) => "written, in place of a damaged index",
         Some(PublishOutcome::Kept) => "not written: the existing index of this id is kept",
         Some(PublishOutcome::Replaced) => "written, in place of another index of this id",
-        Some(PublishOutcome::ConflictKept) => "conflict: a different index of this id exists and is kept",
+        Some(PublishOutcome::ConflictKept) => {
+            "conflict: another debug file has this id, and its index is kept"
+        }
         Some(PublishOutcome::ConflictReplaced) => {
-            "conflict: a different index of this id existed and is replaced"
+            "conflict: another debug file has this id, and its index is replaced"
         }
         None => "not published: its answers differ from the debug file",
     }

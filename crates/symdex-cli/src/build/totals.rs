@@ -52,7 +52,7 @@ impl<'a> BuildOutput<'a> {
         if collected.is_none() {
             self.output.count(image.published.index_size);
             self.output.add(image.outcome.as_ref().map_or("rejected", PublishOutcome::name), 1);
-            self.output.add("in_conflict", image.published.conflict.into());
+            self.output.add("with_two_debug_files", image.published.conflict.into());
             summary::print(&image, &self.output, self.reporting)?;
         }
         self.output.add("partial", (!image.partial.is_empty()).into());
